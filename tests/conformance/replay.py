@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plimsoll.local.apiserver.bootstrap import namespace_contents
+from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.conformance import setups
 from tests.conformance.comparing import differences

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from plimsoll.local.apiserver.bootstrap import namespace_contents
+from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.conformance.comparing import body_differences
 from tests.conformance.exchanges import Conversation, Reply

@@ -22,7 +22,7 @@ from plimsoll.local.apiserver.authentication import (
     read_token_file,
 )
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.bootstrap.namespace_controller import NamespaceContents
+from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
@@ -177,8 +177,8 @@ def _users_of(token_file: Path | None) -> dict[str, User]:
     return read_token_file(text, path=str(token_file))
 
 
-def _namespace_contents(application: Application, credentials: Credentials) -> NamespaceContents:
-    return NamespaceContents(application.server, ca_certificate=credentials.ca_pem.decode("ascii"))
+def _namespace_contents(application: Application, credentials: Credentials) -> NamespaceDefaults:
+    return NamespaceDefaults(application.server, ca_certificate=credentials.ca_pem.decode("ascii"))
 
 
 class Renewal:

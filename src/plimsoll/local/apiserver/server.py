@@ -1,14 +1,14 @@
-"""The parts of the API server put together, as handlers, admission, subresources and reviews see them.
+"""The dependencies of one API server, which handlers, admission, subresources and reviews share.
 
-Holds no behaviour of its own: `app.py` (or a test) makes one, and `application` serves requests with it.
+It has no behaviour of its own; `application` serves requests with it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.crds.background_work import DefinitionWork
-from plimsoll.local.apiserver.handlers.write.key_lock import KeyLock
+from plimsoll.local.apiserver.crd_tasks import CrdTasks
+from plimsoll.local.apiserver.storage.key_lock import ObjectLocks
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """One API server."""
+    """The dependencies of one API server."""
 
     def __init__(  # noqa: PLR0913 - every part by its name
         self,
@@ -43,5 +43,5 @@ class Server:
         self.authorizer = authorizer
         self.admission = admission
         self.tokens = tokens
-        self.turns = KeyLock()
-        self.definition_work = DefinitionWork()
+        self.locks = ObjectLocks()
+        self.crd_tasks = CrdTasks()

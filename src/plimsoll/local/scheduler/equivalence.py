@@ -9,12 +9,12 @@ The rules that look further (`WIDE`) are asked every time, and only about nodes 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from plimsoll.local.scheduler.scoring.ranking import Ranking
-from plimsoll.local.scheduler.scoring.scoring import Loads, NodeScores
+from plimsoll.local.scheduler.scoring.scoring import Judgement, Loads, NodeScores
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
 from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
 from plimsoll.scheduling.rules.host_ports import NODE_PORTS
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from plimsoll.local.scheduler.cache import SchedulerCache
     from plimsoll.objects.api.pods import Container, Pod, PodSpec
-    from plimsoll.scheduling.verdicts import Verdict
 
 _NARROW: Final = frozenset(
     {
@@ -50,16 +49,6 @@ _PODS_OF_A_SHAPE: Final = 64
 
 # The narrow rules look at no view; they are only prepared with one.
 _NO_VIEW: Final = ClusterView({}, namespaces={}, storage=Storage(), anti_affine={})
-
-
-class Judgement(NamedTuple):
-    """What the narrow rules say of one state of a node, and how good it is there."""
-
-    place: NodeState
-    verdict: Verdict
-    score: int
-    siblings: int
-    """Pods on the node that no selector can tell from this one."""
 
 
 class PodClass:

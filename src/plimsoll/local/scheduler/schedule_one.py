@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.local.scheduler.cache import SchedulerCache
-    from plimsoll.local.scheduler.equivalence import Judgement, PodClass, Shapes
+    from plimsoll.local.scheduler.equivalence import PodClass, Shapes
+    from plimsoll.local.scheduler.scoring.scoring import Judgement
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView, NodeState
     from plimsoll.scheduling.feasibility import Prepared

@@ -17,7 +17,7 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.authentication import administrator
-from plimsoll.local.apiserver.bootstrap.namespace_controller import NamespaceContents
+from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from plimsoll.local.apiserver.run import Credentials, embedded
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
@@ -143,7 +143,7 @@ class World:
 
     def _begin(self) -> None:
         self.at_once(self._built())
-        self.run.spawn(NamespaceContents(self._application.server, ca_certificate="").run(), name="namespace contents")
+        self.run.spawn(NamespaceDefaults(self._application.server, ca_certificate="").run(), name="namespace contents")
         self.run.spawn(self.requests.run(), name="request histories")
         self._start_process()
         self.run.settle()

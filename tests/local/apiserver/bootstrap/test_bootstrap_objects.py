@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver import bootstrap
 from plimsoll.local.apiserver.auth_types import User
+from plimsoll.local.apiserver.bootstrap.objects import NAMESPACES, bootstrap_objects
 from plimsoll.objects import builtin
 from tests.local.apiserver.authorization.worlds import World, binding, cluster_binding, visit, wish
 
-OBJECTS = list(bootstrap.objects(ca_certificate="-----BEGIN CERTIFICATE-----\n"))
+OBJECTS = list(bootstrap_objects(ca_certificate="-----BEGIN CERTIFICATE-----\n"))
 EVERY_VERB = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*")
 ACCESS = [one for one in OBJECTS if one["apiVersion"].startswith("rbac.")]
 
@@ -47,7 +47,7 @@ def test_the_namespaces_of_a_fresh_cluster_come_first():
 
 
 def test_each_namespace_has_its_account_and_certificate():
-    for namespace in bootstrap.NAMESPACES:
+    for namespace in NAMESPACES:
         inside = {
             (one["kind"], one["metadata"]["name"]) for one in OBJECTS if one["metadata"].get("namespace") == namespace
         }
@@ -55,7 +55,7 @@ def test_each_namespace_has_its_account_and_certificate():
 
 
 def test_without_a_certificate_there_are_no_maps_of_it():
-    assert all(one["kind"] != "ConfigMap" for one in bootstrap.objects())
+    assert all(obj["kind"] != "ConfigMap" for obj in bootstrap_objects())
 
 
 def test_the_priority_classes_of_the_system():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.handlers.delete import plan_deletion
-from plimsoll.local.apiserver.handlers.request.options import DeleteOptions
+from plimsoll.local.apiserver.registry.deletion import plan_deletion
+from plimsoll.local.apiserver.request.options import DeleteOptions
 from tests.local.apiserver.application.worlds import MERGE, World, config_map, deployment, pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

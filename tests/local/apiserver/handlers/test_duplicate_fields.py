@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.handlers.request.json import Read, read_json
+from plimsoll.local.apiserver.request.json import Read, read_json
 
 
 def duplicates(text: str) -> tuple[str, ...]:

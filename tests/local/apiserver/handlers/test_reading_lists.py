@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.handlers.request.continue_tokens import NEWEST, Continuation, decoded, encoded
+from plimsoll.local.apiserver.request.continue_tokens import NEWEST, Continuation, decoded, encoded
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.application.worlds import World, config_map, pod
 

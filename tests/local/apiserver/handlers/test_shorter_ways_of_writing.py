@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.handlers.request.json import _read_closely, read_json
+from plimsoll.local.apiserver.request.json import _read_closely, read_json
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.interface import Decoded

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver import bootstrap
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.handlers.request.context import RequestContext, ResourceRoute
+from plimsoll.local.apiserver.bootstrap.objects import bootstrap_objects
 from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.request.context import RequestContext, ResourceRoute
 from plimsoll.local.apiserver.resources.registry import ServedResource
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import Key, MemoryDriver, Put, Store
@@ -75,7 +75,7 @@ class Court:
             admission=None,
             tokens=self.tokens,
         )
-        asyncio.run(self._fill([*bootstrap.objects(), ACCOUNT, *objects]))
+        asyncio.run(self._fill([*bootstrap_objects(), ACCOUNT, *objects]))
 
     async def _fill(self, objects: list[Json]) -> None:
         for one in objects:

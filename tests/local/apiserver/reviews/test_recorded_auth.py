@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver import reviews
 from plimsoll.local.apiserver.auth_types import Attributes, User
 from plimsoll.local.apiserver.authorization import escalation_refusal, forbidden
 from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.reviews.review import review
+from plimsoll.local.apiserver.reviews.token_requests import create_token
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.objects.protobuf.decoding import decode_body
 from tests.local.apiserver.reviews.courts import (
@@ -101,7 +102,7 @@ def answer(line: Json, at: Court) -> Json | None:
     if "jwt" in spec.get("token", ""):
         spec = {**spec, "token": at.account_token()}
     call = review_call(body["kind"], user=user, group=attributes.group, namespace=attributes.namespace)
-    return reviews.review(at.server, call, {**body, "spec": spec})
+    return review(at.server, call, {**body, "spec": spec})
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line["id"])
@@ -135,21 +136,21 @@ def test_answers_have_their_fields_in_the_order_of_go(line: Json):
 def test_the_recorded_review_of_the_administrators_rules():
     recorded = kubectl("141-protobuf-auth-can-i-list")
     call = review_call("SelfSubjectRulesReview")
-    got = reviews.review(court(has_role=False).server, call, {"spec": {"namespace": "kc"}})
+    got = review(court(has_role=False).server, call, {"spec": {"namespace": "kc"}})
     assert masked(got) == masked(recorded)
 
 
 def test_kubectl_is_told_yes():
     recorded = kubectl("140-protobuf-auth-can-i")
     recorded["metadata"]["managedFields"][0]["manager"] = "golden"
-    got = reviews.review(court(has_role=False).server, review_call("SelfSubjectAccessReview"), recorded)
+    got = review(court(has_role=False).server, review_call("SelfSubjectAccessReview"), recorded)
     assert masked(got) == masked(recorded)
 
 
 def test_the_recorded_token_request():
     lines = map(json.loads, (FIXTURES / "golden/create.jsonl").read_text().splitlines())
     recorded = next(line for line in lines if line["id"] == "create-028")
-    got = reviews.create_token(court(has_role=False).server, token_call(), recorded["body"])
+    got = create_token(court(has_role=False).server, token_call(), recorded["body"])
     expected = recorded["response"]
     assert list(got["metadata"]) == list(expected["metadata"])
     assert list(got["spec"]) == list(expected["spec"])
@@ -192,7 +193,7 @@ def test_what_kubectl_sends_in_protobuf_is_answered_as_recorded(name: str):
     server, kind = court(has_role=False).server, body["kind"]
     group = body["apiVersion"].partition("/")[0]
     call = token_call() if kind == "TokenRequest" else review_call(kind, group=group)
-    answer_to = reviews.create_token if kind == "TokenRequest" else reviews.review
+    answer_to = create_token if kind == "TokenRequest" else review
     got, expected = masked(answer_to(server, call, body)), masked(sent["response"])
     assert got.get("spec") == expected.get("spec")
     assert list(got["metadata"]) == list(expected["metadata"])

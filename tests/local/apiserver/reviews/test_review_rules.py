@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver import reviews
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import Authenticated
+from plimsoll.local.apiserver.reviews.review import review
+from plimsoll.local.apiserver.reviews.token_requests import create_token
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.authorization.worlds import cluster_binding
 from tests.local.apiserver.reviews.courts import ADMIN, Court, review_call, token_call
@@ -22,12 +23,12 @@ def court() -> Court:
 
 
 def status(court: Court, kind: str, spec: Json, **more: Any) -> Json:
-    return reviews.review(court.server, review_call(kind, **more), {"spec": spec})["status"]
+    return review(court.server, review_call(kind, **more), {"spec": spec})["status"]
 
 
 def refusal(court: Court, kind: str, body: Json, **more: Any) -> Json:
     with pytest.raises(StatusError) as caught:
-        reviews.review(court.server, review_call(kind, **more), body)
+        review(court.server, review_call(kind, **more), body)
     return caught.value.status
 
 
@@ -102,7 +103,7 @@ class TestAccessReviews:
 
 class TestLocalAccessReviews:
     def local(self, court: Court, body: Json) -> Json:
-        return reviews.review(court.server, review_call("LocalSubjectAccessReview", namespace="n"), body)
+        return review(court.server, review_call("LocalSubjectAccessReview", namespace="n"), body)
 
     def test_they_are_about_their_namespace(self, court: Court):
         got = self.local(court, {"spec": {"user": "bob", "resourceAttributes": PODS}})
@@ -158,11 +159,11 @@ class TestTokenReviews:
 
 class TestTokenRequests:
     def request(self, court: Court, **spec: Any) -> Json:
-        return reviews.create_token(court.server, token_call(), {"spec": spec})
+        return create_token(court.server, token_call(), {"spec": spec})
 
     def refusal(self, court: Court, body: Json, **call: str) -> Json:
         with pytest.raises(StatusError) as caught:
-            reviews.create_token(court.server, token_call(**call), body)
+            create_token(court.server, token_call(**call), body)
         return caught.value.status
 
     def test_the_token_is_good_for_an_hour_and_for_this_server(self, court: Court):
@@ -248,7 +249,7 @@ class TestTokenRequests:
 
 def test_who_am_i(court: Court):
     user = User(name="bob", uid="u", groups=("dev",), extra={"b": ("2",), "a": ("1", "1")})
-    got = reviews.review(court.server, review_call("SelfSubjectReview", user=user, group=AUTHENTICATION), {})
+    got = review(court.server, review_call("SelfSubjectReview", user=user, group=AUTHENTICATION), {})
     assert got == {
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",

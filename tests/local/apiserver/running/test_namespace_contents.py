@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from plimsoll.local.apiserver.bootstrap.namespace_controller import NamespaceContents
+from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from tests.local.apiserver.application.worlds import World
 
 
 def filled(world: World) -> None:
-    world.run.spawn(NamespaceContents(world.server, ca_certificate="the certificate").run())
+    world.run.spawn(NamespaceDefaults(world.server, ca_certificate="the certificate").run())
     world.run.settle()
 
 

@@ -15,7 +15,7 @@ from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 from plimsoll.local.apiserver.apply.managed_fields import ManagerIdentity, Managers, Owned
 from plimsoll.local.apiserver.apply.typed.compare import Comparison, compare
-from plimsoll.local.apiserver.apply.typed.fields_of import fields_of
+from plimsoll.local.apiserver.apply.typed.fields_of import fields_of, with_named_fields
 from plimsoll.local.apiserver.apply.typed.merge import merge
 from plimsoll.local.apiserver.apply.typed.remove import remove
 from plimsoll.objects.schema.json_values import same
@@ -115,7 +115,7 @@ class Updater:
         if last is None or schema is None:
             return merged
         atom = schema.root
-        own = last.fields.with_named_fields(atom)
+        own = with_named_fields(last.fields, atom)
         pruned = remove(merged, own, atom)
         pruned = self._with_owned_items(merged, pruned, managers=managers, version=last.api_version)
         gone = _all_fields(merged, atom) - _all_fields(pruned, atom)
@@ -133,10 +133,10 @@ class Updater:
             schema = self._schemas.get(at_version)
             if schema is not None:
                 atom = schema.root
-                kept = _all_fields(pruned, atom) | fields.with_named_fields(atom)
+                kept = _all_fields(pruned, atom) | with_named_fields(fields, atom)
                 pruned = remove(merged, _all_fields(merged, atom) - kept, atom)
         return pruned
 
 
 def _all_fields(value: dict[str, Any] | None, atom: Atom) -> FieldSet:
-    return fields_of(value or {}, atom).with_named_fields(atom)
+    return with_named_fields(fields_of(value or {}, atom), atom)

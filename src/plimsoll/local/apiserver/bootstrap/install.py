@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver import bootstrap
+from plimsoll.local.apiserver.bootstrap.objects import bootstrap_objects
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.api.meta import written_time
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 async def put_first_objects(server: Server, *, ca_certificate: str) -> None:
     """All of them or none: a server that ends half-way leaves a store that is still fresh."""
     if not server.store.count("namespaces"):
-        await put_missing(server, bootstrap.objects(ca_certificate=ca_certificate))
+        await put_missing(server, bootstrap_objects(ca_certificate=ca_certificate))
 
 
 async def put_missing(server: Server, objects: Iterable[Json]) -> None:

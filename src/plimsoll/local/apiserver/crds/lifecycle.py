@@ -1,6 +1,6 @@
 """The life of a CustomResourceDefinition: what a stored one makes the server serve, and what it is told about itself.
 
-`changing` goes around every write; after it, a definition that was written is settled (names, conditions, serving), and
+After every write (`follow_change`), a definition that was written is settled (names, conditions, serving), and
 one that is being deleted is finished, object by object. `restore` and `resume` do the same for everything the store
 holds at the start. Deterministic: there is no controller beside it and no delay; one follow-up runs at a time. The
 definition itself is written under the server's name.
@@ -17,9 +17,9 @@ from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.crds.names import settled_status
 from plimsoll.local.apiserver.crds.serving import builtin_names, serve, served_now, stored_resource, withdraw
-from plimsoll.local.apiserver.handlers.delete import delete_object
-from plimsoll.local.apiserver.handlers.request.context import RequestContext
 from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.registry.deletion import delete_object
+from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.routing import ResourceRoute
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored
 from plimsoll.local.apiserver.strategies.definitions_deletion import CLEANUP, TERMINATING, with_condition
@@ -51,7 +51,7 @@ def restore(server: Server) -> None:
 
 async def resume(server: Server) -> None:
     """Go on with what a server that ended at the wrong moment had begun: names to settle, objects to delete."""
-    async with server.definition_work.turn:
+    async with server.crd_tasks.lock:
         leaving = {
             resource.full_name for resource in server.catalogue if resource.is_custom and _is_terminating(resource)
         }
@@ -59,15 +59,15 @@ async def resume(server: Server) -> None:
             await _settle(server, name)
 
 
-async def changing(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
+async def follow_change(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
     """Make a change that a client asked for and follow it, also if it failed half-way or the client is gone."""
     if call.resource.stored_as == DEFINITIONS:
-        return await server.definition_work.carry_out(_changing_definitions(server, call, change))
+        return await server.crd_tasks.carry_out(_changing_definitions(server, call, change))
     try:
         return await change()
     finally:
         if call.resource.is_custom and _is_terminating_now(server, call.resource):
-            await server.definition_work.carry_out(_follow(server, lambda: [call.resource.full_name]))
+            await server.crd_tasks.carry_out(_follow(server, lambda: [call.resource.full_name]))
 
 
 async def _changing_definitions(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
@@ -78,7 +78,7 @@ async def _changing_definitions(server: Server, call: RequestContext, change: Ca
 
 
 async def _follow(server: Server, written: Callable[[], list[str]]) -> None:
-    async with server.definition_work.turn:
+    async with server.crd_tasks.lock:
         names = written()
         for name in names:
             await _settle(server, name)
@@ -140,7 +140,7 @@ def refuse_if_terminating(server: Server, call: RequestContext) -> None:  # noqa
 
 
 def _name_in(call: RequestContext) -> str:
-    from plimsoll.local.apiserver.handlers.request.bodies import read_object  # noqa: PLC0415 - only for this sentence
+    from plimsoll.local.apiserver.request.bodies import read_object  # noqa: PLC0415 - only for this sentence
 
     metadata = read_object(call.request, kind=call.resource.kind).value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None

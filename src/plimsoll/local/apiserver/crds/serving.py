@@ -37,14 +37,14 @@ def serve(server: Server, definition: Json) -> None:
         fields = {path: absent for resource in resources for path, absent in selectable(resource).items()}
         server.store.select_fields(resources[0].stored_as, reader(fields.items()))
     if before is not None and before.compiled is not compiled:
-        server.definition_work.end_watches(name)
+        server.crd_tasks.end_watches(name)
 
 
 def withdraw(server: Server, name: str) -> None:
     """Serve nothing of this definition any more."""
     if served_now(server.catalogue, name) is not None:
         server.catalogue.serve(name, ())
-        server.definition_work.end_watches(name)
+        server.crd_tasks.end_watches(name)
 
 
 def served_now(catalogue: ResourceRegistry, name: str) -> ServedResource | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.handlers.request.kinds import decoded_object
-from plimsoll.local.apiserver.handlers.request.responses import form_of, object_answer
-from plimsoll.local.apiserver.handlers.write.guarded_write import change_object, change_or_create_object, create_object
-from plimsoll.local.apiserver.handlers.write.identity import check_identity, check_uid, settle_namespace
+from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object, create_object
+from plimsoll.local.apiserver.registry.identity import check_identity, check_uid, settle_namespace
+from plimsoll.local.apiserver.request.kinds import decoded_object
+from plimsoll.local.apiserver.request.responses import form_of, object_answer
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]

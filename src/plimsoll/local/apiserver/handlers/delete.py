@@ -1,248 +1,31 @@
-"""DELETE, of one object and of collections: at once, gracefully, or as soon as the finalizers are gone.
-
-What a deletion leaves to others (dependents, a namespace's content, a kubelet's work) is marked here by a finalizer or
-a deletionTimestamp, as the real server does, and finished by controllers.
-
-DELETE of a collection: every object that a list with the same options would show, one after the other.
-"""
+"""DELETE of one object and of collections."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING
 
-from plimsoll.core.errors import PlimsollError
-from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.admission import Attributes
 from plimsoll.local.apiserver.handlers.get_list import find
-from plimsoll.local.apiserver.handlers.request.options import (
-    DeleteOptions,
-    delete_options,
-    list_options,
-    read_delete_options,
-)
-from plimsoll.local.apiserver.handlers.request.responses import form_of, list_answer
-from plimsoll.local.apiserver.handlers.write.identity import key_of
-from plimsoll.local.apiserver.handlers.write.key_lock import turn
-from plimsoll.local.apiserver.handlers.write.response_object import shown
+from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.registry.deletion import delete_object
+from plimsoll.local.apiserver.request.options import delete_options, list_options, read_delete_options
+from plimsoll.local.apiserver.request.responses import form_of, list_answer, object_answer
 from plimsoll.local.apiserver.status_errors import StatusError
-from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
-from plimsoll.local.apiserver.strategies import definitions_deletion
-from plimsoll.local.apiserver.strategies.finding import strategy_of
-from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 
-Json = dict[str, Any]
-
-_ORPHAN: Final = "orphan"
-_FOREGROUND: Final = "foregroundDeletion"
-_DEFAULT_GRACE_S: Final = 30
-# They answer a deletion with the object instead of a Status.
-_RETURNED: Final = frozenset(
-    {
-        "pods",
-        "services",
-        "persistentvolumes",
-        "persistentvolumeclaims",
-        "podtemplates",
-        "resourcequotas",
-        "serviceaccounts",
-    }
-)
-
-
-class _Moved(PlimsollError):
-    """Somebody wrote in between."""
-
-
-class _Old(NamedTuple):
-    """The object that is to be deleted, and as it is shown in the version of the request."""
-
-    stored: Stored
-    shown: Json
-
-
-class _Plan(NamedTuple):
-    """What a deletion makes of an object: its new state, and whether that is the end of it."""
-
-    marked: Json
-    vanishes: bool
-
-
-async def delete_object(server: Server, call: RequestContext, options: Json) -> tuple[Json, int]:
-    """Delete the object of the call by its DeleteOptions; the body and the status code to answer with."""
-    wanted = read_delete_options(options, dry_run=call.dry_run)
-    async with turn(server, key_of(call)):
-        return await _deleted(server, call, wanted)
-
-
-async def _deleted(server: Server, call: RequestContext, wanted: DeleteOptions) -> tuple[Json, int]:
-    """Tries until nobody was faster: a client that named the state it means is told by `_check_preconditions`."""
-    strategy = strategy_of(call.resource)
-    while (stored := server.store.get(key_of(call))) is not None:
-        old = shown(server, strategy, stored)
-        _check_preconditions(call, wanted, old)
-        attempt = _attempt(call, old, dry_run=wanted.dry_run)
-        await server.admission.mutate(attempt)
-        await server.admission.validate(attempt)
-        plan = plan_deletion(old, wanted, now=server.clock.now())
-        try:
-            obj = old if wanted.dry_run else await _carried_out(server, call, plan, old=_Old(stored, old))
-        except _Moved:
-            continue
-        if not plan.vanishes:
-            is_cascading = wanted.orphan_dependents is False
-            return (plan.marked if wanted.dry_run else obj), 202 if is_cascading else 200
-        if call.resource.stored_as in _RETURNED:
-            return plan.marked, 200
-        return _success(call, old), 200
-    raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-
-
-async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old: _Old) -> Json:
-    """The object as it is now; as it was, if that was the end of it."""
-    strategy = strategy_of(call.resource)
-    stored = old.stored
-    body = strategy.to_storage(plan.marked)
-    is_marked = plan.marked == old.shown if strategy.is_stored_as_shown else body == stored.body()
-
-    def decide(found: Stored | None) -> Decision:
-        if plan.vanishes:
-            return _unmoved(found, stored, Delete())
-        return _unmoved(found, stored, Keep() if is_marked else Put(body))
-
-    if plan.vanishes and not is_marked:
-        # A pod that goes at once is marked first, as on a real server: watchers see it terminating, then gone.
-        marked = await server.store.update(key_of(call), lambda found: _unmoved(found, stored, Put(body)))
-        assert marked is not None
-        stored = marked
-    result = await server.store.update(key_of(call), decide)
-    assert result is not None
-    if plan.vanishes or is_marked:
-        return old.shown
-    return shown(server, strategy, result)
-
-
-def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:
-    if found is None or found.revision != stored.revision:
-        raise _Moved
-    return decision
-
-
-def _attempt(call: RequestContext, old: Json, *, dry_run: bool) -> Attributes:
-    return Attributes(
-        operation="DELETE",
-        resource=call.resource,
-        user=call.user,
-        namespace=call.namespace,
-        name=call.name,
-        old=old,
-        dry_run=dry_run,
-    )
-
-
-def _check_preconditions(call: RequestContext, wanted: DeleteOptions, old: Json) -> None:
-    uid, revision = old["metadata"]["uid"], old["metadata"]["resourceVersion"]
-    if wanted.uid and wanted.uid != uid:
-        why = (
-            f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({uid}). "
-            "The object might have been deleted and then recreated"
-        )
-    elif wanted.resource_version and wanted.resource_version != revision:
-        why = (
-            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the ResourceVersion "
-            f"in record ({revision}). The object might have been modified"
-        )
-    else:
-        return
-    raise status_errors.conflict(call.name, group=call.resource.group, resource=call.resource.kind, why=why)
-
-
-def plan_deletion(old: Json, wanted: DeleteOptions, *, now: datetime) -> _Plan:
-    """Pure: what becomes of an object that is to be deleted now."""
-    kind = old.get("kind")
-    if (old.get("apiVersion"), kind) == ("v1", "Namespace"):
-        return _namespace(old, now=now)
-    if definitions_deletion.is_definition(old):
-        return _Plan(definitions_deletion.marked(old, now=now), vanishes=False)
-    finalizers = _finalizers(old["metadata"].get("finalizers") or [], wanted)
-    if (old.get("apiVersion"), kind) == ("v1", "Pod"):
-        marked = _with_grace(old, _pod_grace_s(old, wanted.grace_period_s), now=now)
-    else:
-        marked = _with_grace(old, 0, now=now) if finalizers else old
-    marked = _with_finalizers(marked, finalizers)
-    vanishes = not finalizers and not marked["metadata"].get("deletionGracePeriodSeconds")
-    return _Plan(marked, vanishes)
-
-
-def _pod_grace_s(pod: Json, asked: int | None) -> int:
-    spec, status = pod.get("spec", {}), pod.get("status", {})
-    grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
-    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
-        return 0
-    return 1 if grace < 0 else int(grace)
-
-
-def _with_grace(old: Json, grace_s: int, *, now: datetime) -> Json:
-    """Marked for deletion. A second deletion can bring the end forward, never put it off."""
-    metadata = dict(old["metadata"])
-    if metadata.get("deletionTimestamp"):
-        before_s = metadata.get("deletionGracePeriodSeconds", 0)
-        if grace_s >= before_s:
-            return old
-        ends = datetime.fromisoformat(metadata["deletionTimestamp"]) - timedelta(seconds=before_s - grace_s)
-        metadata["deletionTimestamp"] = written_time(ends)
-    else:
-        metadata["deletionTimestamp"] = written_time(now + timedelta(seconds=grace_s))
-        if metadata.get("generation"):
-            metadata["generation"] += 1
-    metadata["deletionGracePeriodSeconds"] = grace_s
-    return {**old, "metadata": metadata}
-
-
-def _with_finalizers(obj: Json, finalizers: list[str]) -> Json:
-    if finalizers == (obj["metadata"].get("finalizers") or []):
-        return obj
-    metadata = {name: value for name, value in obj["metadata"].items() if name != "finalizers"}
-    if finalizers:
-        metadata["finalizers"] = finalizers
-    return {**obj, "metadata": metadata}
-
-
-def _finalizers(present: list[str], wanted: DeleteOptions) -> list[str]:
-    """The finalizers with those of the garbage collector as the propagation policy asks for them."""
-    policy = wanted.propagation
-    if wanted.orphan_dependents is not None:
-        policy = "Orphan" if wanted.orphan_dependents else "Background"
-    if not policy:
-        return present
-    others = [name for name in present if name not in {_ORPHAN, _FOREGROUND}]
-    own = {"Orphan": [_ORPHAN], "Foreground": [_FOREGROUND]}.get(policy, [])
-    return present if own and own[0] in present and len(present) == len(others) + 1 else [*others, *own]
-
-
-def _namespace(old: Json, *, now: datetime) -> _Plan:
-    metadata = dict(old["metadata"])
-    if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = written_time(now)
-    marked = {**old, "metadata": metadata, "status": {**old.get("status", {}), "phase": "Terminating"}}
-    held = old.get("spec", {}).get("finalizers") or metadata.get("finalizers")
-    return _Plan(marked, vanishes=not held)
-
-
-def _success(call: RequestContext, old: Json) -> Json:
-    details = status_errors.named(
-        call.name, group=call.resource.group, kind=call.resource.plural, uid=old["metadata"]["uid"]
-    )
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+async def delete(server: Server, call: RequestContext) -> Answer:
+    form_of(call)
+    body, status = await delete_object(server, call, delete_options(call.request))
+    if body.get("kind") == "Status":
+        return Answer.json(body, status=status)
+    return object_answer(server, call, body, status=status)
 
 
 async def delete_collection(server: Server, call: RequestContext) -> Answer:
+    """Delete every object that a list with the same options would return, one after the other."""
     form_of(call)
     options = delete_options(call.request)
     read_delete_options(options)
@@ -251,6 +34,6 @@ async def delete_collection(server: Server, call: RequestContext) -> Answer:
         try:
             await delete_object(server, call.to_delete(stored.name, dry_run=call.dry_run), options)
         except StatusError as refusal:
-            if refusal.code != 404:  # somebody else was faster
+            if refusal.code != 404:  # another client deleted it first
                 raise
     return list_answer(server, call, page.items, {"resourceVersion": str(page.revision)})

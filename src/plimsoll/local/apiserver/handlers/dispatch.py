@@ -1,20 +1,19 @@
-"""From an understood request to the handler that answers it, with what a change of definitions brings about."""
+"""The dispatch of a routed request to its handler; a change of a CustomResourceDefinition has consequences."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import reviews
 from plimsoll.local.apiserver.crds import lifecycle
 from plimsoll.local.apiserver.handlers import create, delete, get_list, patch, watch
-from plimsoll.local.apiserver.handlers.delete import delete_object
 from plimsoll.local.apiserver.handlers.patch import APPLY_PATCH
-from plimsoll.local.apiserver.handlers.request.bodies import media_type, read_object
-from plimsoll.local.apiserver.handlers.request.context import RequestContext
-from plimsoll.local.apiserver.handlers.request.options import delete_options, write_options
-from plimsoll.local.apiserver.handlers.request.responses import form_of, object_answer
 from plimsoll.local.apiserver.handlers.subresources import answer_part
 from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.request.bodies import media_type, read_object
+from plimsoll.local.apiserver.request.context import RequestContext
+from plimsoll.local.apiserver.request.options import write_options
+from plimsoll.local.apiserver.request.responses import object_answer
+from plimsoll.local.apiserver.reviews.review import review
 from plimsoll.local.apiserver.strategies.custom import custom_strategy
 from plimsoll.local.apiserver.subresources import binding
 
@@ -36,7 +35,7 @@ _REVIEW_GROUPS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.i
 
 
 def call_of(request: Request, route: ResourceRoute, user: User) -> RequestContext:
-    """The call, with its options read and judged."""
+    """The context of a request, with its options read and validated."""
     warnings: list[str] = []
     if route.resource.is_custom:
         deprecation = custom_strategy(route.resource).deprecation_warning
@@ -61,7 +60,7 @@ async def answer(server: Server, call: RequestContext) -> Answer:
     if call.verb not in _CHANGES:
         return await _answered(server, call)
     lifecycle.refuse_if_terminating(server, call)
-    return await lifecycle.changing(server, call, lambda: _answered(server, call))
+    return await lifecycle.follow_change(server, call, lambda: _answered(server, call))
 
 
 async def _answered(server: Server, call: RequestContext) -> Answer:
@@ -69,19 +68,11 @@ async def _answered(server: Server, call: RequestContext) -> Answer:
         return await answer_part(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
         body = read_object(call.request, kind=call.resource.kind, api_version=call.resource.api_version).value
-        return object_answer(server, call, reviews.review(server, call, body), status=201)
+        return object_answer(server, call, review(server, call, body), status=201)
     if call.resource.stored_as == "bindings":
         body = read_object(call.request, kind="Binding", api_version="v1").value
         return Answer.json(await binding.bind(server, call, body), status=201)
     return await _HANDLERS[call.verb](server, call)
-
-
-async def _delete(server: Server, call: RequestContext) -> Answer:
-    form_of(call)
-    body, status = await delete_object(server, call, delete_options(call.request))
-    if body.get("kind") == "Status":
-        return Answer.json(body, status=status)
-    return object_answer(server, call, body, status=status)
 
 
 _HANDLERS: Final[dict[str, Handler]] = {
@@ -91,6 +82,6 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "create": create.create,
     "update": create.update,
     "patch": patch.patch,
-    "delete": _delete,
+    "delete": delete.delete,
     "deletecollection": delete.delete_collection,
 }

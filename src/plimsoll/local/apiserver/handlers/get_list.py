@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.handlers.request.continue_tokens import NEWEST, Continuation, decoded, encoded
-from plimsoll.local.apiserver.handlers.request.options import list_options, parse_revision
-from plimsoll.local.apiserver.handlers.request.responses import form_of, list_answer, stored_answer
-from plimsoll.local.apiserver.handlers.request.selectors import selection
-from plimsoll.local.apiserver.handlers.write.identity import key_of
+from plimsoll.local.apiserver.registry.identity import key_of
+from plimsoll.local.apiserver.request.continue_tokens import NEWEST, Continuation, decoded, encoded
+from plimsoll.local.apiserver.request.options import list_options, parse_revision
+from plimsoll.local.apiserver.request.responses import form_of, list_answer, stored_answer
+from plimsoll.local.apiserver.request.selectors import selection
 from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
-    from plimsoll.local.apiserver.handlers.request.options import ListOptions
     from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.request.context import RequestContext
+    from plimsoll.local.apiserver.request.options import ListOptions
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]

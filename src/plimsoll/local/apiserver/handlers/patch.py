@@ -10,18 +10,18 @@ import msgspec
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
-from plimsoll.local.apiserver.handlers.request.bodies import media_type, unknown_format
-from plimsoll.local.apiserver.handlers.request.json import NotJson, Read, read_json
-from plimsoll.local.apiserver.handlers.request.responses import form_of, object_answer
-from plimsoll.local.apiserver.handlers.request.yaml import read_yaml
-from plimsoll.local.apiserver.handlers.write.guarded_write import change_object, change_or_create_object
-from plimsoll.local.apiserver.handlers.write.identity import check_identity
 from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
 from plimsoll.local.apiserver.patches.outcomes import PatchRefused
 from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
 from plimsoll.local.apiserver.patches.values import go_kind
+from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object
+from plimsoll.local.apiserver.registry.identity import check_identity
+from plimsoll.local.apiserver.request.bodies import media_type, unknown_format
+from plimsoll.local.apiserver.request.json import NotJson, Read, read_json
+from plimsoll.local.apiserver.request.responses import form_of, object_answer
+from plimsoll.local.apiserver.request.yaml import read_yaml
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.objects.schema import field_errors as fields
@@ -31,9 +31,9 @@ from plimsoll.objects.schema.json_values import Refused, take_over
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.http_types import Answer
     from plimsoll.local.apiserver.patches.outcomes import Patched
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]

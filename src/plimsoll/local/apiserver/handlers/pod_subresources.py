@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.handlers import patch
-from plimsoll.local.apiserver.handlers.request.kinds import decoded_object
-from plimsoll.local.apiserver.handlers.write.guarded_write import change_object
+from plimsoll.local.apiserver.registry.guaranteed_update import change_object
+from plimsoll.local.apiserver.request.kinds import decoded_object
 from plimsoll.objects.builtin.defaults.pods import qos_class
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver import reviews, status_errors
+from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.handlers import create, get_list, patch
 from plimsoll.local.apiserver.handlers.pod_subresources import change_pod_part
-from plimsoll.local.apiserver.handlers.request.bodies import read_object
-from plimsoll.local.apiserver.handlers.request.responses import object_answer
-from plimsoll.local.apiserver.handlers.write.identity import key_of
 from plimsoll.local.apiserver.http_types import Answer
 from plimsoll.local.apiserver.patches.outcomes import PatchRefused
+from plimsoll.local.apiserver.registry.identity import key_of
+from plimsoll.local.apiserver.request.bodies import read_object
+from plimsoll.local.apiserver.request.responses import object_answer
+from plimsoll.local.apiserver.reviews.token_requests import create_token
 from plimsoll.local.apiserver.subresources import binding, eviction, finalize, scale
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -46,7 +47,7 @@ async def answer_part(server: Server, call: RequestContext) -> Answer:
     if part == "eviction":
         return Answer.json(await eviction.evict(server, call, body), status=201)
     assert part == "token", f"{part} is in the table and has no handler"
-    return Answer.json(reviews.create_token(server, call, body), status=201)
+    return Answer.json(create_token(server, call, body), status=201)
 
 
 def _body(call: RequestContext) -> Json:

@@ -17,18 +17,18 @@ import msgspec
 from plimsoll.local.apiserver import presentation, status_errors
 from plimsoll.local.apiserver.crds.serving import served_now
 from plimsoll.local.apiserver.handlers.get_list import not_older_than
-from plimsoll.local.apiserver.handlers.request.options import ListOptions, list_options, parse_revision
-from plimsoll.local.apiserver.handlers.request.responses import form_of
-from plimsoll.local.apiserver.handlers.request.selectors import selection
 from plimsoll.local.apiserver.http_types import JSON, Answer
+from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
+from plimsoll.local.apiserver.request.responses import form_of
+from plimsoll.local.apiserver.request.selectors import selection
 from plimsoll.local.apiserver.storage import Compacted, Expired
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.local.apiserver.storage import Event, Stored, Watch
 
@@ -123,7 +123,7 @@ class _Session:
         if not self._resource.is_custom:
             yield
             return
-        work, definition = self._server.definition_work, self._resource.full_name
+        work, definition = self._server.crd_tasks, self._resource.full_name
         current = served_now(self._server.catalogue, definition)
         if current is None or current.compiled is not self._resource.compiled:
             self.end()

@@ -1,47 +1,6 @@
-"""Reviews: questions in the shape of objects. They are answered and not kept.
+"""Reviews: requests that are answered and not stored.
 
-The create handler calls `review` for the kinds of authorization.k8s.io and authentication.k8s.io and `create_token`
-for the token subresource of a ServiceAccount, both with the decoded body; both raise `Refusal`. Answers have exactly
-the fields of a recorded 1.34 server, oddities included: access reviews say who manages their fields, a rules review
-comes back with an empty spec.
+`review` handles the kinds of authorization.k8s.io and authentication.k8s.io, `token_requests` the token subresource of
+a ServiceAccount; both raise `StatusError`. Responses have exactly the fields of a recorded 1.34 server, oddities
+included: access reviews carry managedFields, and a rules review has an empty spec.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
-
-from plimsoll.local.apiserver.reviews.access import (
-    self_subject_access_review,
-    self_subject_rules_review,
-    subject_access_review,
-)
-from plimsoll.local.apiserver.reviews.bodies import decoded, placed
-from plimsoll.local.apiserver.reviews.identity import self_subject_review, token_review
-from plimsoll.local.apiserver.reviews.token_requests import create_token
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
-    from plimsoll.local.apiserver.server import Server
-
-Json = dict[str, Any]
-
-__all__ = ["create_token", "review"]
-
-
-def review(server: Server, call: RequestContext, body: Json) -> Json:
-    """The answer to a review of the call's kind."""
-    kind = call.resource.kind
-    asked = decoded(body, api_version=call.resource.api_version, kind=kind)
-    return _REVIEWS[kind](server, call, placed(asked, call.namespace))
-
-
-_REVIEWS: Final[dict[str, Callable[[Server, RequestContext, Json], Json]]] = {
-    "SelfSubjectAccessReview": self_subject_access_review,
-    "SubjectAccessReview": subject_access_review,
-    "LocalSubjectAccessReview": subject_access_review,
-    "SelfSubjectRulesReview": self_subject_rules_review,
-    "TokenReview": token_review,
-    "SelfSubjectReview": self_subject_review,
-}

@@ -12,7 +12,7 @@ from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.go_text import GoStruct
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.objects.schema.field_errors import FieldError
 

@@ -12,7 +12,7 @@ from plimsoll.objects import builtin
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
 
 Json = dict[str, Any]
 

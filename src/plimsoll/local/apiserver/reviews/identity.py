@@ -10,7 +10,7 @@ from plimsoll.local.apiserver.reviews.bodies import head, tracked
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]

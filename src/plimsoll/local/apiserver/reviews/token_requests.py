@@ -14,7 +14,7 @@ from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.schema import field_errors as fe
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.objects.schema.field_errors import FieldError
 

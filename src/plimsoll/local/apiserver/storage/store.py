@@ -26,7 +26,7 @@ from plimsoll.local.apiserver.storage.cache.history import HistoryLimits, revisi
 from plimsoll.local.apiserver.storage.cache.watch_hub import View, Watch, WatchHub
 from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Forgotten, Write
 from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
-from plimsoll.local.apiserver.storage.key_queue import Turns
+from plimsoll.local.apiserver.storage.key_lock import KeyLock
 from plimsoll.local.apiserver.storage.objects import Stored, Traits, stamped, stored
 from plimsoll.local.apiserver.storage.recovery import rebuild
 
@@ -73,7 +73,7 @@ class Store:
         self._revision = _FIRST_REVISION
         self._given = _FIRST_REVISION
         """The last revision given to a write; ahead of the visible one while writes are on their way to the disk."""
-        self._turns = Turns()
+        self._key_lock = KeyLock()
         self._encodings = EncodingMemory(_ENCODINGS_MAX_BYTES)
         self._bodies = RecentBodies(_BODIES_MAX_BYTES)
         self._under_way: dict[Write, None] = {}
@@ -225,7 +225,7 @@ class Store:
         current one, or none. A write whose caller is cancelled is carried out all the same.
         """
         await self._let_others_run()
-        await self._turns.take(key)
+        await self._key_lock.acquire(key)
         write: Write | None = None
         try:
             current = self.get(key)
@@ -233,7 +233,7 @@ class Store:
             write = self._submitted((key,), () if made is None else (made,))
         finally:
             if write is None:
-                self._turns.give_back(key)
+                self._key_lock.release(key)
         if write is not None:
             await write.settled
         return self._result(made, current)
@@ -246,7 +246,7 @@ class Store:
         write: Write | None = None
         try:
             for key in in_order:
-                await self._turns.take(key)
+                await self._key_lock.acquire(key)
                 taken.append(key)
             currents = tuple(map(self.get, keys))
             changes = self._changes(keys, currents, change(currents))
@@ -254,7 +254,7 @@ class Store:
         finally:
             if write is None:
                 for key in taken:
-                    self._turns.give_back(key)
+                    self._key_lock.release(key)
         if write is not None:
             await write.settled
         return tuple(self._result(one, current) for one, current in zip(changes, currents, strict=True))
@@ -322,7 +322,7 @@ class Store:
         for write, problem in outcomes:
             self._under_way.pop(write, None)
             for key in write.keys:
-                self._turns.give_back(key)
+                self._key_lock.release(key)
             if write.settled.done():  # whoever waited was cancelled
                 continue
             if problem is None:

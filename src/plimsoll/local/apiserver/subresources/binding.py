@@ -16,7 +16,7 @@ from plimsoll.objects.schema import field_errors as fields
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.objects.schema.field_errors import FieldError
 

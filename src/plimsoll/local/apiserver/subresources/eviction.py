@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.admission.server_status import write_status
-from plimsoll.local.apiserver.handlers.write import guarded_write
+from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.storage import Decision, Key, ListQuery, Put, Stored
 from plimsoll.local.apiserver.subresources import budgets
 from plimsoll.local.apiserver.subresources.pod_conditions import is_ready, set_condition
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -137,7 +137,7 @@ class _Eviction:
             marked = await self._mark(options.get("preconditions") or {})
             if (options.get("preconditions") or {}).get("resourceVersion"):
                 options["preconditions"] = {**options["preconditions"], "resourceVersion": str(marked.revision)}
-        await guarded_write.delete_object(self._server, self._call, options)
+        await delete_object(self._server, self._call, options)
 
     async def _mark(self, preconditions: Json) -> Stored:
         """Tell in the pod why it goes."""

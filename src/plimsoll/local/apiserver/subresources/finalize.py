@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.handlers.write import guarded_write
-from plimsoll.local.apiserver.handlers.write.identity import check_identity
+from plimsoll.local.apiserver.registry import guaranteed_update
+from plimsoll.local.apiserver.registry.identity import check_identity
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -30,4 +30,4 @@ async def finalize(server: Server, call: RequestContext, body: Json) -> Json:
             "spec": {**kept, "finalizers": finalizers} if finalizers else kept,
         }
 
-    return await guarded_write.change_object(server, call, change, subresource="finalize")
+    return await guaranteed_update.change_object(server, call, change, subresource="finalize")

@@ -14,15 +14,15 @@ from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
 from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.scale import ScaleOwnership
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
-from plimsoll.local.apiserver.handlers.write import guarded_write
-from plimsoll.local.apiserver.handlers.write.identity import check_identity, key_of, settle_namespace
+from plimsoll.local.apiserver.registry import guaranteed_update
+from plimsoll.local.apiserver.registry.identity import check_identity, key_of, settle_namespace
 from plimsoll.local.apiserver.subresources.scalables import CustomScalable, Scalable, scalable_of
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -97,7 +97,7 @@ async def _change(server: Server, call: RequestContext, written: Callable[[Json]
             metadata["resourceVersion"] = version
         return scalable.with_replicas({**obj, "metadata": metadata}, replicas or 0)
 
-    changed = await guarded_write.change_object(server, call, change, subresource="scale")
+    changed = await guaranteed_update.change_object(server, call, change, subresource="scale")
     return _written(_scale(scalable, changed))
 
 

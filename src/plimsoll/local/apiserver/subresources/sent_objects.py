@@ -9,7 +9,7 @@ from plimsoll.objects.builtin.decoding import decode, openapi
 from plimsoll.objects.schema.json_values import Refused, take_over
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.core.selectors import LabelSelector
-    from plimsoll.local.scheduler.equivalence import Judgement
+    from plimsoll.local.scheduler.scoring.scoring import Judgement
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView
 

@@ -18,7 +18,7 @@ from plimsoll.local.scheduler.scoring.preferences import HOSTNAME, ZONE, spread_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.local.scheduler.equivalence import Judgement
+    from plimsoll.local.scheduler.scoring.scoring import Judgement
 
     Tier = tuple[str | None, int]
     """A zone, and how many siblings a node has."""

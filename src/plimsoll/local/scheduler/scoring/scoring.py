@@ -43,6 +43,16 @@ class Load(NamedTuple):
     """What was found out about the place for pods that ask for the same: the verdict, and the score."""
 
 
+class Judgement(NamedTuple):
+    """What the narrow rules say of one state of a node, and how good it is there."""
+
+    place: NodeState
+    verdict: Verdict
+    score: int
+    siblings: int
+    """Pods on the node that no selector can tell from this one."""
+
+
 class Loads:
     """Sums over the pods of nodes, made once for each state of a node, however many shapes are judged there."""
 

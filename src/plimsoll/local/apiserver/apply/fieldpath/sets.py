@@ -14,8 +14,6 @@ from plimsoll.local.apiserver.apply.fieldpath import elements
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plimsoll.local.apiserver.apply.typed.types import Atom
-
 
 class FieldSet:
     """A set of paths; never holds the empty path, nor a child that is empty."""
@@ -108,23 +106,6 @@ class FieldSet:
                 theirs = other.children.get(element)
                 result.attach(element, ours if theirs is None else ours.without_below(theirs))
         return result
-
-    def with_named_fields(self, atom: Atom | None) -> FieldSet:
-        """Makes every declared field on the way to a path a path of its own: who owns `spec.a` holds `spec`."""
-        fields = atom.map if atom else None
-        members = set(self.members)
-        children: dict[str, FieldSet] = {}
-        for element, below in self.children.items():
-            name = elements.field_name(element)
-            if name is not None and fields is not None:
-                if fields.declares(name):
-                    members.add(element)
-                children[element] = below.with_named_fields(fields.type_of(name))
-            elif elements.is_list_key(element) and atom is not None and atom.list is not None:
-                children[element] = below.with_named_fields(atom.list.element)
-            else:
-                children[element] = below.with_named_fields(None)
-        return FieldSet(members, children)
 
     def paths(self) -> Iterator[tuple[str, ...]]:
         """In Kubernetes' order: at each step first the paths that end there, then those that go on."""

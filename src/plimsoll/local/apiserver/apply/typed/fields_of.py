@@ -23,6 +23,24 @@ def fields_of(value: dict[str, Any], atom: Atom) -> FieldSet:
     return result
 
 
+def with_named_fields(fields: FieldSet, atom: Atom | None) -> FieldSet:
+    """The set with every declared field on the way to a path added: the owner of `spec.a` also owns `spec`."""
+    declared = atom.map if atom else None
+    members = set(fields.members)
+    children: dict[str, FieldSet] = {}
+    for element, below in fields.children.items():
+        name = elements.field_name(element)
+        if name is not None and declared is not None:
+            if declared.declares(name):
+                members.add(element)
+            children[element] = with_named_fields(below, declared.type_of(name))
+        elif elements.is_list_key(element) and atom is not None and atom.list is not None:
+            children[element] = with_named_fields(below, atom.list.element)
+        else:
+            children[element] = with_named_fields(below, None)
+    return FieldSet(members, children)
+
+
 def _own(element: str, value: Any, *, atom: Atom | None, into: FieldSet) -> None:
     """Puts the field itself in if it is a leaf, and what is below it otherwise."""
     if atom is None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.handlers.request.json import NotJson, read_json
-from plimsoll.local.apiserver.handlers.request.yaml import read_yaml
 from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, YAML
+from plimsoll.local.apiserver.request.json import NotJson, read_json
+from plimsoll.local.apiserver.request.yaml import read_yaml
 from plimsoll.objects.protobuf.decoding import decode_body
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 from plimsoll.objects.schema.json_values import Refused, take_over

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.apply.field_manager import manager_name
-from plimsoll.local.apiserver.handlers.request.bodies import read_object
 from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.request.bodies import read_object
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:

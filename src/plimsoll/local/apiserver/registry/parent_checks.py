@@ -1,8 +1,8 @@
-"""What a new object lies in must still be there at the moment of writing: its namespace and its definition.
+"""The namespace and the CustomResourceDefinition of a new object must still exist when the object is written.
 
-Admission and routing asked before, but both may have gone since. `write_inside` asks again where the write is decided,
-and waits for a namespace or definition that is just being changed: so whatever is created is either older than the
-deletion, and found by whoever empties the namespace, or refused. Used by `writing` for creations.
+Admission and routing checked both earlier, but either may have been deleted since. `create_in_parents` checks again
+where the write is decided, and waits for a namespace or definition that is being changed at that moment. So a created
+object is either older than the deletion, and found by the namespace controller, or rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.admission.attributes import forbidden
 from plimsoll.local.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from plimsoll.local.apiserver.handlers.write.key_lock import is_changing, turn
 from plimsoll.local.apiserver.storage import Decision, Key, Stored
 
 if TYPE_CHECKING:
@@ -29,35 +28,35 @@ _DEFINITIONS: Final = "apiextensions.k8s.io/customresourcedefinitions"
 
 
 class _Unsettled(PlimsollError):
-    """What the object lies in is being changed; never leaves this module."""
+    """A parent of the object is being changed; never leaves this module."""
 
 
-async def write_inside(
+async def create_in_parents(
     server: Server, key: Key, decide: Callable[[Stored | None], Decision], *, attempt: Attributes
 ) -> Stored | None:
-    """`Store.update` for a creation; raises the refusals of a namespace or definition that is gone or going."""
-    around = _around(attempt)
+    """`Store.update` for a creation. Raises a StatusError if the namespace or definition is gone or terminating."""
+    parents = _parent_keys(attempt)
 
-    def decide_inside(found: Stored | None) -> Decision:
+    def decide_in_parents(found: Stored | None) -> Decision:
         _check(server, attempt)
         return decide(found)
 
     def decide_undisturbed(found: Stored | None) -> Decision:
-        if any(is_changing(server, key) for key in around):
+        if any(server.locks.is_held(parent) for parent in parents):
             raise _Unsettled
-        return decide_inside(found)
+        return decide_in_parents(found)
 
     try:
         return await server.store.update(key, decide_undisturbed)
     except _Unsettled:
-        async with AsyncExitStack() as turns:
-            for one in around:
-                await turns.enter_async_context(turn(server, one))
-            return await server.store.update(key, decide_inside)
+        async with AsyncExitStack() as locks:
+            for parent in parents:
+                await locks.enter_async_context(server.locks.hold(parent))
+            return await server.store.update(key, decide_in_parents)
 
 
-def _around(attempt: Attributes) -> list[Key]:
-    """In an order that is the same for everybody."""
+def _parent_keys(attempt: Attributes) -> list[Key]:
+    """The same order for all requests, so that there is no deadlock."""
     keys = []
     if attempt.resource.is_custom:
         keys.append(Key(_DEFINITIONS, "", attempt.resource.full_name))
@@ -83,5 +82,5 @@ def _check_definition(server: Server, attempt: Attributes) -> None:
     now: Json = stored.body()
     if now["metadata"].get("deletionTimestamp"):
         raise forbidden(attempt, "create not allowed while custom resource definition is terminating")
-    if not any(one["name"] == resource.version and one.get("served") for one in now["spec"]["versions"]):
+    if not any(version["name"] == resource.version and version.get("served") for version in now["spec"]["versions"]):
         raise status_errors.unknown_resource()

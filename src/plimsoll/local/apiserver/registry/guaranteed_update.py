@@ -1,8 +1,8 @@
-"""The one guarded read-modify-write behind PUT, PATCH, apply, scale, binding, eviction and finalize; and creation.
+"""The guarded read-modify-write behind PUT, PATCH, apply, scale, binding and finalize; and creation.
 
-The order of steps is the real server's: ownership of fields, mutating admission, what the kind keeps and counts,
-validation, validating admission, and the write under the condition that nobody wrote in between. A write that changes
-nothing is none.
+The steps have kube-apiserver's order: managedFields, mutating admission, the strategy's preparation, validation,
+validating admission, and the write on condition that no other writer was faster. A change without effect is not
+written.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import authorization, status_errors
 from plimsoll.local.apiserver.admission import Attributes
 from plimsoll.local.apiserver.apply.field_manager import with_kept_times
-from plimsoll.local.apiserver.handlers.delete import delete_object
-from plimsoll.local.apiserver.handlers.write.identity import check_identity, check_revision, key_of, settle_namespace
-from plimsoll.local.apiserver.handlers.write.key_lock import turn
-from plimsoll.local.apiserver.handlers.write.parent_checks import write_inside
-from plimsoll.local.apiserver.handlers.write.response_object import shown
+from plimsoll.local.apiserver.registry.identity import check_identity, check_revision, key_of, settle_namespace
+from plimsoll.local.apiserver.registry.parent_checks import create_in_parents
 from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.finding import strategy_of
@@ -29,21 +26,19 @@ from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.local.apiserver.strategies.interface import Judgement, Strategy
 
-
-__all__ = ["change_object", "change_or_create_object", "create_object", "delete_object"]
 
 Json = dict[str, Any]
 Change = Callable[[Json], Json]
 
 _encoder: Final = msgspec.json.Encoder()
 
-# How often a generated name may be taken before the client is told.
+# How many generated names are tried before the request fails.
 _NAMES_TRIED: Final = 8
-# Written by the server itself, so that nobody comes to own it; scale keeps its own books.
+# Written by the server itself, so without a field manager; scale tracks its managers itself.
 _UNTRACKED: Final = frozenset({"binding", "eviction", "scale"})
 
 
@@ -61,14 +56,14 @@ class _Current(NamedTuple):
 async def change_object(
     server: Server, call: RequestContext, change: Change, *, subresource: str = "", is_tracked: bool = True
 ) -> Json:
-    """Let `change` make the new object of the current one; returns what is stored now (or would be, on a dry run).
+    """Let `change` make the new object from the current one; returns what is stored now (or would be, on a dry run).
 
-    `change` leaves the object it gets as it is and shares with it what stays; it is called again whenever somebody
-    else wrote in between, and may raise a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting,
-    admission, validation, managedFields and generation follow by themselves; `is_tracked` is false where `change` has
-    put managedFields right itself (apply).
+    `change` does not modify the object it receives and shares unchanged parts with it. It is called again whenever
+    another writer was faster, and may raise a `StatusError`. A missing object is a 404. Preparation, defaulting,
+    admission, validation, managedFields and generation follow; `is_tracked` is false where `change` has set
+    managedFields itself (apply).
     """
-    async with turn(server, key_of(call)):
+    async with server.locks.hold(key_of(call)):
         changed = await _changed_if_there(server, call, change, subresource=subresource, is_tracked=is_tracked)
     if changed is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
@@ -78,11 +73,11 @@ async def change_object(
 async def change_or_create_object(
     server: Server, call: RequestContext, change: Change, make: Callable[[], Json], *, is_tracked: bool = True
 ) -> tuple[Json, int]:
-    """`change_object` where there is one, else `create_object` of what `make` gives; with the status to answer.
+    """`change_object` if the object exists, else `create_object` of what `make` returns; with the HTTP status.
 
-    Somebody who creates or deletes the object in between is no reason to fail: it goes round again.
+    If another writer creates or deletes the object in between, it tries again.
     """
-    async with turn(server, key_of(call)):
+    async with server.locks.hold(key_of(call)):
         while True:
             changed = await _changed_if_there(server, call, change, subresource="", is_tracked=is_tracked)
             if changed is not None:
@@ -95,7 +90,7 @@ async def change_or_create_object(
 async def _changed_if_there(
     server: Server, call: RequestContext, change: Change, *, subresource: str, is_tracked: bool
 ) -> Json | None:
-    """Tries until nobody was faster: a client that named the version it means is told by `check_revision`."""
+    """Repeat until no other writer was faster; `check_revision` rejects a client that named an old version."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
         current = _Current(stored, shown(server, strategy, stored))
@@ -125,7 +120,7 @@ async def _changed(
     server: Server, call: RequestContext, strategy: Strategy, *, current: _Current, new: Json, subresource: str
 ) -> Json:
     old = current.shown
-    # Admission changes whole objects in place, and never what is written through a part.
+    # Admission changes whole objects in place, and never what is written through a subresource.
     given = new if subresource else copy(new)
     attempt = _attempt(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
     new = _redecoded(strategy, new, await server.admission.mutate(attempt))
@@ -201,7 +196,7 @@ def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
 async def _created(server: Server, call: RequestContext, obj: Json, *, generated: str = "") -> Json | None:
     """The object as it is stored now; None if its name is taken.
 
-    A `generated` name is given to it after mutating admission, whose refusals call the object by its prefix.
+    A `generated` name is set after mutating admission, whose errors name the object by its prefix.
     """
     strategy = strategy_of(call.resource)
     attempt = _attempt(call, "CREATE", name=obj["metadata"].get("name") or "", obj=obj)
@@ -233,14 +228,14 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
         return Put(strategy.to_storage(obj))
 
     try:
-        result = await _written(server, write_inside(server, key, decide, attempt=attempt), attempt=attempt)
+        result = await _written(server, create_in_parents(server, key, decide, attempt=attempt), attempt=attempt)
     except _Moved:
         return None
     return _shown(server, strategy, obj, result)
 
 
 def _check_may_create(server: Server, call: RequestContext) -> None:
-    """Who creates by PUT or by apply was asked for `update` or `patch` so far, and needs `create` as well."""
+    """A creation by PUT or apply was authorised for `update` or `patch` so far, and needs `create` as well."""
     if call.verb == "create":
         return
     attributes = attributes_of(call.user, call.request)
@@ -251,7 +246,7 @@ def _check_may_create(server: Server, call: RequestContext) -> None:
 
 
 async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt: Attributes) -> Stored:
-    """The write itself. If it does not come about, what admission charged for it is given back."""
+    """Do the write. If it fails, release what admission has charged for it."""
     done = False
     try:
         result = await writing
@@ -300,7 +295,7 @@ def _attempt(
 
 
 def _redecoded(strategy: Strategy, before: Json, after: Json) -> Json:
-    """What admission added gets its defaults too."""
+    """Apply defaults to what admission added."""
     if same(before, after):
         return before
     decoded = strategy.decode(after)
@@ -318,7 +313,7 @@ def _judge(call: RequestContext, judgement: Judgement, obj: Json) -> None:
 
 
 def _shown(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
-    """The object with the revision of its write: the very dict that was stored, if that is how it is shown."""
+    """The object with the revision of its write: the stored dict itself, if that is the form of the response."""
     if strategy.is_stored_as_shown and not should_vanish(obj):
         return shown(server, strategy, result)
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(result.revision)}}
@@ -333,3 +328,10 @@ def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool)
     elif found is not None and found.body()["metadata"].get("deletionTimestamp"):
         refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
     return refusal
+
+
+def shown(server: Server, strategy: Strategy, stored: Stored) -> Json:
+    """A stored object in the version of the request. Read-only: readers may share one dict."""
+    if strategy.is_stored_as_shown:
+        return server.store.shared_body(stored)
+    return strategy.present(stored.body())

@@ -17,8 +17,8 @@ from plimsoll.local.apiserver.strategies.finding import strategy_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.server import Server
     from plimsoll.local.apiserver.storage import Stored

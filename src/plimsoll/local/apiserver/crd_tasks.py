@@ -28,11 +28,11 @@ class Endable(Protocol):
         """Let it deliver what it has and then end."""
 
 
-class DefinitionWork:
+class CrdTasks:
     """Of one server."""
 
     def __init__(self) -> None:
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         """Held for the whole of a follow-up: names are given by what other definitions have at that moment."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watches: dict[str, dict[Endable, None]] = {}

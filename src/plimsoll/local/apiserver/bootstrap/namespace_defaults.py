@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.bootstrap import namespace_contents
 from plimsoll.local.apiserver.bootstrap.install import put_missing
+from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.local.apiserver.storage import EventType
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.server import Server
 
 
-class NamespaceContents:
+class NamespaceDefaults:
     """A service: runs until it is cancelled."""
 
     def __init__(self, server: Server, *, ca_certificate: str) -> None:

@@ -12,7 +12,7 @@ import json
 from typing import Final, NamedTuple
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.handlers.request.json import go_problem
+from plimsoll.local.apiserver.request.json import go_problem
 
 _VERSION: Final = "meta.k8s.io/v1"
 NEWEST: Final = -1

@@ -13,7 +13,7 @@ from plimsoll.local.apiserver.strategies.field_labels import FieldLabels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.handlers.request.options import ListOptions
+    from plimsoll.local.apiserver.request.options import ListOptions
     from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.storage import Stored
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.handlers.request.options import parse_revision
+from plimsoll.local.apiserver.request.options import parse_revision
 from plimsoll.local.apiserver.storage import Key
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
 
 Json = dict[str, Any]
 

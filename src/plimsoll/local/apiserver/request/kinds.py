@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.handlers.request.bodies import Body, read_object, unrecognised_kind
+from plimsoll.local.apiserver.request.bodies import Body, read_object, unrecognised_kind
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.objects.builtin.decoding import openapi
@@ -16,7 +16,7 @@ from plimsoll.objects.builtin.decoding import openapi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.request.context import RequestContext
 
 Json = dict[str, Any]
 

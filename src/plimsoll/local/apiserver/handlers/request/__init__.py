@@ -1,1 +1,0 @@
-"""Parsing of one request: body, options, selectors, continue tokens."""

@@ -1,1 +1,0 @@
-"""The write path: identity, parent checks, per-key locks and the guarded update."""

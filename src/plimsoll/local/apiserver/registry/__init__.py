@@ -1,0 +1,1 @@
+"""Create, update and delete of stored objects with strategies and admission: kube-apiserver's registry."""
