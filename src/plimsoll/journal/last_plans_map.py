@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.journal.last_plans import last_plans
-from plimsoll.kube.config_maps import TROUBLES, Trouble, put_config_map
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.config_maps import put_config_map
+from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ class LastPlansWriter:
         self._waiting: deque[Entry] = deque(maxlen=_MOST_WAITING)
         self._tried_at: datetime | None = None
 
-    async def keep(self, entry: Entry, namespace: str) -> Trouble | None:
+    async def keep(self, entry: Entry, namespace: str) -> ApiCallFailed | None:
         """Now, or with what comes next."""
         self._waiting.append(entry)
         return await self.catch_up(namespace, entry.at)
 
-    async def catch_up(self, namespace: str, now: datetime) -> Trouble | None:
+    async def catch_up(self, namespace: str, now: datetime) -> ApiCallFailed | None:
         """Writes what waits, if it is time for that."""
         if not self._is_due(now):
             return None
         self._tried_at = now if self._waiting else self._tried_at
         return await self.write(namespace)
 
-    async def write(self, namespace: str) -> Trouble | None:
+    async def write(self, namespace: str) -> ApiCallFailed | None:
         """Writes what waits."""
         if not self._waiting:
             return None
@@ -67,7 +67,7 @@ class LastPlansWriter:
             changed = {key: value for key, value in after.items() if before.get(key) != value}
             if gone or changed:
                 await put_config_map(self._client, self._name, namespace=namespace, data={**gone, **changed})
-        except TROUBLES as error:
+        except ApiCallFailed as error:
             # What stands there now is not known any more.
             self._data = None
             log.warning("last_plans.not_written", name=self._name, problem=str(error))

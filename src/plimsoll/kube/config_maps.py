@@ -1,21 +1,16 @@
-"""ConfigMaps that controllers keep: patched, made when missing; and what may go wrong with that, as values."""
+"""Writing a ConfigMap that a controller owns: patched, or created when it is missing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from plimsoll.core.errors import GaveUp, Unreachable
-from plimsoll.kube.errors import AlreadyExists, ApiError, CredentialsFailed, NotAllowed, NotFound, UnreadableAnswer
+from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.kube.client import Client
-
-TROUBLES: Final = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed, NotAllowed, GaveUp)
-"""What a client raises when a server refuses or is not there; anything else is a mistake of ours."""
-Trouble = ApiError | Unreachable | UnreadableAnswer | CredentialsFailed | NotAllowed | GaveUp
 
 
 async def put_config_map(
@@ -26,7 +21,7 @@ async def put_config_map(
     data: Mapping[str, str | None],
     annotations: Mapping[str, str] | None = None,
 ) -> ConfigMap:
-    """Sets these keys (None removes one) and leaves all others alone."""
+    """Set these keys (None removes a key) and leave all others alone."""
     metadata: dict[str, Any] = {"annotations": dict(annotations)} if annotations else {}
     patch = {"metadata": metadata, "data": dict(data)}
     try:

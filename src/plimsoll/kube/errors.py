@@ -1,24 +1,25 @@
-"""What can go wrong between us and an API server.
+"""The errors of calls to an API server.
 
-PlimsollError
-├── Unreachable                  (core)
-│   ├── NotSent                  nothing arrived: refused, no route, no such name; may be tried again
-│   │   ├── Closed               our own transport is closed: we are stopping
-│   │   └── TlsRefused           we do not trust the server, or it does not trust us; trying again will not help
-│   │       └── UnknownAuthority
-│   └── AnswerLost               sent and not answered: it may or may not have been done
-│       └── TimedOut
-├── CredentialsFailed            a token file, certificate or exec plugin gave nothing usable
-│   └── CredentialsLate          it gave nothing yet, and the call's time was up
-├── NotAllowed                   we keep ourselves from it: the lease is not ours, somebody pulled the brake
-├── UnreadableAnswer             the server answered with something that is not what was asked for
-└── ApiError                     the server said no, with a Status
-    ├── BadRequest 400   ├── Unauthorized 401   ├── Forbidden 403    ├── NotFound 404
-    ├── MethodNotAllowed 405                    ├── Conflict 409     │   └── AlreadyExists
-    ├── Expired 410      ├── TooLarge 413       ├── Unsupported 415  ├── Invalid 422
-    ├── TooManyRequests 429                     └── ServerFailed 5xx
+ApiCallFailed                        any call may raise it; a controller logs it and goes on
+├── NotAllowed                       our own guard refuses: the lease is lost, or actions are paused
+└── ServerTrouble                    everything but our own guard
+    ├── ServerUnreachable            also core's Unreachable
+    │   ├── NotSent                  nothing arrived: refused, no route, no such name; safe to retry
+    │   │   ├── Closed               our own transport is closed: the process is stopping
+    │   │   └── TlsRefused           one side does not trust the other; a retry does not help
+    │   │       └── UnknownAuthority
+    │   └── AnswerLost               sent and not answered: the call may or may not have taken effect
+    │       └── TimedOut
+    ├── CredentialsFailed            also core's InvalidInput: a token file, certificate or exec plugin is unusable
+    │   └── CredentialsLate          the credentials did not arrive within the call's time
+    ├── UnreadableAnswer             the answer is not what was asked for
+    └── ApiError                     the server refused, with a Status
+        ├── BadRequest 400   ├── Unauthorized 401   ├── Forbidden 403    ├── NotFound 404
+        ├── MethodNotAllowed 405                    ├── Conflict 409     │   └── AlreadyExists
+        ├── Expired 410      ├── TooLarge 413       ├── Unsupported 415  ├── Invalid 422
+        ├── TooManyRequests 429                     └── ServerFailed 5xx
 
-`exit_code` is what the command line ends with.
+`exit_code` is the exit code of the command line.
 """
 
 from __future__ import annotations
@@ -29,48 +30,60 @@ from plimsoll.core.errors import InvalidInput, PlimsollError, Unreachable
 from plimsoll.core.values import Wire
 
 
-class NotSent(Unreachable):
-    """The call did not reach the server, so it did nothing."""
+class ApiCallFailed(PlimsollError):
+    """A call to an API server failed, or our own guard refused it. Any other exception of a call is a bug."""
+
+
+class NotAllowed(ApiCallFailed):
+    """A `Guard` refuses the call: the lease is lost, or actions are paused."""
+
+
+class ServerTrouble(ApiCallFailed):
+    """The server, the connection or our credentials failed the call; our own guard did not."""
+
+
+class ServerUnreachable(ServerTrouble, Unreachable):
+    """The server did not answer."""
+
+
+class NotSent(ServerUnreachable):
+    """The call did not reach the server, so it had no effect."""
 
 
 class Closed(NotSent):
-    """Our transport was closed; no other attempt will get through it."""
+    """Our transport is closed; no other attempt can succeed."""
 
 
 class TlsRefused(NotSent):
-    """A certificate was not accepted; the message says whose and why."""
+    """A certificate was rejected; the message says whose and why."""
 
 
 class UnknownAuthority(TlsRefused):
-    """The server's certificate is signed by somebody we do not know, or by nobody but itself."""
+    """The server's certificate is signed by an unknown authority, or self-signed."""
 
 
-class AnswerLost(Unreachable):
-    """The connection broke, or time was up, after the call was sent."""
+class AnswerLost(ServerUnreachable):
+    """The connection broke, or the time was up, after the call was sent."""
 
 
 class TimedOut(AnswerLost):
     """No answer in time."""
 
 
-class CredentialsFailed(InvalidInput):
-    """Credentials could not be had; the message names the file or the plugin, never a secret."""
+class CredentialsFailed(ServerTrouble, InvalidInput):
+    """Credentials could not be obtained; the message names the file or the plugin, never a secret."""
 
 
 class CredentialsLate(CredentialsFailed):
-    """A call ended before it had credentials, and was not sent; they may be there for the next one."""
+    """The call ended before it had credentials, and was not sent; the next call may have them."""
 
 
-class NotAllowed(PlimsollError):
-    """A `Guard` keeps us from making the call."""
-
-
-class UnreadableAnswer(PlimsollError):
-    """A success that cannot be used: not JSON, another kind, an object with a field of the wrong type."""
+class UnreadableAnswer(ServerTrouble):
+    """A successful answer that cannot be used: not JSON, another kind, or a field of the wrong type."""
 
 
 class StatusCause(Wire):
-    """One of the reasons in a Status."""
+    """A cause in a Status."""
 
     reason: str = ""
     message: str = ""
@@ -78,7 +91,7 @@ class StatusCause(Wire):
 
 
 class StatusDetails(Wire):
-    """What a Status is about."""
+    """The object a Status is about, and its causes."""
 
     name: str = ""
     group: str = ""
@@ -89,7 +102,7 @@ class StatusDetails(Wire):
 
 
 class Status(Wire):
-    """Kubernetes' answer where there is no object to give."""
+    """The answer of an API server that returns no object."""
 
     kind: str = ""
     status: str = ""
@@ -99,8 +112,8 @@ class Status(Wire):
     code: int = 0
 
 
-class ApiError(PlimsollError):
-    """The server's no. `retry_after_s` is what it asks us to wait (None: it does not say)."""
+class ApiError(ServerTrouble):
+    """The server refused the call. `retry_after_s` is the delay it asks for (None: it names none)."""
 
     code: ClassVar[int] = 0
 
@@ -119,77 +132,77 @@ class ApiError(PlimsollError):
 
 
 class BadRequest(ApiError):
-    """The request makes no sense to the server."""
+    """The server cannot understand the request."""
 
     code = 400
 
 
 class Unauthorized(ApiError):
-    """The server does not know who we are."""
+    """The server does not accept our identity."""
 
     code = 401
 
 
 class Forbidden(ApiError):
-    """The server knows who we are, and we may not; also what admission and quota refuse."""
+    """Our identity has no permission; admission and quota refuse with it too."""
 
     code = 403
 
 
 class NotFound(ApiError):
-    """No such object, or no such resource."""
+    """There is no such object, or no such resource."""
 
     code = 404
 
 
 class MethodNotAllowed(ApiError):
-    """The resource does not take this verb."""
+    """The resource does not support this verb."""
 
     code = 405
 
 
 class Conflict(ApiError):
-    """Somebody else was there first: another version, another uid, another field manager."""
+    """Another write came first: another version, another uid, another field manager."""
 
     code = 409
 
 
 class AlreadyExists(Conflict):
-    """There is an object of this name."""
+    """An object of this name exists."""
 
 
 class Expired(ApiError):
-    """The version asked for is gone: list again."""
+    """The requested version is compacted: list again."""
 
     code = 410
 
 
 class TooLarge(ApiError):
-    """The body is larger than the server takes."""
+    """The body is larger than the server accepts."""
 
     code = 413
 
 
 class Unsupported(ApiError):
-    """The server does not speak this media type."""
+    """The server does not support this media type."""
 
     code = 415
 
 
 class Invalid(ApiError):
-    """The object breaks rules; `causes` lists them by field."""
+    """The object is invalid; `causes` lists the problems by field."""
 
     code = 422
 
 
 class TooManyRequests(ApiError):
-    """Slow down; for an eviction: a disruption budget does not allow it now."""
+    """The server is overloaded; for an eviction: a disruption budget does not allow it now."""
 
     code = 429
 
 
 class ServerFailed(ApiError):
-    """Any 5xx: the server could not. It may have acted before it failed."""
+    """Any 5xx: the server failed, perhaps after the call took effect."""
 
     code = 500
     exit_code: ClassVar[int] = 4
@@ -214,7 +227,7 @@ _BY_CODE: Final = {
 
 
 def error_of(status: Status, *, retry_after_s: float | None = None) -> ApiError:
-    """The exception for a Status: by its code, where 409 means two things by its reason."""
+    """The exception for a Status: by its code, and for 409 also by its reason."""
     kind: type[ApiError] = _BY_CODE.get(status.code, ServerFailed if status.code >= 500 else ApiError)
     if kind is Conflict and status.reason == "AlreadyExists":
         kind = AlreadyExists

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from plimsoll.core.errors import InvalidInput, Unreachable
+from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Credential, Tls
-from plimsoll.kube.errors import ApiError, CredentialsFailed, UnreadableAnswer
+from plimsoll.kube.errors import ApiCallFailed, CredentialsFailed
 from plimsoll.kube.http.tls_contexts import TlsContexts
 from plimsoll.objects.api.core import Secret
 
@@ -39,7 +39,7 @@ class SecretsOfCluster:
     async def data(self, namespace: str, name: str) -> dict[str, bytes] | None:
         try:
             return (await self._client.get(Secret, name, namespace=namespace)).data
-        except (ApiError, Unreachable, UnreadableAnswer):
+        except ApiCallFailed:
             return None
 
 

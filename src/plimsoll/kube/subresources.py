@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import Conflict, NotFound, TooManyRequests
-from plimsoll.kube.requests.retry import is_budgets_no
+from plimsoll.kube.requests.retry import is_budget_refusal
 from plimsoll.objects.api.meta import WireObject
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def eviction_refused(error: ApiError, options: DeleteOptions) -> Blocked | Gone 
             return Gone(message=str(error))
         case Conflict() if options.uid and "UID" in str(error):
             return Gone(message=str(error))
-        case TooManyRequests() if is_budgets_no(error):
+        case TooManyRequests() if is_budget_refusal(error):
             reasons = tuple(cause.message for cause in error.causes)
             return Blocked(message=str(error), reasons=reasons, retry_after_s=error.retry_after_s)
         case _:

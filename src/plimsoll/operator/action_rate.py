@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from plimsoll.core.errors import Unreachable
-from plimsoll.kube.errors import ApiError, CredentialsFailed, NotAllowed, NotFound, UnreadableAnswer
+from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ T = TypeVar("T")
 
 _WINDOW: Final = timedelta(hours=1)
 _MAX_DIGITS: Final = 10
-_CALL_FAILED: Final = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed, NotAllowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ class HourlyActionLimit:
             if chosen:
                 times = times.after(len(chosen), now)
                 await self._write(times)
-        except _CALL_FAILED as error:
+        except ApiCallFailed as error:
             return CountFailed(str(error))
         self._times = times
         return chosen

@@ -14,12 +14,7 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import ApiError
-from plimsoll.operator.program_config import (
-    WRITE_ATTEMPTS,
-    patch_config_map,
-    read_config_map,
-    too_many_conflicts,
-)
+from plimsoll.operator.program_config import patch_config_map, read_config_map, retry_update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,13 +65,14 @@ async def read_pause(client: Client, namespace: str) -> str:
 async def set_pause(client: Client, namespace: str, why: str | None) -> str:
     """Pauses all controllers, or resumes them with None. Returns the pause that was in force before."""
     annotation = None if why is None else why.strip() or "true"
-    for _ in range(WRITE_ATTEMPTS):
+
+    async def attempt() -> str:
         config_map = await read_config_map(client, namespace)
         before = "" if config_map is None else pause_in(config_map.metadata.annotations)
-        if annotation is None and not before:
-            return before
-        patch = {"metadata": {"annotations": {PAUSED_ANNOTATION: annotation}}}
-        version = "" if config_map is None else config_map.metadata.resource_version
-        if await patch_config_map(client, namespace, patch, version=version):
-            return before
-    raise too_many_conflicts(namespace)
+        if annotation is not None or before:
+            patch = {"metadata": {"annotations": {PAUSED_ANNOTATION: annotation}}}
+            version = "" if config_map is None else config_map.metadata.resource_version
+            await patch_config_map(client, namespace, patch, version=version)
+        return before
+
+    return await retry_update(namespace, attempt)

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import GaveUp
 from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar
+
     from plimsoll.kube.client import Client
+
+    T = TypeVar("T")
 
 CONFIG_MAP: Final = "plimsoll"
 """In the namespace of the program."""
-WRITE_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 5
 
 
 async def read_config_map(client: Client, namespace: str) -> ConfigMap | None:
@@ -27,26 +33,25 @@ async def read_config_map(client: Client, namespace: str) -> ConfigMap | None:
         return None
 
 
-async def patch_config_map(client: Client, namespace: str, patch: dict[str, Any], *, version: str) -> bool:
-    """Patches the ConfigMap at this version, or creates it where `version` is empty. False: it has changed since."""
+async def patch_config_map(client: Client, namespace: str, patch: dict[str, Any], *, version: str) -> None:
+    """Patches the ConfigMap at this version, or creates it where `version` is empty.
+
+    Raises `Conflict` if the ConfigMap has changed since it was read.
+    """
     metadata = patch.get("metadata", {})
+    if not version:
+        body = {**patch, "metadata": {**metadata, "name": CONFIG_MAP, "namespace": namespace}}
+        await client.create(ConfigMap, body, namespace=namespace)
+        return
+    body = {**patch, "metadata": {**metadata, "resourceVersion": version}}
     try:
-        if version:
-            body = {**patch, "metadata": {**metadata, "resourceVersion": version}}
-            await client.merge_patch(ConfigMap, CONFIG_MAP, body, namespace=namespace)
-        else:
-            body = {**patch, "metadata": {**metadata, "name": CONFIG_MAP, "namespace": namespace}}
-            await client.create(ConfigMap, body, namespace=namespace)
-    except Conflict:  # AlreadyExists is a Conflict.
-        return False
-    except NotFound:
-        if not version:  # The namespace is missing.
-            raise
-        return False
-    return True
+        await client.merge_patch(ConfigMap, CONFIG_MAP, body, namespace=namespace)
+    except NotFound as error:
+        # The ConfigMap was deleted after it was read.
+        raise Conflict(error.status) from error
 
 
-def too_many_conflicts(namespace: str) -> GaveUp:
-    return GaveUp(
-        f"ConfigMap {namespace}/{CONFIG_MAP} was changed by others {WRITE_ATTEMPTS} times meanwhile; try again"
-    )
+async def retry_update(namespace: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Runs a read-modify-write of the ConfigMap until no other writer is faster; raises `GaveUp` otherwise."""
+    problem = f"ConfigMap {namespace}/{CONFIG_MAP} was changed by others {_ATTEMPTS} times meanwhile; try again"
+    return await retry_on_conflict(attempt, attempts=_ATTEMPTS, on_exhausted=GaveUp(problem))

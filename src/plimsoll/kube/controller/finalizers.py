@@ -1,13 +1,12 @@
-"""Keeping an object until we have cleaned up after it, and letting go of it afterwards.
+"""Adds and removes a finalizer: it keeps an object until its controller has cleaned up.
 
-A list of finalizers belongs to everybody, and a merge patch replaces lists whole. So every write here carries the
-`resourceVersion` its list was read at: whoever else wrote in between makes ours a conflict, and we read again, a few
-times. Nobody's finalizer is lost, and ours is never added to an object that is on its way out.
+The list of finalizers is shared, and a merge patch replaces lists whole. So every write carries the `resourceVersion`
+at which the list was read: a write in between makes ours a conflict, and the object is read again, a few times. No
+other finalizer is lost, and ours is never added to an object that is being deleted.
 
-Controllers call it with the metadata they have from their cache, and that may be stale. So "there is nothing to do" is
-never said by the cache alone: the object is read first. Who calls `add` in every turn and can live with what the cache
-says asks `is_on` before, and saves the read. It never waits: what a server cannot do now is the caller's error to
-retry.
+The given metadata may come from a stale cache. So UNCHANGED is returned only after a GET. A controller that calls `add`
+in every pass and can rely on its cache checks `is_on` first, which saves the read. Nothing here waits: the caller
+retries what the server cannot do now.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import qualified_name_problems
-from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.requests.retry import retry_on_conflict
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -28,19 +28,19 @@ ATTEMPTS: Final = 5
 
 
 class Kept(StrEnum):
-    """What came of it."""
+    """The outcome of a change to the finalizers."""
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
-    """It was (or was not) there already: the server says so."""
+    """The finalizer was (or was not) there already, as a GET showed."""
     BEING_DELETED = "being deleted"
-    """Nothing may be added any more."""
+    """No finalizer may be added any more."""
     GONE = "gone"
-    """There is no such object, or another one of the same name."""
+    """The object is gone, or another one has its name."""
 
 
 class Finalizer:
-    """One finalizer, `plimsoll.dev/cleanup` say, on objects of any kind."""
+    """A finalizer, such as `plimsoll.dev/cleanup`, on objects of any kind."""
 
     def __init__(self, client: Client, name: str) -> None:
         if problems := qualified_name_problems(name):
@@ -51,22 +51,25 @@ class Finalizer:
         self._client = client
 
     def is_on(self, metadata: ObjectMeta) -> bool:
-        """Whether it was when this metadata was read."""
+        """Whether this metadata has the finalizer."""
         return self.name in metadata.finalizers
 
     async def add(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> Kept:
-        """Put it on. Do what has to be cleaned up only after this said CHANGED or UNCHANGED."""
+        """Add it. Create what needs cleaning up only after CHANGED or UNCHANGED."""
         return await self._settle(of, metadata, is_wanted=True)
 
     async def remove(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> Kept:
-        """Take it off; what is gone needs nothing more."""
+        """Remove it."""
         return await self._settle(of, metadata, is_wanted=False)
 
     async def _settle(self, of: type[WireObject] | Resource, metadata: ObjectMeta, *, is_wanted: bool) -> Kept:
         current: ObjectMeta | None = metadata
-        if self.is_on(metadata) == is_wanted:
+
+        async def read_again(_failures: int = 0) -> None:
+            nonlocal current
             current = await self._read(of, metadata)
-        for attempt in range(1, ATTEMPTS + 1):
+
+        async def attempt() -> Kept:
             if current is None or current.uid != metadata.uid:
                 return Kept.GONE
             if self.is_on(current) == is_wanted:
@@ -77,13 +80,11 @@ class Finalizer:
                 await self._write(of, current, is_wanted=is_wanted)
             except NotFound:
                 return Kept.GONE
-            except Conflict:
-                if attempt == ATTEMPTS:
-                    raise
-            else:
-                return Kept.CHANGED
-            current = await self._read(of, current)
-        raise AssertionError("the last attempt returns or raises")
+            return Kept.CHANGED
+
+        if self.is_on(metadata) == is_wanted:
+            await read_again()
+        return await retry_on_conflict(attempt, attempts=ATTEMPTS, before_retry=read_again)
 
     async def _write(self, of: type[WireObject] | Resource, current: ObjectMeta, *, is_wanted: bool) -> None:
         others = [finalizer for finalizer in current.finalizers if finalizer != self.name]

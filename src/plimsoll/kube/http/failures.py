@@ -18,7 +18,7 @@ from plimsoll.kube.errors import AnswerLost, Closed, NotSent, TimedOut
 from plimsoll.kube.http.connections import ConnectionBroke
 
 if TYPE_CHECKING:
-    from plimsoll.core.errors import Unreachable
+    from plimsoll.kube.errors import ServerUnreachable
     from plimsoll.kube.http.addresses import ServerAddress
     from plimsoll.kube.http.connections import Progress
     from plimsoll.kube.http.proxies import Proxy
@@ -49,13 +49,13 @@ class Route(NamedTuple):
         return self.address.base if self.proxy is None else f"{self.address.base} through the proxy {self.proxy.url}"
 
 
-def closed(route: Route, *, is_sent: bool = False) -> Unreachable:
+def closed(route: Route, *, is_sent: bool = False) -> ServerUnreachable:
     if is_sent:
         return AnswerLost(f"the connection to {route} was closed on our side before the answer came")
     return Closed(f"the transport to {route} is closed")
 
 
-def late(call: Request, progress: Progress, route: Route) -> Unreachable:
+def late(call: Request, progress: Progress, route: Route) -> ServerUnreachable:
     """Time is up."""
     if progress.is_sent:
         return TimedOut(f"{call.method} {call.path}: no answer from {route} within {in_seconds(call.timeout_s)}")
@@ -67,7 +67,7 @@ def in_seconds(duration_s: float) -> str:
     return f"{round(duration_s, 1 if duration_s >= 1 else 3):g} s"
 
 
-def broken(error: Exception, progress: Progress, route: Route) -> Unreachable:
+def broken(error: Exception, progress: Progress, route: Route) -> ServerUnreachable:
     """The error for a connection that failed, or was never made, for other reasons than TLS."""
     if progress.is_sent:
         return AnswerLost(f"no answer from {route}: {_reason(error)}{_suspicion(error, progress, route)}")

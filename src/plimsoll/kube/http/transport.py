@@ -37,8 +37,8 @@ from plimsoll.kube.transport import Response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.core.errors import Unreachable
     from plimsoll.kube.access import Access, Credential
+    from plimsoll.kube.errors import ServerUnreachable
     from plimsoll.kube.transport import Request
 
 DEFAULT_USER_AGENT: Final = f"plimsoll/{__version__}"
@@ -229,7 +229,7 @@ class HttpTransport:
             let_go(response)
         return Response(status=response.status, headers=headers, body=b"".join(chunks))
 
-    async def _failure(self, error: aiohttp.ClientError | OSError, progress: Progress) -> Unreachable:
+    async def _failure(self, error: aiohttp.ClientError | OSError, progress: Progress) -> ServerUnreachable:
         tls = tls_error(error)
         if tls is not None and is_about_the_proxy(error, self._route):
             return proxy_refusal(tls, route=self._route, tls=self._access.tls)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.core.errors import PlimsollError, Unreachable
-from plimsoll.kube.errors import AnswerLost, ApiError, Conflict, CredentialsFailed, NotFound, UnreadableAnswer
+from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerTrouble
 from plimsoll.kube.leases.election import Election, Step
 from plimsoll.kube.leases.records import micro_time
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_FAILURES: Final = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed)
 _WRITING: Final = (Step.CREATE, Step.TAKE, Step.RENEW)
 _RELEASE_ATTEMPTS: Final = 3
 # A wait that ends at a moment may end a rounding error before it.
@@ -66,7 +64,7 @@ class Elector:
         while not self.holder.has_stood_down:
             try:
                 await self._unless_stood_down(self._look_and_claim(self._settings.request_timeout_s))
-            except _FAILURES as error:
+            except ServerTrouble as error:
                 self._failed(error)
             if self._take_office():
                 return
@@ -109,18 +107,18 @@ class Elector:
             renewed_at_s = self._renewed_at_s(or_else=renewed_at_s)
             wait_s = self._leader_wait_s(error, failures, renewed_at_s)
 
-    async def _try_to_renew(self, timeout_s: float) -> PlimsollError | None:
-        error: PlimsollError | None = None
+    async def _try_to_renew(self, timeout_s: float) -> ServerTrouble | None:
+        error: ServerTrouble | None = None
         try:
             await self._unless_stood_down(self._look_and_claim(timeout_s))
-        except _FAILURES as failure:
+        except ServerTrouble as failure:
             error = failure
             self._failed(failure)
         else:
             self.holder.renewals += self._standing_write() is not None
         return error
 
-    def _leader_wait_s(self, error: PlimsollError | None, failures: int, renewed_at_s: float) -> float:
+    def _leader_wait_s(self, error: ServerTrouble | None, failures: int, renewed_at_s: float) -> float:
         """Until the next renewal is due; not at all, once, if a look may show that the last one did succeed."""
         period_s, now_s = self._settings.retry_period_s, self._clock.monotonic_s()
         if error is None:
@@ -150,7 +148,7 @@ class Elector:
         for _ in range(_RELEASE_ATTEMPTS):
             try:
                 await self._try_to_release(deadline_s)
-            except _FAILURES as error:
+            except ServerTrouble as error:
                 self._election = self._election.lost_sight()
                 self._failed(error)
             else:
@@ -224,7 +222,7 @@ class Elector:
                 record = await self._port.create(claim, timeout_s=timeout_s)
             else:
                 record = await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s)
-        except (*_FAILURES, asyncio.CancelledError):
+        except (ServerTrouble, asyncio.CancelledError):
             self._election = self._election.lost_sight()
             raise
         self._saw(record)
@@ -259,7 +257,7 @@ class Elector:
             moment += timedelta(microseconds=1)
         return micro_time(moment)
 
-    def _failed(self, error: PlimsollError) -> None:
+    def _failed(self, error: ServerTrouble) -> None:
         self.holder.failures += 1
         self.holder.last_error = f"{type(error).__name__}: {error}"
         # Once for each failure, however often it is tried: one that stays would be told every other second for ever.

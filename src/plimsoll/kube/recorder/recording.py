@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.core.errors import GaveUp, PlimsollError, Unreachable
+from plimsoll.core.errors import GaveUp, PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.errors import AlreadyExists, Forbidden, NotFound, NotSent, ServerFailed, TooManyRequests
+from plimsoll.kube.errors import (
+    AlreadyExists,
+    Forbidden,
+    NotFound,
+    NotSent,
+    ServerFailed,
+    ServerUnreachable,
+    TooManyRequests,
+)
 from plimsoll.kube.recorder.correlation import CorrelationSettings, Correlator, Entry, Written
 from plimsoll.kube.recorder.texts import (
     ACTION_BYTES,
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_PASSING: Final = (Unreachable, TooManyRequests, ServerFailed)
+_PASSING: Final = (ServerUnreachable, TooManyRequests, ServerFailed)
 # What was reported already is remembered for so many namespaces and reasons.
 _REPORTS: Final = 1_000
 _NAMES_TRIED: Final = 16

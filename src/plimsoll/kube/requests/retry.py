@@ -1,7 +1,7 @@
-"""Sends one call as often as it needs and may: in turn, guarded, within a deadline.
+"""Retries: of a call that failed (`Sender`), and of a read-modify-write that another writer overtook.
 
-`Sender` is what a client sends everything with. Which failures are worth another attempt depends on what a second
-arrival of the call would do (`Effect`) and on how sure it is that the first one did nothing:
+`Sender` sends every call of a client: rate-limited, guarded, within a deadline. Which failures it retries depends on
+what a second arrival of the call would do (`Effect`), and on how certain it is that the first had no effect:
 
 | failure                              | changes nothing | repeats itself | only once |
 |--------------------------------------|-----------------|----------------|-----------|
@@ -23,13 +23,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.core.errors import Unreachable
-from plimsoll.kube.errors import ApiError, Closed, NotAllowed, NotSent, ServerFailed, TlsRefused, TooManyRequests
+from plimsoll.kube.errors import (
+    AnswerLost,
+    ApiError,
+    Closed,
+    Conflict,
+    NotAllowed,
+    NotSent,
+    ServerFailed,
+    ServerUnreachable,
+    TlsRefused,
+    TooManyRequests,
+)
 from plimsoll.kube.requests.options import DRY_RUN
 from plimsoll.kube.requests.status_errors import refusal
 from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar
+
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.requests.options import ClientSettings
@@ -37,7 +50,9 @@ if TYPE_CHECKING:
     from plimsoll.kube.requests.warnings import ServerWarnings
     from plimsoll.kube.transport import Guard, Request, Response, Transport
 
-# POSTs that only ask: may I, who am I, whose token is this.
+    T = TypeVar("T")
+
+# POSTs that change nothing: they ask for permissions, our own identity, or the identity behind a token.
 _REVIEWS: Final = (
     "/apis/authorization.k8s.io/",
     "/apis/authentication.k8s.io/v1/tokenreviews",
@@ -45,12 +60,12 @@ _REVIEWS: Final = (
 )
 _TOO_BUSY: Final = 503
 _PASSING_TROUBLE: Final = frozenset({502, 503, 504})
-# With less time left an attempt would only replace a telling error by "timed out".
+# With less time left, an attempt would only replace a useful error by "timed out".
 _SHORTEST_ATTEMPT_S: Final = 1.0
 
 
 class Effect(enum.Enum):
-    """What it does if a call arrives a second time."""
+    """The effect of a call that arrives a second time."""
 
     NONE = "changes nothing"
     REPEATS = "leaves things as the first arrival left them"
@@ -58,7 +73,7 @@ class Effect(enum.Enum):
 
 
 def effect_of(call: Request) -> Effect:
-    """Told by the call itself, so that raw calls are treated as carefully as typed ones."""
+    """Derived from the request itself, so that raw calls get the same care as typed ones."""
     if call.is_safe or _only_tries(call) or (call.method == "POST" and call.path.startswith(_REVIEWS)):
         return Effect.NONE
     if call.method == "PATCH" and _content_type(call) in {APPLY_PATCH, MERGE_PATCH}:
@@ -70,14 +85,14 @@ def effect_of(call: Request) -> Effect:
 
 
 def _only_tries(call: Request) -> bool:
-    """A dry run; with a body, a server does not look for a deletion's options anywhere else."""
+    """Whether it is a dry run. A server ignores the query of a DELETE that has a body."""
     if call.method == "DELETE" and call.body:
         return _object_in(call.body).get("dryRun") == ["All"]
     return DRY_RUN in call.query
 
 
 def _names_a_version(body: bytes) -> bool:
-    """If so, a second arrival would answer "conflict" about our own success. YAML is not read: it might."""
+    """If so, a second arrival would conflict with our own success. YAML is not parsed: it may name one."""
     patch = _object_in(body)
     return not patch or "resourceVersion" in _mapping(patch.get("metadata"))
 
@@ -87,7 +102,7 @@ def _content_type(call: Request) -> str:
 
 
 def _object_in(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; nothing, if it is none."""
+    """The JSON object in a body; empty if the body is no object."""
     try:
         return _mapping(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -98,33 +113,59 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def is_worth_another(error: Unreachable | ApiError, effect: Effect) -> bool:
+def is_retriable(error: ServerUnreachable | ApiError, effect: Effect) -> bool:
     """The table above."""
     match error:
         case TlsRefused() | Closed():
             return False
         case NotSent():
             return True
-        case Unreachable():
+        case ServerUnreachable():
             return effect is not Effect.ONCE
         case TooManyRequests():
-            return not is_budgets_no(error)
+            return not is_budget_refusal(error)
         case ServerFailed():
             if error.retry_after_s is not None:
-                # A server that is too busy to begin says 503; any other failure may have come after the deed.
+                # 503 means that the server did not begin; any other failure may follow the effect.
                 return effect is not Effect.ONCE or error.status.code == _TOO_BUSY
             return error.status.code in _PASSING_TROUBLE and effect is Effect.NONE
         case _:
             return False
 
 
-def is_budgets_no(error: TooManyRequests) -> bool:
-    """Whether a disruption budget said no to an eviction: an answer, not a sign of load."""
+def is_budget_refusal(error: TooManyRequests) -> bool:
+    """Whether a disruption budget refused an eviction: an answer, not a sign of load."""
     return any(cause.reason == "DisruptionBudget" for cause in error.causes)
 
 
+async def retry_on_conflict(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    attempts: int,
+    retriable: tuple[type[ApiError | AnswerLost], ...] = (Conflict,),
+    before_retry: Callable[[int], Awaitable[None]] | None = None,
+    on_exhausted: Exception | None = None,
+) -> T:
+    """Run a read-modify-write until no other writer is faster, as client-go's RetryOnConflict.
+
+    `attempt` writes under the version that it, or `before_retry`, has read. `before_retry` gets the number of failures
+    so far; it reads again or waits. After the last attempt the conflict is raised, or `on_exhausted` in its place.
+    """
+    for failures in range(1, attempts + 1):
+        try:
+            return await attempt()
+        except retriable as error:
+            if failures == attempts:
+                if on_exhausted is None:
+                    raise
+                raise on_exhausted from error
+        if before_retry is not None:
+            await before_retry(failures)
+    raise AssertionError("attempts must be positive")
+
+
 class Sender:
-    """Everything between a client and its transport. Guards differ, the rest is shared (`guarded`)."""
+    """Sends the calls of a client over its transport. Senders with different guards share the rest (`guarded`)."""
 
     def __init__(
         self,
@@ -154,19 +195,19 @@ class Sender:
         )
 
     async def send(self, call: Request) -> Response:
-        """The successful reply. Raises the last attempt's error, with a note of how many there were."""
+        """The successful response. Raises the last attempt's error, with a note of the number of attempts."""
         await self._shared.limit.turn()
         started_s = self._clock.monotonic_s()
         attempts = 0
-        last: Unreachable | ApiError | None = None
+        last: ServerUnreachable | ApiError | None = None
         while True:
             attempts += 1
             try:
                 return await self._attempt(call, self._left_s(started_s))
             except NotAllowed as error:
-                # What became of the attempt before is still what the caller must know.
+                # The caller must still learn how the attempt before ended.
                 raise error from last
-            except (Unreachable, ApiError) as error:
+            except (ServerUnreachable, ApiError) as error:
                 wait_s = self._wait_s(error, call, attempts)
                 if wait_s is None or self._left_s(started_s) < wait_s + _SHORTEST_ATTEMPT_S:
                     self._note(error, attempts, started_s)
@@ -179,14 +220,14 @@ class Sender:
                 raise last
 
     async def send_once(self, call: Request) -> Response:
-        """The successful reply to the only attempt: for watches, whose callers come back in their own time."""
+        """The successful response to a single attempt. Watches use it: their reflector retries on its own schedule."""
         await self._shared.limit.turn()
         return await self._attempt(call, call.timeout_s)
 
     async def _attempt(self, call: Request, left_s: float) -> Response:
         timeout_s = min(call.timeout_s, left_s)
         if self._guard is not None and effect_of(call) is not Effect.NONE:
-            # Nothing may be awaited between this answer and the sending.
+            # Nothing may be awaited between this answer and the send.
             timeout_s = min(timeout_s, self._guard.allowed_s(timeout_s))
         reply = await self._transport.send(call if timeout_s == call.timeout_s else call._replace(timeout_s=timeout_s))
         self._shared.warnings.hear(call, reply)
@@ -197,20 +238,20 @@ class Sender:
     def _left_s(self, started_s: float) -> float:
         return started_s + self._settings.deadline_s - self._clock.monotonic_s()
 
-    def _wait_s(self, error: Unreachable | ApiError, call: Request, failures: int) -> float | None:
-        """How long to wait before the next attempt; None: there shall be none."""
+    def _wait_s(self, error: ServerUnreachable | ApiError, call: Request, failures: int) -> float | None:
+        """The delay before the next attempt; None: no further attempt."""
         policy = self._settings.retry
-        if policy.is_used_up(failures) or not is_worth_another(error, effect_of(call)):
+        if policy.is_used_up(failures) or not is_retriable(error, effect_of(call)):
             return None
         return max(policy.delay_s(failures, self._entropy), policy.hinted_s(error))
 
-    def _note(self, error: Unreachable | ApiError, attempts: int, started_s: float) -> None:
+    def _note(self, error: ServerUnreachable | ApiError, attempts: int, started_s: float) -> None:
         if attempts > 1:
             error.add_note(f"after {attempts} attempts in {self._clock.monotonic_s() - started_s:.1f} s")
 
 
 class Shared:
-    """What all senders to one server have in common, whoever guards them."""
+    """State that all senders to one server share."""
 
     def __init__(self, *, limit: RateLimit, warnings: ServerWarnings) -> None:
         self.limit = limit

@@ -21,10 +21,10 @@ from plimsoll.core.names import subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
+from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.local.cloud.billing import costs_by_group
 from plimsoll.local.cloud.catalogue import offer_of
-from plimsoll.local.cloud.conflicts import retry_on_conflict
-from plimsoll.local.cloud.faults.call_faults import strike, told
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, overtaken, strike, told
 from plimsoll.local.cloud.faults.call_log import NO_ANSWER_YET, NOBODY_WAITED, CallLog, CallRecord
 from plimsoll.local.cloud.machines.node_manifest import node_body
 from plimsoll.local.cloud.machines.shapes import INSTANCE_TYPE, NoShape, Shape, shape_of
@@ -280,7 +280,7 @@ class SimulatedCloud:
             await self._client.merge_patch(NodeGroup, group, {"metadata": version, "spec": spec})
 
         async with self._changing[group]:
-            await retry_on_conflict(attempt, f"node group {group}")
+            await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken(f"node group {group}"))
 
     async def _delete(self, group: str, names: Sequence[str], *, forced: bool) -> None:
         _check_name(group)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.plans import Reason
-from plimsoll.kube.errors import NotFound
-from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
+from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.nodes.actuation.drain import Drainer, load_of
 from plimsoll.nodes.actuation.node_writer import NodeGone, NodeWriter
 from plimsoll.nodes.actuation.taints import is_marked, mark, unmark
@@ -240,7 +239,7 @@ class Batch:
             current = await self._hands.client.get(Node, departure.name)
         except NotFound:
             return _gone(departure)
-        except CALL_FAILED as error:
+        except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"the node could not be read: {error}"))
         if current.metadata.uid != departure.node.metadata.uid or current.metadata.deletion_timestamp is not None:
             return _gone(departure)
@@ -254,7 +253,7 @@ class Batch:
     async def _emptied(self, departure: NodeDeletion) -> DeletionFailure | None:
         try:
             found = await self._hands.pods.on(departure.name)
-        except CALL_FAILED as error:
+        except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"its pods could not be read: {error}"))
         load = load_of(found, self._hands.rules(), was_empty=departure.removal.is_empty)
         if isinstance(load, Reason):

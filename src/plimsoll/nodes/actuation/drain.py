@@ -26,10 +26,9 @@ import structlog
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
-from plimsoll.kube.errors import NotAllowed
+from plimsoll.kube.errors import ApiCallFailed, NotAllowed
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked
-from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
 from plimsoll.nodes.actuation.timing import Looks
 from plimsoll.nodes.model.loop_result import EvictedPod
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
@@ -150,7 +149,7 @@ class Drainer:
         while left:
             try:
                 there = {pod.metadata.uid for pod in (await self._pods.on(node)).pods}
-            except CALL_FAILED as error:
+            except ApiCallFailed as error:
                 log.warning("drain.blind", node=node, problem=str(error))
             else:
                 staying = [pod for pod in left if pod.metadata.uid in there]
@@ -243,7 +242,7 @@ class Evictor:
             outcome = await self._client.evict(meta.name, namespace=meta.namespace, options=options)
         except NotAllowed as error:
             return Reason(code=_STOPPED, message=f"pod {name_of(pod)}: {error}")
-        except CALL_FAILED as error:
+        except ApiCallFailed as error:
             return Reason(code=EVICTION_FAILED, message=f"pod {name_of(pod)}: {error}")
         if isinstance(outcome, Blocked):
             why = "; ".join(outcome.reasons) or outcome.message

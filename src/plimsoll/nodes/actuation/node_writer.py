@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerFailed
-from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
+from plimsoll.kube.errors import AnswerLost, ApiCallFailed, Conflict, NotFound, ServerFailed
+from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.objects.api.nodes import Node
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 WRITE_FAILED: Final = "NodeWriteFailed"
 _ATTEMPTS: Final = 12
+_RETRIABLE: Final = (Conflict, AnswerLost, ServerFailed)
+"""A write without an answer may have taken effect: the node is read again, and the change found there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +48,28 @@ class NodeWriter:
 
         The node may come from a cache: that it needs no change is believed only after a look at the server.
         """
-        current, is_fresh = node, False
-        trouble: Exception | None = None
-        for attempt in range(_ATTEMPTS):
-            try:
-                if not is_fresh and attempt:
-                    current, is_fresh = await self._client.get(Node, node.metadata.name), True
-                if current.metadata.uid != node.metadata.uid:
-                    return NodeGone(node.metadata.name)
-                body = change(current)
-                if body is None and is_fresh:
-                    return current
-                if body is not None:
-                    return await self._write(current, body)
-                continue
-            except NotFound:
+        is_stale = change(node) is None
+        current = node
+
+        async def attempt() -> Node | NodeGone:
+            nonlocal current, is_stale
+            if is_stale:
+                current = await self._client.get(Node, node.metadata.name)
+            is_stale = True
+            if current.metadata.uid != node.metadata.uid:
                 return NodeGone(node.metadata.name)
-            except (Conflict, AnswerLost, ServerFailed) as error:
-                trouble = error
-            except CALL_FAILED as error:
-                return _failed(node, error)
-            is_fresh = False
-            await self._clock.sleep(self._pacing.conflict_s * (attempt + 1))
-        return _failed(node, trouble)
+            body = change(current)
+            return current if body is None else await self._write(current, body)
+
+        async def wait(failures: int) -> None:
+            await self._clock.sleep(self._pacing.conflict_s * failures)
+
+        try:
+            return await retry_on_conflict(attempt, attempts=_ATTEMPTS, retriable=_RETRIABLE, before_retry=wait)
+        except NotFound:
+            return NodeGone(node.metadata.name)
+        except ApiCallFailed as error:
+            return _failed(node, error)
 
     async def _write(self, current: Node, body: dict[str, Any]) -> Node:
         meta = current.metadata
@@ -77,5 +78,5 @@ class NodeWriter:
         return await self._client.merge_patch(Node, meta.name, patch)
 
 
-def _failed(node: Node, error: Exception | None) -> Reason:
+def _failed(node: Node, error: Exception) -> Reason:
     return Reason(code=WRITE_FAILED, message=f"node {node.metadata.name} could not be written: {error}")

@@ -19,13 +19,7 @@ from plimsoll.nodes.config.source import OPTIONS_KEY, options_in
 from plimsoll.objects.api.meta import Time, written_time
 from plimsoll.objects.codec.yaml import dump
 from plimsoll.operator.pause import pause_in
-from plimsoll.operator.program_config import (
-    CONFIG_MAP,
-    WRITE_ATTEMPTS,
-    patch_config_map,
-    read_config_map,
-    too_many_conflicts,
-)
+from plimsoll.operator.program_config import CONFIG_MAP, patch_config_map, read_config_map, retry_update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,7 +115,8 @@ async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
     changes = canonical(wanted.options)
     _check_running(changes)
     unset = [_known(name).name for name in wanted.unset]
-    for _ in range(WRITE_ATTEMPTS):
+
+    async def attempt() -> Changed:
         before = await read_steering(client, namespace)
         if before.problem and not before.options:
             raise InvalidInput(f"{before.problem}; mend or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}")
@@ -135,9 +130,10 @@ async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
         patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
         when = None if wanted.now is None else written_time(wanted.now)
         patch["metadata"] = {"annotations": {CONFIGURED_AT: when}}
-        if await patch_config_map(client, namespace, patch, version=before.version):
-            return changed
-    raise too_many_conflicts(namespace)
+        await patch_config_map(client, namespace, patch, version=before.version)
+        return changed
+
+    return await retry_update(namespace, attempt)
 
 
 def canonical(options: Mapping[str, Any]) -> dict[str, Any]:

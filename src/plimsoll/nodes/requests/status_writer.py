@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class RequestWriter:
                     field_manager=MANAGER,
                     force=True,
                 )
-        except (*CALL_FAILED, TimeoutError) as error:
+        except (ApiCallFailed, TimeoutError) as error:
             log.warning("provreq.not_written", request=seen.name, problem=str(error) or type(error).__name__)
             return False
         self._outdated.setdefault(base.uid, set()).add(base.resource_version)
@@ -96,7 +95,7 @@ class RequestWriter:
                 )
         except NotFound:
             return True
-        except (*CALL_FAILED, TimeoutError) as error:
+        except (ApiCallFailed, TimeoutError) as error:
             log.warning("provreq.not_deleted", request=seen.name, problem=str(error) or type(error).__name__)
             return False
         return True

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.objects.api.meta import Condition, written_time
 from plimsoll.objects.api.tidb import GroupScalingStatus, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import encode_object
@@ -53,7 +54,12 @@ async def write_status(
     """
     metadata = scaler.metadata
     current = await _read(client, metadata) if is_outdated else scaler
-    for attempt in range(1, ATTEMPTS + 1):
+
+    async def read_again(_failures: int) -> None:
+        nonlocal current
+        current = await _read(client, metadata)
+
+    async def attempt() -> bool:
         if current is None:
             return False
         patch = status_patch(_status_in(current.raw), wanted)
@@ -63,15 +69,11 @@ async def write_status(
         body = {**({"metadata": {"resourceVersion": version}} if version else {}), "status": patch}
         try:
             await _patch(client, metadata, body)
-        except Conflict:
-            if attempt == ATTEMPTS:
-                raise
         except NotFound:
             return False
-        else:
-            return True
-        current = await _read(client, metadata)
-    raise AssertionError("the last attempt returns or raises")
+        return True
+
+    return await retry_on_conflict(attempt, attempts=ATTEMPTS, before_retry=read_again)
 
 
 async def _patch(client: Client, metadata: ObjectMeta, body: Json) -> None:

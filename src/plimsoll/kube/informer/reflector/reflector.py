@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import (
     AnswerLost,
     ApiError,
     BadRequest,
-    CredentialsFailed,
     Expired,
     Forbidden,
     Invalid,
     ServerFailed,
+    ServerTrouble,
     TimedOut,
     TooManyRequests,
     Unauthorized,
-    UnreadableAnswer,
 )
 from plimsoll.kube.informer.events import V
 from plimsoll.kube.informer.reflector.idle_timeout import Silence
@@ -61,7 +59,6 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_TROUBLE: Final = (Unreachable, ApiError, UnreadableAnswer, CredentialsFailed)
 # After these the version we have is still good to go on from.
 _PASSING: Final = (Unauthorized, Forbidden, TooManyRequests, ServerFailed)
 
@@ -103,7 +100,7 @@ class Reflector(Generic[V]):
             except NoInitialEvents as error:
                 self._may_stream_initial = False
                 log.info("informer.no_watch_list", resource=self._origin.name, why=str(error))
-            except _TROUBLE as error:
+            except ServerTrouble as error:
                 self._learn_from(error)
                 now_s = self._clock.monotonic_s()
                 at_least_s = self._settings.backoff.hinted_s(error)

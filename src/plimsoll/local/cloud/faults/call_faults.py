@@ -6,17 +6,26 @@ that strike a number of times are counted in its status before they strike: a cr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.local.cloud.conflicts import retry_on_conflict
+from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, Cloud, FaultKind
+from plimsoll.objects.api.simulated_cloud_errors import CloudFailed
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.simulated_cloud import CallFault
+
+
+UPDATE_ATTEMPTS: Final = 10
+
+
+def overtaken(what: str) -> CloudFailed:
+    """The error of an update that other writers overtook in every attempt."""
+    return CloudFailed(f"{what} is changed by others all the time")
 
 
 def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> CallFault | None:
@@ -45,7 +54,7 @@ async def strike(client: Client, call: str, group: str, *, now: datetime) -> Cal
             await _count(client, cloud, fault)
         return fault
 
-    return await retry_on_conflict(attempt, "the cloud")
+    return await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken("the cloud"))
 
 
 async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from plimsoll.kube.errors import AlreadyExists
-from plimsoll.local.cloud.conflicts import retry_on_conflict
+from plimsoll.kube.requests.retry import retry_on_conflict
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, overtaken
 from plimsoll.local.cloud.planning import wanted_of
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
 
@@ -97,7 +98,7 @@ class Interventions:
             version = {"resourceVersion": cloud.metadata.resource_version}
             await self._client.merge_patch(Cloud, THE_CLOUD, {"metadata": version, "spec": changed(cloud)})
 
-        await retry_on_conflict(attempt, "the cloud")
+        await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken("the cloud"))
 
 
 def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.errors import InvalidInput, Unreachable
+from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.kube.discovery import groups, resources
-from plimsoll.kube.errors import AnswerLost, ApiError, Conflict, NotFound, ServerFailed, UnreadableAnswer
+from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerFailed, ServerTrouble, UnreadableAnswer
+from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, ProviderFailed
 from plimsoll.objects.api.cluster_api import (
     ClusterMachine,
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     Decide = Callable[[int], int | Done | CallFailed]
 
 
-TROUBLE: Final = (ApiError, Unreachable, UnreadableAnswer, InvalidInput)
+CALL_FAILED: Final = (ServerTrouble, ProviderFailed, InvalidInput)
+"""The errors that become an outcome. `NotAllowed` is none of them: it ends the loop iteration."""
 # The first that fits decides.
 _KINDS: Final = (
     (NotFound, FailureKind.NO_SUCH_GROUP),
@@ -55,7 +57,7 @@ async def read(reading: Awaitable[T]) -> T:
     """What was asked, or `ProviderFailed`."""
     try:
         return await reading
-    except TROUBLE as error:
+    except CALL_FAILED as error:
         raise ProviderFailed(f"Cluster API: {error}") from error
 
 
@@ -120,10 +122,11 @@ async def resize(holdings: ProviderCache, group: GroupObject, decide: Decide) ->
     """Ask `decide` what the present size is to become, until that is so or is not to be."""
     meta = group.object.metadata
     resource = (await holdings.served()).resource(type(group.object))
-    for _ in range(_TRIES):
+
+    async def attempt() -> Done | CallFailed:
         try:
             scale = await holdings.client.get_scale(resource, meta.name, namespace=meta.namespace)
-        except TROUBLE as error:
+        except CALL_FAILED as error:
             return _only_asked(failure_of(error))
         wanted = decide(scale.spec.replicas)
         if not isinstance(wanted, int):
@@ -133,12 +136,16 @@ async def resize(holdings: ProviderCache, group: GroupObject, decide: Decide) ->
         try:
             await holdings.client.scale(resource, meta.name, wanted, namespace=meta.namespace, resource_version=version)
         except Conflict:
-            continue
-        except TROUBLE as error:
+            raise
+        except CALL_FAILED as error:
             return failure_of(error)
         holdings.note_replicas(group, wanted)
         return Done()
-    return refused(f"node group {group.id} is changed by others all the time")
+
+    try:
+        return await retry_on_conflict(attempt, attempts=_TRIES)
+    except Conflict:
+        return refused(f"node group {group.id} is changed by others all the time")
 
 
 def from_expected(group: GroupObject, delta: int, *, expected: int) -> Decide:

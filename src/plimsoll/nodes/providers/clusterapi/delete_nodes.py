@@ -18,7 +18,7 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import Selection
 from plimsoll.nodes.providers.clusterapi.annotations import MARK_VALUE
 from plimsoll.nodes.providers.clusterapi.cache import PAGE_SIZE
-from plimsoll.nodes.providers.clusterapi.client import TROUBLE, failure_of, read, refused, resize
+from plimsoll.nodes.providers.clusterapi.client import CALL_FAILED, failure_of, read, refused, resize
 from plimsoll.nodes.providers.clusterapi.machines import is_going, key_of
 from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind
 from plimsoll.objects.api.cluster_api import ClusterMachine
@@ -173,7 +173,7 @@ class Remover:
                 answer = await self._annotate(machine, MARK_VALUE)
             except NotFound:
                 continue
-            except TROUBLE as error:
+            except CALL_FAILED as error:
                 await self._unmark(marked)
                 return failure_of(error)
             if not is_going(answer):
@@ -186,7 +186,7 @@ class Remover:
                 await self._annotate(machine, None)
             except NotFound:
                 continue
-            except TROUBLE as error:
+            except CALL_FAILED as error:
                 # It is taken back with the next removal.
                 log.warning("provider.mark_stays", machine=machine.metadata.name, problem=str(error))
 

@@ -18,7 +18,7 @@ from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, options_of
 from plimsoll.nodes.providers.clusterapi.client import (
-    TROUBLE,
+    CALL_FAILED,
     failure_of,
     from_expected,
     read_if_there,
@@ -180,7 +180,7 @@ class ExistingGroup:
             await self._holdings.client.delete(resource, meta.name, namespace=meta.namespace, options=unchanged)
         except NotFound:
             pass
-        except TROUBLE as error:
+        except CALL_FAILED as error:
             return failure_of(error)
         await self._holdings.look_again(self.id)
         return Done()
@@ -256,6 +256,6 @@ class TheoreticalGroup(Theoretical):
                 client.get(resource, self._blueprint.id, namespace=self._namespace)
             )
             return None if there and is_copy_for(there, self._blueprint) else refused(str(error))
-        except TROUBLE as error:
+        except CALL_FAILED as error:
             return failure_of(error)
         return None

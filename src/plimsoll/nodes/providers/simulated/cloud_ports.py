@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from plimsoll.core.errors import InvalidInput, Unreachable
-from plimsoll.kube.errors import AnswerLost, ApiError, ServerFailed, UnreadableAnswer
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.errors import AnswerLost, ServerFailed, ServerTrouble, UnreadableAnswer
 from plimsoll.nodes.providers.values import (
     CallFailed,
     Done,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# All that a read or a change may end with, but for our own brakes.
-_TROUBLE: Final = (CloudError, ApiError, Unreachable, UnreadableAnswer, InvalidInput)
+# `NotAllowed`, our own guard, is none of them: it ends the loop iteration.
+_CALL_FAILED: Final = (CloudError, ServerTrouble, InvalidInput)
 # The first that fits decides.
 _KINDS: Final = (
     (CloudOutOfResources, FailureKind.OUT_OF_RESOURCES),
@@ -83,7 +83,7 @@ async def outcome_of(call: str, changing: Awaitable[None]) -> Outcome:
         await changing
     except NotSupported:
         return NotImplementedByProvider(call=call)
-    except _TROUBLE as error:
+    except _CALL_FAILED as error:
         kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), FailureKind.FAILED)
         return CallFailed(kind=kind, message=str(error))
     return Done()
@@ -93,5 +93,5 @@ async def read(reading: Awaitable[T]) -> T:
     """What was asked, or `ProviderFailed`."""
     try:
         return await reading
-    except _TROUBLE as error:
+    except _CALL_FAILED as error:
         raise ProviderFailed(f"the simulated cloud: {error}") from error

@@ -17,8 +17,7 @@ from urllib.parse import parse_qs
 import msgspec
 import structlog
 
-from plimsoll.core.errors import GaveUp, Unreachable
-from plimsoll.kube.errors import ApiError, NotAllowed, UnreadableAnswer
+from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.operator.debug_access import Access, is_local
 from plimsoll.scheduling.cluster_view import PodKey
 
@@ -45,7 +44,6 @@ PROFILE: Final = "/debug/pprof/profile"
 """Where Cluster Autoscaler has its own; `seconds` as there."""
 _USUAL_PROFILE_S: Final = 30.0
 _LONGEST_PROFILE_S: Final = 60
-_NOT_ASKED: Final = (ApiError, Unreachable, UnreadableAnswer, NotAllowed, GaveUp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +136,7 @@ class TellingPages:
             return Page.text("this page is for the same machine only", Access.FORBIDDEN.value)
         try:
             access = await self._reviewer.access(headers.get("authorization", ""), scope["path"])
-        except _NOT_ASKED as error:
+        except ApiCallFailed as error:
             log.warning("page.access_unknown", path=scope["path"], problem=str(error))
             return Page.text("the API server cannot be asked whether you may see this", 503)
         if access is Access.GRANTED:

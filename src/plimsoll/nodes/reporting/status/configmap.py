@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.kube.config_maps import TROUBLES, Trouble, put_config_map
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.config_maps import put_config_map
+from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.nodes.cluster_state import status_document as documents
 from plimsoll.nodes.config.options import flags_of_policy
 from plimsoll.nodes.reporting.log_line import sentence_of
@@ -64,7 +64,7 @@ class StatusWriter:
         self.uid = ""
         """Of the ConfigMap, once it was read or written."""
 
-    async def write(self, turn: LoopResult) -> Trouble | None:
+    async def write(self, turn: LoopResult) -> ApiCallFailed | None:
         """The error that kept it from being written; None: it is written, or the operator wants none."""
         operation = turn.policy.operation
         if not operation.write_status:
@@ -82,7 +82,7 @@ class StatusWriter:
                 data={documents.STATUS_KEY: documents.status_text(document)},
                 annotations={**documents.last_updated(turn.at), **notes},
             )
-        except TROUBLES as error:
+        except ApiCallFailed as error:
             log.warning("status.not_written", name=operation.status_name, problem=str(error))
             return error
         self.uid = written.metadata.uid
@@ -99,7 +99,7 @@ class StatusWriter:
             told.document
         )
 
-    async def delete(self, operation: Operation) -> Trouble | None:
+    async def delete(self, operation: Operation) -> ApiCallFailed | None:
         """On a clean exit: nobody keeps it up to date from now on."""
         if not operation.write_status:
             return None
@@ -107,7 +107,7 @@ class StatusWriter:
             await self._client.delete(ConfigMap, operation.status_name, namespace=operation.namespace)
         except NotFound:
             return None
-        except TROUBLES as error:
+        except ApiCallFailed as error:
             log.warning("status.not_deleted", name=operation.status_name, problem=str(error))
             return error
         self._last, self._told, self.uid = None, None, ""

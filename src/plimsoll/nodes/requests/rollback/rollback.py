@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
+from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
 from plimsoll.nodes.providers.values import (
@@ -154,7 +154,7 @@ class RollBack:
         """Where nobody can tell, it is not."""
         try:
             found = await self._pods.on(node)
-        except CALL_FAILED:
+        except ApiCallFailed:
             return False
         return not found.unreadable and all(
             is_daemon_pod(pod) or has_mirror(pod) or pod.status.phase in _ENDED for pod in found.pods
