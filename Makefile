@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest --durations=$(DURATIONS)
 DURATIONS ?= 10
+PYTEST := $(BIN)/python -m pytest --durations=$(DURATIONS)
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
 .PHONY: help up check format test test-scenarios test-e2e test-long bench clean

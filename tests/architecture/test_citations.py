@@ -1,0 +1,58 @@
+"""Every design section that code or a page cites exists."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.architecture.source_tree import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DESIGN = REPOSITORY / "docs" / "design"
+CITATION = re.compile(
+    r"(?<![\w/])(?P<path>(?:docs/design|specs)/[\w/-]+\.md)"
+    r"(?P<rest>(?:[ ,;]|and|sections?|\d[\d.-]*|§)*)"
+)
+SECTION = re.compile(r"\d+(?:\.\d+)*")
+HEADING = re.compile(r"^(?:#+ |\*\*)(\d+(?:\.\d+)*)", re.MULTILINE)
+
+
+@cache
+def sections(page: Path) -> frozenset[str]:
+    """Numbers of headings. A numbered step below a section (6.1.9) belongs to the section."""
+    return frozenset(HEADING.findall(page.read_text(encoding="utf-8")))
+
+
+def cited_files() -> list[Path]:
+    found = [path for folder in ("src", "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")]
+    return [*found, *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "docs" / "reference").glob("*.md")]
+
+
+def test_every_cited_section_exists():
+    missing = []
+    for path in cited_files():
+        for citation in CITATION.finditer(path.read_text(encoding="utf-8")):
+            page = REPOSITORY / citation["path"]
+            where = f"{path.relative_to(REPOSITORY)}: {citation[0].strip()}"
+            if not page.exists():
+                missing.append(where)
+                continue
+            numbers = SECTION.findall(citation["rest"])
+            known = sections(page)
+            missing += [where for number in numbers if not _stands_in(number, known)]
+    assert not missing, "\n".join(missing)
+
+
+def _stands_in(number: str, known: frozenset[str]) -> bool:
+    parts = number.split(".")
+    return any(".".join(parts[:length]) in known for length in range(min(len(parts), 3), max(0, len(parts) - 2), -1))
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DESIGN.glob("*.md") if path.name != "README.md"))
+def test_design_pages_have_numbered_sections(page: str):
+    assert sections(DESIGN / page)

@@ -1,0 +1,63 @@
+"""Names are the field's own words: one meaning per class name, loop variables that say what they hold."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.architecture.source_tree import REPOSITORY, modules, subsystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_WORDS = """
+    acting adviser advisers answering asked asking ballot board boards brake brakes companions company departing
+    departure departures desk draft drafts expanding fate fates gathering gatherings growing growth guests hands
+    hindrance homes hosting housed kin last_words ledger ledgers levelling lodgers lump lumps meeting meetings
+    memories neighbours occasion offers one_by_one party placing played promise promises questions roster rosters
+    sayings scene scenes seen session sessions shrinking sighting sightings sitting sorting standing steering
+    surroundings survivors teller telling tellings told turn turns upkeep verdict want wants wish wishes
+"""
+PRIVATE_WORDS = frozenset(_WORDS.split())
+"""Module names of this project's former vocabulary. docs/glossary.md has the words that replace them."""
+ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
+"""Scheduling verdicts are values: `Fits | DoesNotFit`."""
+
+
+def test_modules_have_names_of_the_field():
+    private = [name for name in modules() if name.rsplit(".", 1)[-1] in PRIVATE_WORDS and name not in ALLOWED]
+    assert not private, f"rename by docs/glossary.md: {private}"
+
+
+def test_a_public_class_name_has_one_meaning_within_a_subsystem():
+    homes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for module in modules().values():
+        for definition in module.classes():
+            if not definition.name.startswith("_"):
+                homes[subsystem(module.name), definition.name].append(module.name)
+    doubled = {f"{name} in {place}": found for (place, name), found in homes.items() if len(found) > 1}
+    assert not doubled, "\n".join(f"{name}: {', '.join(found)}" for name, found in sorted(doubled.items()))
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+def test_loop_variables_say_what_they_hold(folder: str):
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{line}"
+        for path in sorted((REPOSITORY / folder).rglob("*.py"))
+        if "generated" not in path.parts
+        for line in _loops_over_one(path)
+    ]
+    assert not found, "\n".join(found)
+
+
+def _loops_over_one(path: Path) -> Iterator[int]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            names = (name for name in ast.walk(node.target) if isinstance(name, ast.Name))
+            yield from (name.lineno for name in names if name.id in {"one", "each"})
+        elif isinstance(node, ast.Lambda):
+            yield from (argument.lineno for argument in node.args.args if argument.arg in {"one", "each"})

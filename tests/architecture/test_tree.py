@@ -1,0 +1,66 @@
+"""The tree: folders of a size that can be overlooked, and no import cycle across folders."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from tests.architecture.source_tree import imported_modules, modules
+
+MOST_MODULES = 15
+TABLES_OF_KINDS = frozenset({"plimsoll.objects.api", "plimsoll.objects.builtin.validation"})
+"""One module per kind of the Kubernetes API: these folders are tables."""
+
+
+def packages() -> list[str]:
+    return [name for name, module in modules().items() if module.is_package]
+
+
+def test_no_folder_holds_more_than_fifteen_modules():
+    sizes = Counter(name.rpartition(".")[0] for name, module in modules().items() if not module.is_package)
+    crowded = {name: size for name, size in sizes.items() if size > MOST_MODULES and name not in TABLES_OF_KINDS}
+    assert not crowded
+
+
+@pytest.mark.parametrize("package", packages())
+def test_folders_of_a_package_import_each_other_in_one_direction(package: str):
+    cycles = [cycle for cycle in _cycles(_imports_among_children(package)) if _has_folder(cycle)]
+    assert not cycles, "\n".join(" -> ".join(sorted(cycle)) for cycle in cycles)
+
+
+def _imports_among_children(package: str) -> dict[str, set[str]]:
+    """Each child of a package, a folder with all below it or a single module, and the children it imports."""
+    depth = package.count(".") + 2
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, module in modules().items():
+        if not name.startswith(f"{package}."):
+            continue
+        child = ".".join(name.split(".")[:depth])
+        for imported in imported_modules(module):
+            other = ".".join(imported.split(".")[:depth])
+            if imported.startswith(f"{package}.") and other != child:
+                graph[child].add(other)
+    return graph
+
+
+def _has_folder(cycle: set[str]) -> bool:
+    return any(modules()[name].is_package for name in cycle)
+
+
+def _cycles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Groups of nodes that reach each other."""
+    reach = {node: _reachable(graph, node) for node in graph}
+    groups = {frozenset(other for other in reach[node] if node in reach.get(other, set())) for node in graph}
+    return [set(group) for group in groups if group]
+
+
+def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    pending = list(graph.get(start, ()))
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found.add(node)
+            pending.extend(graph.get(node, ()))
+    return found
