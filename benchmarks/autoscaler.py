@@ -20,7 +20,7 @@ from plimsoll.solver import kernels
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 _NODES = 5_000
 _PODS_EACH = 30

@@ -24,11 +24,12 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.transport import Response
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.snapshot import MachineType
 from plimsoll.nodes.providers.ports import Created, Owner
 from plimsoll.nodes.providers.theoretical import node_of as planned_node
-from plimsoll.nodes.providers.values import Done, Instance, NotImplementedByProvider
+from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from plimsoll.kube.transport import Request
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.providers.ports import Group
-    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Outcome, Span
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Span
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _OLD = "2026-01-01T00:00:00Z"

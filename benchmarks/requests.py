@@ -32,7 +32,7 @@ from plimsoll.solver import kernels
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import LoopTools
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from plimsoll.core.plans import Reason
 from plimsoll.journal.recordings import read_recording, write_recording
-from plimsoll.nodes.model.loop_result import LoopResult
+from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replaying import planned_turn, recording_of
 from tests.cli.commands import Ended, plimsoll

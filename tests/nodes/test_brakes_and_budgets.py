@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.config.options import InvalidOptions, read_options
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.planning.consolidation.budgets import Asked, allowed, read_allowance
 from plimsoll.operator.pause import ActionGuard
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.config.flags import Bounds, State
-from plimsoll.nodes.config.options import FLAGS, InvalidOptions, accepted_only, read_options
+from plimsoll.nodes.config.flags import Bounds, InvalidOptions, State
+from plimsoll.nodes.config.options import FLAGS, accepted_only, read_options
 from plimsoll.nodes.config.policy import Planner, Policy
 
 GIB = 1 << 30

@@ -35,9 +35,9 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
-from plimsoll.nodes.model.prices import overlay_from
 from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider
 from plimsoll.nodes.reporting.http.debug import Insights
 from plimsoll.nodes.reporting.http.pages import TellingPages
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.access import Access
     from plimsoll.kube.transport import Guard, Transport
     from plimsoll.nodes.config.policy import Operation, Policy
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 

@@ -22,8 +22,9 @@ from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
-from plimsoll.nodes.model.loop_result import DeletedGroup, LoopResult
+from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
+from plimsoll.nodes.model.results import DeletedGroup
 from plimsoll.nodes.observing.pod_filters import PodSorter, Viewpoint
 from plimsoll.nodes.observing.provider_state import look_at_cloud
 from plimsoll.nodes.observing.snapshots import Snapshots, with_places
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
-    from plimsoll.nodes.actuation.cleanup import Cleaned, Cleaner
+    from plimsoll.nodes.actuation.cleanup import Cleaner
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
-    from plimsoll.nodes.model.loop_result import Repaired, ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.model.results import Cleaned, DeletedGroup, Repaired, ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import ClusterRead, Stale, Watching
     from plimsoll.nodes.observing.provider_state import CloudRead

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import Change
     from plimsoll.nodes.autoscaler import Autoscaler
     from plimsoll.nodes.config.policy import Operation
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.observing.listers import Watching
     from plimsoll.objects.api.pods import Pod
     from plimsoll.operator.health import Health

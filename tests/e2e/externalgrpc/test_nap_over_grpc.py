@@ -15,6 +15,7 @@ from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
@@ -23,7 +24,7 @@ from plimsoll.nodes.providers.externalgrpc.listening import listening
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, InstanceState, NodeRef
+from plimsoll.nodes.providers.values import InstanceState, NodeRef
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup

@@ -11,6 +11,7 @@ import grpc.aio
 import pytest
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
@@ -19,13 +20,7 @@ from plimsoll.nodes.providers.externalgrpc.methods import CLOUD_PROVIDER, METHOD
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.nodes.providers.values import (
-    CallFailed,
-    Done,
-    FailureKind,
-    NotImplementedByProvider,
-    ProviderFailed,
-)
+from plimsoll.nodes.providers.values import ProviderFailed
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 from tests.e2e.patience import PATIENCE_S

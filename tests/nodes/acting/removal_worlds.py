@@ -27,9 +27,9 @@ from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
 from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.scale_down_plan import NodeRemoval
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
-from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.model.loop_result import FinishedRemoval
+    from plimsoll.nodes.model.results import FinishedRemoval
     from plimsoll.objects.api.policy import PodDisruptionBudget
 
 NAMESPACE = "here"

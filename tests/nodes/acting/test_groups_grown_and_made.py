@@ -13,9 +13,9 @@ from plimsoll.nodes.actuation.node_groups import repair
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.call_outcomes import FailureKind
 from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
-from plimsoll.nodes.providers.values import FailureKind
 from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeStatus, Taint

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.model.loop_result import PodState
+from plimsoll.nodes.model.results import PodState
 from plimsoll.nodes.observing.pod_filters import PodSorter, Sorted, Viewpoint
 from plimsoll.nodes.observing.pod_store import PodBook
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference

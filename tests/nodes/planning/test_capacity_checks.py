@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.requests.check_capacity import Check, InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests.check_capacity import InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_worlds import group, running, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.nodes.model.snapshot import ShrinkRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import NodesToDelete, nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
+    from plimsoll.nodes.model.scale_down_plan import NodesToDelete
     from plimsoll.nodes.model.snapshot import Snapshot
 
 LONG_AGO = NOON - timedelta(days=1)

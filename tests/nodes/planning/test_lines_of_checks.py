@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.requests import check_queue
-from plimsoll.nodes.planning.requests.check_capacity import Check, InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests.check_capacity import InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from tests.nodes.planning.engine_worlds import group, waiting, world

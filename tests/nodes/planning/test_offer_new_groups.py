@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from plimsoll.nodes.model.node_labels import REGION, ZONE
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption
 from plimsoll.nodes.model.snapshot import MachineType, PendingPods
-from plimsoll.nodes.planning.autoprovisioning.requirements import REGION, ZONE
 from plimsoll.nodes.planning.scaleup import candidates
 from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions
 from plimsoll.objects.api.affinity import Toleration, TopologySpreadConstraint

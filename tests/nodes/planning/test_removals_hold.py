@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.scaledown import simulator
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import NodeRemoval, NodesToDelete, nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
 from plimsoll.nodes.planning.scaleup.verifier import looks_at_others
 from plimsoll.scheduling import ClusterView, Fits, feasible
 from plimsoll.scheduling.selectors import label_selector
@@ -27,6 +27,7 @@ from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, grou
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import NodeState

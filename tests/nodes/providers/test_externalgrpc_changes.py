@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, NodeRef, NotImplementedByProvider
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup
 from tests.nodes.providers.loopback import WITHOUT_EXTENSION, RemoteWorld
 from tests.nodes.providers.provided import blueprint, named

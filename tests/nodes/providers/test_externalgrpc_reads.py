@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.nodes.model.call_outcomes import ErrorClass, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc.codes import Code
-from plimsoll.nodes.providers.values import ErrorClass, InstanceState, NodeRef, NotImplementedByProvider, ProviderFailed
+from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from tests.local.cloud.clouds import SMALL
 from tests.nodes.providers.loopback import WITHOUT_EXTENSION, RemoteWorld

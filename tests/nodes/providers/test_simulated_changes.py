@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 
 from plimsoll.kube.errors import AnswerLost, Closed, Forbidden, NotAllowed, ServerFailed, Status
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, ErrorClass, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.values import (
-    CallFailed,
-    Done,
-    ErrorClass,
-    FailureKind,
-    NodeRef,
-    NotImplementedByProvider,
-)
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup
 from tests.nodes.providers.provided import ProviderWorld, blueprint, named
 

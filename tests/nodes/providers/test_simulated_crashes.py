@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import TimedOut
 from plimsoll.local.cloud.api import SimulatedCloud
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.nodes.providers.values import CallFailed, FailureKind, ProviderFailed
+from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud import NodeGroup
 from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults

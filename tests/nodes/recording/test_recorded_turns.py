@@ -10,7 +10,7 @@ import pytest
 from plimsoll.core.plans import encode
 from plimsoll.journal.recordings import About, read_recording, write_recording
 from plimsoll.nodes.autoscaler import Autoscaler
-from plimsoll.nodes.model.loop_result import ScaleUpPart
+from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replaying import is_same, plan_json, recording_of, replayed
 from plimsoll.nodes.reporting.plan_json import scale_up_json
@@ -19,7 +19,7 @@ from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:
     from plimsoll.journal.recordings import Recording
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 STORIES = (

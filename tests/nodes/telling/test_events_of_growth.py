@@ -7,8 +7,9 @@ from plimsoll.kube.recorder import EventType
 from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, size_differs
 from plimsoll.nodes.cluster_state.observed import CloudError
 from plimsoll.nodes.config.policy import Policy
-from plimsoll.nodes.model.loop_result import LoopResult, Repaired, ScaleUpPart, SetAside
+from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CONSUMING, MAX_NODES_REACHED
+from plimsoll.nodes.model.results import Repaired, ScaleUpPart, SetAside
 from plimsoll.nodes.model.scale_up_options import NotOffered
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.events.emitter import events_of

@@ -2,8 +2,7 @@
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
-from plimsoll.nodes.actuation.cleanup import Cleaned
-from plimsoll.nodes.model.loop_result import DeletedGroup, EvictedPod, RemovalResult
+from plimsoll.nodes.model.results import Cleaned, DeletedGroup, EvictedPod, RemovalResult
 from plimsoll.nodes.reporting.events.emitter import events_of
 from tests.nodes.telling.told_turns import (
     STOCKOUT,

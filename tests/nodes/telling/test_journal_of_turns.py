@@ -13,14 +13,8 @@ from plimsoll.nodes.cluster_state.growth_requests import GrowthRequest
 from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
 from plimsoll.nodes.cluster_state.observed import ObservedGroup
 from plimsoll.nodes.cluster_state.readiness import Readiness
-from plimsoll.nodes.model.loop_result import (
-    DeletedGroup,
-    LoopResult,
-    RemovalResult,
-    Repaired,
-    ScaleDownPart,
-    ScaleUpPart,
-)
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.results import DeletedGroup, RemovalResult, Repaired, ScaleUpPart
 from plimsoll.nodes.model.scale_up_options import NotOffered
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, settled_pods

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.loop_result import LoopResult, ScaleDownPart, ScaleUpPart
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.model.scale_up_plan import LabelSet
 from plimsoll.nodes.reporting.plan_json import loop_entry
 from tests.nodes.telling.told_turns import (

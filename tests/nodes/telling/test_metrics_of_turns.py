@@ -12,7 +12,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, timed_out
 from plimsoll.nodes.cluster_state.observed import CloudError
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.model.loop_result import DeletedGroup, PodState, RemovalResult, Repaired, ScaleUpPart
+from plimsoll.nodes.model.results import DeletedGroup, PodState, RemovalResult, Repaired, ScaleUpPart
 from plimsoll.nodes.model.scale_up_options import NotOffered
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.objects.api.nodes import NodeSpec, Taint

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotSent
-from plimsoll.nodes.model.loop_result import ScaleUpPart
+from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.reporting.http.debug import Insights
 from plimsoll.nodes.reporting.http.pages import TellingPages
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
@@ -28,7 +28,7 @@ from tests.nodes.telling.told_turns import aside, grew, growth, node, offer, pla
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.operator.profiler import Profiler
 
 HERE = "127.0.0.1"

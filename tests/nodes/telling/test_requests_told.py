@@ -21,7 +21,7 @@ from tests.nodes.requests.requests_seen import ATOMIC, pods_of, seen
 from tests.nodes.telling.told_turns import later, pod, turn
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 SOME = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC)
 NEW = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC, phase=Phase.DUE)

@@ -5,7 +5,8 @@ import pytest
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.config.policy import Operation
 from plimsoll.nodes.controller import health_timeouts
-from plimsoll.nodes.model.loop_result import DeletedGroup, LoopResult, RemovalResult, ScaleDownPart, ScaleUpPart
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.results import DeletedGroup, RemovalResult, ScaleUpPart
 from plimsoll.nodes.reporting.log_line import sentence_of
 from plimsoll.operator.health import Health
 from tests.nodes.telling.told_turns import (

@@ -23,7 +23,7 @@ from tests.nodes.telling.told_turns import kept, shrinking, stuck, turn, waiting
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 URL = f"/api/v1/namespaces/kube-system/configmaps/{LAST_PLANS_OF_NODES}"
 NAMESPACE = policy().operation.namespace

@@ -12,7 +12,7 @@ import yaml
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import Forbidden, NotSent
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.model.loop_result import ScaleDownPart
+from plimsoll.nodes.loop_result import ScaleDownPart
 from plimsoll.nodes.reporting.status.configmap import StatusWriter, options_in
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import GUEST
@@ -23,7 +23,7 @@ from tests.nodes.telling.told_turns import later, turn, unneeded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 

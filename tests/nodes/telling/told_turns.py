@@ -5,22 +5,13 @@ from typing import Any
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.loop_result import (
-    FinishedRemoval,
-    LoopResult,
-    RemovalResult,
-    ScaleDownPart,
-    ScaleUpPart,
-    ScaleUpResult,
-    SetAside,
-)
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
+from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult, ScaleUpPart, ScaleUpResult, SetAside
+from plimsoll.nodes.model.scale_down_plan import Move, NodeRemoval, NodesToDelete, UnneededNode, UnremovableNode
 from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-from plimsoll.nodes.planning.scaledown.planner import UnneededNode, UnremovableNode
-from plimsoll.nodes.planning.scaledown.selection import NodeRemoval, NodesToDelete
-from plimsoll.nodes.planning.scaledown.simulator import Move
-from plimsoll.nodes.providers.values import CallFailed, FailureKind
 from plimsoll.nodes.reporting.events.emitter import events_of
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.nodes import Node, NodeStatus

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.prices import Overlay
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.planning.scaleup.planner import Proposal
     from plimsoll.simulation.plan.inputs import PlanInput
 
@@ -116,7 +116,7 @@ def _check_expander(chain: str) -> None:
 
 
 def _overlay(filename: str) -> dict[str, Overlay]:
-    from plimsoll.nodes.model.prices import overlay_in
+    from plimsoll.nodes.config.price_overlays import overlay_in
 
     return overlay_in(read_file(filename), source=filename) if filename else {}
 

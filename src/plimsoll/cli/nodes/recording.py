@@ -15,7 +15,7 @@ from plimsoll.core.errors import PlimsollError
 if TYPE_CHECKING:
     from plimsoll.journal.recordings import Recording
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 _DIFFERENCES_SHOWN = 20
 

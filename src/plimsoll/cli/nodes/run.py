@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from plimsoll.app.node_autoscaling import Settings
     from plimsoll.nodes.config.flags import Flag
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 TAKES_OTHER_WORDS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 

@@ -7,7 +7,6 @@ tell: a mark that stays a turn longer does no harm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,6 +15,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.nodes.actuation.provider_deletions import is_running
 from plimsoll.nodes.actuation.taints import SoftTaints, is_candidate, is_marked, unmark
+from plimsoll.nodes.model.results import Cleaned
 from plimsoll.nodes.providers.values import NodeRef, ProviderFailed
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
-    """A node whose mark was to come off; `failure` None: it did."""
-
-    node: str
-    failure: Reason | None = None
 
 
 class Cleaner:

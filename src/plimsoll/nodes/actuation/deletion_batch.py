@@ -22,10 +22,11 @@ from plimsoll.nodes.actuation.drain import Drainer, load_of
 from plimsoll.nodes.actuation.node_writer import NodeGone, NodeWriter
 from plimsoll.nodes.actuation.taints import is_marked, mark, unmark
 from plimsoll.nodes.actuation.timing import Looks
-from plimsoll.nodes.model.loop_result import FinishedRemoval, RemovalResult
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
+from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.state.node_pods import SCALE_DOWN_DISABLED, NodeFlags
-from plimsoll.nodes.providers.values import CallFailed, FailureKind, NodeRef
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.actuation.provider_deletions import NodeDeletions
     from plimsoll.nodes.actuation.timing import Pacing
     from plimsoll.nodes.config.policy import ScaleDown
-    from plimsoll.nodes.model.loop_result import EvictedPod
+    from plimsoll.nodes.model.results import EvictedPod
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.planning.scaledown.drainability import DrainRules
-    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
     from plimsoll.objects.api.pods import Pod
 
 log = structlog.get_logger(__name__)

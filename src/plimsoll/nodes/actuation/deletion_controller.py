@@ -19,7 +19,7 @@ from plimsoll.nodes.actuation.deletion_batch import NODE_GONE, Batch, DeletionDe
 from plimsoll.nodes.actuation.evicted_pods import RecentEvictions
 from plimsoll.nodes.actuation.provider_deletions import NodeDeletions
 from plimsoll.nodes.config.policy import Policy
-from plimsoll.nodes.model.loop_result import FinishedRemoval, RemovalResult
+from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.nodes.actuation.node_pods import PodsOnNodes
     from plimsoll.nodes.actuation.timing import Pacing
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.planning.scaledown.drainability import DrainRules
-    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod

@@ -30,9 +30,9 @@ from plimsoll.kube.errors import ApiCallFailed, NotAllowed
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked
 from plimsoll.nodes.actuation.timing import Looks
-from plimsoll.nodes.model.loop_result import EvictedPod
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
+from plimsoll.nodes.model.results import EvictedPod
 from plimsoll.nodes.planning.scaledown.drainability import Drain
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.loop_result import DeletedGroup, Repaired
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, failure_of
 from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
+from plimsoll.nodes.model.results import DeletedGroup, Repaired
 from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, NodeRef, NotImplementedByProvider, failure_of
+from plimsoll.nodes.providers.values import NodeRef
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
     from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.provider_state import CloudRead, GroupRead
     from plimsoll.nodes.providers.ports import Group, Provider
-    from plimsoll.nodes.providers.values import Outcome
 
 
 log = structlog.get_logger(__name__)

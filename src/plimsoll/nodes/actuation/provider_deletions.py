@@ -14,7 +14,8 @@ import structlog
 
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.nodes.actuation.timing import Looks
-from plimsoll.nodes.providers.values import CallFailed, FailureKind, InstanceState, ProviderFailed, failure_of
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, failure_of
+from plimsoll.nodes.providers.values import InstanceState, ProviderFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

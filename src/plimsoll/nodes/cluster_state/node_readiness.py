@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import GPU_LABELS, gpu_count
-from plimsoll.nodes.model.taints import BEING_DELETED
-from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STARTUP_PREFIX
+from plimsoll.nodes.model.taints import BEING_DELETED, IGNORED_PREFIX, STARTUP_PREFIX
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.nodes.providers.values import CallFailed, Instance, InstanceError
+    from plimsoll.nodes.model.call_outcomes import CallFailed
+    from plimsoll.nodes.providers.values import Instance, InstanceError
     from plimsoll.objects.api.nodes import Node
 
 

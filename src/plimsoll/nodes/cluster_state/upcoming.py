@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import template_of_group
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, carried_by_group
 from plimsoll.objects.api.nodes import NodeCondition

@@ -1,14 +1,11 @@
-"""Which resources are accelerators, and of which type a node's are. For prices, limits and candidates.
-
-What accelerators a node has, by the label of its provider that tells their type, and by its resources. Pure.
-"""
+"""Which resources are accelerators, how many a node has, and of which type. Pure."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.providers.values import GpuConfig
+from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,13 +21,22 @@ GPU_LABELS: Final = (
     "accelerator",
     "nvidia.com/gpu.product",
 )
-"""Labels that name the type of a node's accelerators, by cloud."""
+"""Labels that name the accelerator type of a node, by cloud."""
 _KNOWN: Final = frozenset({"google.com/tpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"})
+_DEFAULT_RESOURCE: Final = "nvidia.com/gpu"
+
+
+class GpuConfig(Value):
+    """The accelerators of a node: the label of their type, the type, and the resource that pods request."""
+
+    label: str
+    type: str
+    resource: str
 
 
 @lru_cache(maxsize=1024)
 def is_gpu(resource: str) -> bool:
-    """nvidia.com/gpu and its kin, shared and partitioned ones too."""
+    """Whether the resource is an accelerator: nvidia.com/gpu and similar, including shared and partitioned ones."""
     vendor, _, device = resource.rpartition("/")
     return bool(vendor) and (resource in _KNOWN or device == "gpu" or device.startswith(("gpu.", "gpu-", "mig-")))
 
@@ -39,20 +45,17 @@ def gpu_count(resources: ResourceVector) -> int:
     return sum(amount for name, amount in resources.items() if is_gpu(name))
 
 
-def gpus_of_type(kind: str, labels: Mapping[str, str], capacity: ResourceVector) -> int:
-    """How many accelerators of `kind` a node has: a resource name, or the type its labels tell."""
-    if kind in capacity:
-        return capacity[kind]
-    return gpu_count(capacity) if any(labels.get(label) == kind for label in GPU_LABELS) else 0
-
-
-_USUAL = "nvidia.com/gpu"
+def gpus_of_type(gpu_type: str, labels: Mapping[str, str], capacity: ResourceVector) -> int:
+    """The number of accelerators of a type on a node. The type is a resource name or the value of a GPU label."""
+    if gpu_type in capacity:
+        return capacity[gpu_type]
+    return gpu_count(capacity) if any(labels.get(label) == gpu_type for label in GPU_LABELS) else 0
 
 
 def gpu_config_of(node: Node, *, label: str) -> GpuConfig | None:
-    """None for a node without; a node whose driver is not up yet has the label and no resource."""
+    """None without accelerators. A node whose driver is not up yet has the label, but not the resource."""
     resources = sorted(name for name in node.status.capacity if is_gpu(name))
-    kind = node.metadata.labels.get(label, "")
-    if not resources and not kind:
+    gpu_type = node.metadata.labels.get(label, "")
+    if not resources and not gpu_type:
         return None
-    return GpuConfig(label=label, type=kind, resource=resources[0] if resources else _USUAL)
+    return GpuConfig(label=label, type=gpu_type, resource=resources[0] if resources else _DEFAULT_RESOURCE)

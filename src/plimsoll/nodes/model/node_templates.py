@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
-from plimsoll.nodes.planning.autoprovisioning.requirements import ARCH, HOSTNAME, OS, REGION, ZONE
-from plimsoll.nodes.planning.autoprovisioning.taints import CONDITIONS
+from plimsoll.nodes.model.node_labels import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, ZONE
+from plimsoll.nodes.model.taints import CONDITIONS
 from plimsoll.objects.api.deprecated_labels import OLD_SYSTEM_LABELS, with_old_labels
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus
@@ -20,18 +19,17 @@ from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 from plimsoll.scheduling.storage import ATTACHES_LIKE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from plimsoll.nodes.model.scale_up_options import Profile
     from plimsoll.nodes.model.snapshot import MachineType, NodeGroup
-    from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
 AUTOPROVISIONED_LABEL: Final = "autoscaling.x-k8s.io/autoprovisioned"
 PROFILE_LABEL: Final = "autoscaling.x-k8s.io/profile"
 
 
-def template_of_group(group: NodeGroup, passing: Passing, *, attaches_like: str = "") -> Node:
+def template_of_group(group: NodeGroup, passing: Container[str], *, attaches_like: str = "") -> Node:
     """Without what was only passing on the node it was made from: its name, and taints of its state and its life.
 
     `attaches_like` is the node whose attach limits hold for it: unless given, the one it was made from.

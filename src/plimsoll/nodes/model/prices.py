@@ -1,50 +1,40 @@
-"""What a node costs: in money, and in what planning counts beside money. Pure.
+"""What a node costs: in money, and as planning counts it. Pure.
 
-`Price.per_hour` is for reports and for `costPerHour`; `Price.planning` has the preferences of specs/nodes.md 8.4 that
-can be told node by node: groups that exist over new ones, and few nodes over many where money does not decide. The
-others (no accelerators for pods that ask for none, spot only where wanted) are in `permissions`, tiers come from the
-priority expander. Offers carry both prices; the expanders of the compatible planner use the money alone.
-
-Public: `price_of`, `group_prices`, `prices_are_known`, `estimated_price`, `read_overlay`.
-
-The file of `--price-overlay`: machine type to price or factor. For whoever runs, plays or plans.
+`Price.per_hour` is real money, for reports. `Price.planning` adds the preferences of docs/design/nodes.md 8.4 that
+hold per node: existing groups before new ones, and few nodes before many at the same price. Other preferences are in
+`predicates.extra_constraints` (accelerators only for pods that request them, spot only where it is selected) and in
+the tiers of the priority expander.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
-from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.model.gpus import gpu_count
-from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
 
 
 CORE_PRICE: Final = 0.033174
 GIB_PRICE: Final = 0.004446
 GPU_PRICE: Final = 0.7
-"""An hour's, from the upstream pricing proposal: they stand in where nobody knows the price, so that cost is waste."""
+"""Hourly prices of the upstream pricing proposal, used where no price is known, so that cost measures waste."""
 NEW_GROUP_PENALTY: Final = 0.02
-"""Of a node's price: a group that has to be made must be that much cheaper than one that is there."""
+"""The share of its price by which a node of a new group must be cheaper than one of an existing group."""
 NODE_PENALTY: Final = 1e-5
-"""An hour's, for being one more node: decides only between plans of the same price."""
+"""Added per node and hour; it decides only between plans of the same price."""
 _MILLI: Final = 1000
 _GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """What the operator says of a machine type's price: it is `price`, or `factor` times what it would be."""
+    """The operator's price of a machine type: a fixed `price`, or `factor` times the known price."""
 
     price: float | None = None
     factor: float = 1.0
@@ -52,7 +42,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Of one node, for an hour."""
+    """The hourly price of one node."""
 
     per_hour: float
     planning: float
@@ -66,20 +56,20 @@ def price_of(
     exists: bool,
     overlay: Mapping[str, Overlay] | None = None,
 ) -> Price:
-    """The overlay's word first, then what the provider says, then the estimate."""
+    """The overlay applies first, then the price of the provider, then the estimate."""
     known = estimated_price(capacity) if given is None else given
-    said = (overlay or {}).get(machine_type, Overlay()) if machine_type else Overlay()
-    money = known * said.factor if said.price is None else said.price
-    return Price(per_hour=money, planning=money * (1.0 if exists else 1.0 + NEW_GROUP_PENALTY) + NODE_PENALTY)
+    adjusted = (overlay or {}).get(machine_type, Overlay()) if machine_type else Overlay()
+    per_hour = known * adjusted.factor if adjusted.price is None else adjusted.price
+    return Price(per_hour=per_hour, planning=per_hour * (1.0 if exists else 1.0 + NEW_GROUP_PENALTY) + NODE_PENALTY)
 
 
-def group_prices(groups: Iterable[NodeGroup], policy: Policy) -> dict[str, float]:
-    """By id, an hour's of one node."""
+def group_prices(groups: Iterable[NodeGroup], overlay: Mapping[str, Overlay]) -> dict[str, float]:
+    """The hourly price of one node, by group id."""
     found: dict[str, float] = {}
     for group in groups:
         status = group.template.status
         capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
-        price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
+        price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=overlay)
         found[group.id] = price.per_hour
     return found
 
@@ -90,53 +80,7 @@ def estimated_price(capacity: ResourceVector) -> float:
 
 
 def prices_are_known(snapshot: Snapshot, overlay: Mapping[str, Overlay]) -> bool:
-    """Whether anybody said what anything costs: then the estimate fills the gaps, and cost is the default expander."""
+    """Whether any price is known: then estimates fill the gaps, and cost is the default expander."""
     if overlay or any(group.price_per_hour is not None for group in snapshot.groups):
         return True
     return any(kind.price_per_hour is not None for kind in snapshot.machine_types)
-
-
-def read_overlay(mapping: Mapping[str, Any], *, path: str = "price-overlay") -> dict[str, Overlay]:
-    """Machine type to a price, or to `{price: ...}` or `{factor: ...}`; every mistake at once."""
-    problems: list[tuple[str, str]] = []
-    found: dict[str, Overlay] = {}
-    for name, said in mapping.items():
-        read = _overlay(said)
-        if read is None:
-            problems.append((f"{path}.{name}", "must be a price, {price: number} or {factor: number}, none negative"))
-        else:
-            found[str(name)] = read
-    if problems:
-        raise InvalidOptions(problems)
-    return found
-
-
-def _overlay(said: Any) -> Overlay | None:
-    if isinstance(said, dict):
-        field = next(iter(said), "")
-        if len(said) != 1 or field not in {"price", "factor"} or not _is_amount(said[field]):
-            return None
-        return Overlay(**{field: float(said[field])})
-    return Overlay(price=float(said)) if _is_amount(said) else None
-
-
-def _is_amount(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
-
-
-def overlay_from(filename: str, *, path: str) -> dict[str, Overlay]:
-    """What the file holds, nothing without a name; `path` is the option that names it."""
-    if not filename:
-        return {}
-    try:
-        return overlay_in(Path(filename).read_bytes(), source=filename)
-    except OSError as error:
-        raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path=path) from error
-
-
-def overlay_in(data: bytes, *, source: str) -> dict[str, Overlay]:
-    """Raises `InvalidInput` with the file and the place in it."""
-    documents = [document for _, document in read_documents(data, source=source)]
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InvalidInput("must be one map: machine type to price", path=source)
-    return dict(read_overlay(documents[0], path=source))

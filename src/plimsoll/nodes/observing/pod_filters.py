@@ -21,9 +21,9 @@ from msgspec import structs
 from plimsoll.core.plans import Reason
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.config.flags import read_duration_s
-from plimsoll.nodes.model.loop_result import PodState, SetAside
 from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
 from plimsoll.nodes.model.reasons import CONSUMING
+from plimsoll.nodes.model.results import PodState, SetAside
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.priorities import is_expendable
 from plimsoll.scheduling.rules.scheduling_gates import is_gated

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.observed import Observed, ObservedGroup, observed_instance
 from plimsoll.nodes.cluster_state.templates import NodesOfGroups, from_provider, nodes_by_group
+from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
+from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, ShrinkRules
-from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
-from plimsoll.nodes.planning.autoprovisioning.requirements import ZONE
 from plimsoll.nodes.planning.scaleup.candidates import sizes_of
 from plimsoll.nodes.providers.ports import KnowsOwners
-from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, NotImplementedByProvider, Span
+from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
 if TYPE_CHECKING:

@@ -19,19 +19,11 @@ from plimsoll.core.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plimsoll.nodes.model.call_outcomes import CallFailed, NotImplementedByProvider, Outcome
+    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.group_names import Naming
     from plimsoll.nodes.model.snapshot import MachineType
-    from plimsoll.nodes.providers.values import (
-        Blueprint,
-        CallFailed,
-        GpuConfig,
-        GroupOptions,
-        Instance,
-        NodeRef,
-        NotImplementedByProvider,
-        Outcome,
-        Span,
-    )
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef, Span
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 

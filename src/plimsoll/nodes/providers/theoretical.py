@@ -8,23 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.group_names import profile_hash
 from plimsoll.nodes.model.node_templates import MachineTemplate
 from plimsoll.nodes.model.scale_up_options import Profile
-from plimsoll.nodes.providers.values import CallFailed, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider, Outcome
     from plimsoll.nodes.model.snapshot import MachineType
-    from plimsoll.nodes.providers.values import (
-        Blueprint,
-        GroupOptions,
-        Instance,
-        NodeRef,
-        NotImplementedByProvider,
-        Outcome,
-    )
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef
     from plimsoll.objects.api.nodes import Node
 
 

@@ -7,11 +7,12 @@ are values here (`Outcome`); `ProviderFailed` is for reads without which a turn 
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.values import Value
+from plimsoll.nodes.model.call_outcomes import ErrorClass  # noqa: TC001 -- likewise
 from plimsoll.objects.api.nodes import Taint  # noqa: TC001 -- likewise
 
 if TYPE_CHECKING:
@@ -25,57 +26,6 @@ class ProviderFailed(Unreachable):
 
 
 # ---- how a call ended
-
-
-class FailureKind(StrEnum):
-    """What a caller can make of a failure."""
-
-    OUT_OF_RESOURCES = "OutOfResources"
-    """The cloud has no such machines, or no quota for them; another group may help. Nothing was done."""
-    REFUSED = "Refused"
-    """Against the rules, or the group is not what the call expected it to be. Nothing was done."""
-    NO_SUCH_GROUP = "NoSuchGroup"
-    FAILED = "Failed"
-    """The provider could not. It says that nothing was done."""
-    UNKNOWN = "Unknown"
-    """No answer came: it may have been done. Look before asking again."""
-
-
-class Done(Value):
-    """What was asked for is so: by this call, or by an earlier one whose answer was lost."""
-
-
-class CallFailed(Value):
-    """A changing call that did not succeed."""
-
-    kind: FailureKind
-    message: str
-
-    @property
-    def error_class(self) -> ErrorClass:
-        """As back-off tells them apart."""
-        return ErrorClass.OUT_OF_RESOURCES if self.kind is FailureKind.OUT_OF_RESOURCES else ErrorClass.OTHER
-
-
-class NotImplementedByProvider(Value):
-    """An optional call that this provider (or this group of it) does not have: the caller does without."""
-
-    call: str
-    """As the provider interface of Cluster Autoscaler names it."""
-
-
-Outcome = Done | CallFailed | NotImplementedByProvider
-
-
-def failure_of(outcome: object) -> CallFailed | None:
-    """Why a changing call did not do it; None when it did. What a provider does not have, it refuses."""
-    match outcome:
-        case CallFailed():
-            return outcome
-        case NotImplementedByProvider(call=call):
-            return CallFailed(kind=FailureKind.REFUSED, message=f"the provider does not implement {call}")
-        case _:
-            return None
 
 
 # ---- nodes and instances
@@ -109,13 +59,6 @@ class InstanceState(IntEnum):
     RUNNING = 1
     CREATING = 2
     DELETING = 3
-
-
-class ErrorClass(IntEnum):
-    """What Cluster Autoscaler tells apart; its numbers."""
-
-    OUT_OF_RESOURCES = 1
-    OTHER = 99
 
 
 class InstanceError(Value):
@@ -179,11 +122,3 @@ class Span(Value):
     @property
     def seconds(self) -> float:
         return (self.end - self.start).total_seconds()
-
-
-class GpuConfig(Value):
-    """Of a node with accelerators: the label that tells their type, the type, the resource they are asked for by."""
-
-    label: str
-    type: str
-    resource: str

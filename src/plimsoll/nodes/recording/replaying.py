@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.plans import encode
 from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import Recording
-from plimsoll.nodes.model.loop_result import LoopResult, ScaleDownPart, ScaleUpPart
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.observing.snapshots import with_places
 from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
 from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.model.loop_result import RemovalResult
-from plimsoll.nodes.model.min_size import is_raised, raised_groups
+from plimsoll.nodes.model.results import RemovalResult
+from plimsoll.nodes.reporting.min_size import is_raised, raised_groups
 from plimsoll.nodes.reporting.requests import request_clauses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 _NAMED: Final = 3
 

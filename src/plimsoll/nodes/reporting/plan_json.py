@@ -13,17 +13,18 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.model.min_size import raised_groups
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, PODS_TOO_NEW, WAITS_FOR_COMPLETION
 from plimsoll.nodes.model.scale_up_plan import Result
+from plimsoll.nodes.reporting.min_size import raised_groups
 from plimsoll.operator.pause import DRY_RUN
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.model.loop_result import LoopResult, ScaleDownPart, ScaleUpResult
-    from plimsoll.nodes.model.min_size import Raised
+    from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+    from plimsoll.nodes.model.results import ScaleUpResult
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan, UnschedulablePods
+    from plimsoll.nodes.reporting.min_size import Raised
     from plimsoll.objects.api.nodes import Taint
 
 

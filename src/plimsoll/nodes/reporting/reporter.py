@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.journal.last_plans_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.reporting.events.emitter import EventEmitter
     from plimsoll.nodes.reporting.status.configmap import StatusWriter
 

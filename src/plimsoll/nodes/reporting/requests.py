@@ -10,7 +10,7 @@ from plimsoll.nodes.requests.model import UpdateKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.reporting.metrics.families import Families
     from plimsoll.nodes.requests.model import RequestsPart, RequestView, StatusUpdate
 

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.loop_result import ScaleUpPart
     from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.model.results import ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import Stale
     from plimsoll.nodes.observing.requests_watched import RequestsWatched
-    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.booking.booking import Booked
     from plimsoll.nodes.requests.booking.node_arrivals import Missed

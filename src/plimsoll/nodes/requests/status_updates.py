@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
-    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.requests.conditions import Conditions
     from plimsoll.nodes.requests.details import Details, Intent
     from plimsoll.nodes.requests.model import RequestView

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.loop_result import ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.requests.details import Intent
@@ -244,7 +244,7 @@ class RequestTransaction:
         details = seen.details
         if details.intent is None:
             return 0.0, 0.0
-        prices = group_prices(self.snapshot.groups, self.policy)
+        prices = group_prices(self.snapshot.groups, self.policy.overlay)
         part = part_grown(details.intent, self._grown_before(seen), prices)
         return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
 

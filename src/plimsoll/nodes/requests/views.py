@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods
-    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.requests.model import RequestView, StatusUpdate
     from plimsoll.objects.api.meta import Condition
     from plimsoll.objects.api.provisioning_requests import ProvisioningRequest

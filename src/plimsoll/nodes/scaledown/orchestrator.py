@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.loop_result import RemovalResult, ScaleDownPart
+from plimsoll.nodes.loop_result import ScaleDownPart
+from plimsoll.nodes.model.results import RemovalResult
+from plimsoll.nodes.model.scale_down_plan import NodesToDelete
 from plimsoll.nodes.planning.scaledown.eligibility import RECENTLY_UNREMOVABLE, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import NodesToDelete, nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
 from plimsoll.nodes.scaledown.consolidation import ConsolidationContext, Consolidator
 
 if TYPE_CHECKING:
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController
     from plimsoll.nodes.actuation.taints import SoftTaints
     from plimsoll.nodes.config.policy import Policy, ScaleDown
-    from plimsoll.nodes.model.loop_result import FinishedRemoval
     from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.model.results import FinishedRemoval
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnremovableNode
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
-    from plimsoll.nodes.planning.scaledown.planner import Simulation, UnremovableNode
-    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.nodes.planning.scaledown.planner import Simulation
     from plimsoll.nodes.scaledown.removal_rate import RemovalLimit
     from plimsoll.objects.api.nodes import Node
     from plimsoll.operator.pause import ActionGuard

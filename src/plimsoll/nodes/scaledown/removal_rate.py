@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval
 
 CONFIG_MAP: Final = "cluster-autoscaler-removals"
 COUNT_FAILED: Final = "RemovalsNotCounted"

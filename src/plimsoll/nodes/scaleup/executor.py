@@ -15,10 +15,11 @@ import structlog
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.cluster_state.observed import call_error
-from plimsoll.nodes.model.loop_result import ScaleUpResult
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
+from plimsoll.nodes.model.results import ScaleUpResult
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.values import Blueprint, CallFailed, FailureKind, NotImplementedByProvider, failure_of
+from plimsoll.nodes.providers.values import Blueprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.cluster_state.backoffs import CreationKey
     from plimsoll.nodes.cluster_state.registry import ClusterState
+    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
     from plimsoll.nodes.providers.ports import Group, Provider
-    from plimsoll.nodes.providers.values import Outcome
     from plimsoll.objects.api.nodes import Node
 
 log = structlog.get_logger(__name__)

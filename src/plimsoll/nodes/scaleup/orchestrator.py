@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.gpus import is_gpu
-from plimsoll.nodes.model.loop_result import ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.model.reasons import MAX_NODES_REACHED, PODS_TOO_NEW
+from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.planning.scaleup.nominations import PodNominations
 from plimsoll.nodes.planning.scaleup.planner import propose, verified
 from plimsoll.scheduling.rules.resources_fit import pod_demand

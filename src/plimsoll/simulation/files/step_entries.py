@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.config.options import InvalidOptions, read_options
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.config.options import read_options
 from plimsoll.simulation.expectations import operators_of
 from plimsoll.simulation.files.document import named
 from plimsoll.simulation.files.manifest_entries import manifests_in

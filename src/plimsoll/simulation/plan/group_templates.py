@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
-from plimsoll.nodes.model.taints import BEING_DELETED
-from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STARTUP_PREFIX
+from plimsoll.nodes.model.taints import BEING_DELETED, IGNORED_PREFIX, STARTUP_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

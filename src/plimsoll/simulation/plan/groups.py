@@ -13,9 +13,9 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.cloud.machines.node_manifest import node_body
 from plimsoll.local.cloud.machines.shapes import ZONE, NoShape, Shape, shape_of
+from plimsoll.nodes.model.node_labels import CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.model.snapshot import NodeGroup as Group
-from plimsoll.nodes.planning.autoprovisioning.requirements import CAPACITY_TYPE_KEYS
 from plimsoll.nodes.providers.simulated.holdings import machine_type_of
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.nodes import Node

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
-from plimsoll.nodes.model.prices import overlay_from
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.plan_json import loop_entry
 from plimsoll.runtime.clocks import RealClock
@@ -22,7 +22,7 @@ from plimsoll.simulation.outcome import time_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import LoopTools
 

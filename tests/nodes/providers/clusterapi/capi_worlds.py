@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from plimsoll.nodes.providers.clusterapi import ClusterApiProvider, ClusterApiSettings
+from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
+from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
 from tests.kube.worlds import KubeWorld, unchanged

@@ -19,7 +19,7 @@ from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 AT_ONCE = {
     "scale-down-unneeded-time": "0s",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.errors import Forbidden, ServerFailed, Status, TimedOut
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, InstanceState, NodeRef, Outcome
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, Outcome
+from plimsoll.nodes.providers.values import InstanceState, NodeRef
 from tests.kube.worlds import unchanged
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import MARK, bounds, collection, machine, scalable

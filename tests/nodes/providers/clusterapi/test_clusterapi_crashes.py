@@ -8,8 +8,9 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.errors import TimedOut
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.nodes.providers.clusterapi import ClusterApiProvider
-from plimsoll.nodes.providers.values import CallFailed, FailureKind, NodeRef
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
+from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node

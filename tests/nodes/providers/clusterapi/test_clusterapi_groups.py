@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.providers.clusterapi import read_settings
+from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.providers.clusterapi.annotations import is_propagated, is_synced
-from plimsoll.nodes.providers.clusterapi.settings import Discovery, read_discovery
-from plimsoll.nodes.providers.values import Done, GroupOptions, NotImplementedByProvider, ProviderFailed
+from plimsoll.nodes.providers.clusterapi.settings import Discovery, read_discovery, read_settings
+from plimsoll.nodes.providers.values import GroupOptions, ProviderFailed
 from tests.nodes.providers.clusterapi.capi_objects import (
     GROUP,
     HERE,

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.values import Blueprint, CallFailed, Done, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.providers.values import Blueprint
 from plimsoll.objects.api.nodes import Node, Taint
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (

@@ -11,7 +11,8 @@ from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import attributes_of
-from plimsoll.nodes.providers.values import Done, NodeRef
+from plimsoll.nodes.model.call_outcomes import Done
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, scalable

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.config.policy import PodRules
+from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.node_templates import template_of_group
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.observing.attach_limits import with_template_limits
@@ -20,7 +21,6 @@ from plimsoll.nodes.providers.clusterapi.node_templates import (
     taints_of,
     template_of,
 )
-from plimsoll.nodes.providers.values import NotImplementedByProvider
 from plimsoll.objects.api.cluster_api import MachineDeployment
 from plimsoll.objects.api.nodes import Node, Taint
 from plimsoll.objects.codec.decoding import convert_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll.kube.client import Client
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.nodes.providers.clusterapi import ClusterApiProvider
+from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy

@@ -20,12 +20,12 @@ import numpy as np
 from plimsoll.core.resources import CPU
 from plimsoll.nodes.model.gpus import gpu_count, is_gpu
 from plimsoll.nodes.model.group_names import Making, Naming, group_id, profile_hash
+from plimsoll.nodes.model.node_labels import ARCH, MACHINE_TYPE_ALIAS, OS
 from plimsoll.nodes.model.node_templates import MachineTemplate, regions_of_zones
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.model.reasons import IN_BACKOFF
 from plimsoll.nodes.model.scale_up_options import NotOffered, Profile, ScaleUpOption
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
-    MACHINE_TYPE_ALIAS,
     Asked,
     in_order,
     machine_type_of,
@@ -34,8 +34,6 @@ from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     without_machine_type,
 )
 from plimsoll.nodes.planning.autoprovisioning.requirements import (
-    ARCH,
-    OS,
     Ask,
     RequirementReader,
     RequirementSets,

@@ -13,14 +13,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.model.node_labels import MACHINE_TYPE_KEYS
 from plimsoll.nodes.model.scale_up_plan import LabelSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
-MACHINE_TYPE_ALIAS: Final = "machine_type"
-MACHINE_TYPE_KEYS: Final = frozenset({INSTANCE_TYPE, "beta.kubernetes.io/instance-type", MACHINE_TYPE_ALIAS})
 # Keys of the system and of the cloud: a selector is not merged for the sake of one more of them.
 _GUARDED: Final = ("kubernetes.io", "cloud.google.com")
 

@@ -19,10 +19,12 @@ from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.node_selectors import node_requirement
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceVector
-from plimsoll.nodes.model.gpus import GPU_LABELS
-from plimsoll.nodes.planning.autoprovisioning.label_sets import MACHINE_TYPE_ALIAS, MACHINE_TYPE_KEYS
+from plimsoll.nodes.model.node_labels import (
+    MACHINE_TYPE_KEYS,
+    SYSTEM_KEYS,
+    ZONE_KEYS,
+)
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, joined, taints_for
-from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 from plimsoll.scheduling.rules.resources_fit import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector
@@ -39,40 +41,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
     from plimsoll.solver.problem import Ints
 
-ZONE: Final = "topology.kubernetes.io/zone"
-REGION: Final = "topology.kubernetes.io/region"
-ARCH: Final = "kubernetes.io/arch"
-OS: Final = "kubernetes.io/os"
-HOSTNAME: Final = "kubernetes.io/hostname"
-ZONE_KEYS: Final = frozenset({ZONE, "failure-domain.beta.kubernetes.io/zone"})
-CAPACITY_TYPE_KEYS: Final = frozenset(
-    {
-        CAPACITY_TYPE_LABEL,
-        "karpenter.sh/capacity-type",
-        "eks.amazonaws.com/capacityType",
-        "cloud.google.com/gke-spot",
-        "cloud.google.com/gke-preemptible",
-        "kubernetes.azure.com/scalesetpriority",
-    }
-)
-SYSTEM_KEYS: Final = (
-    frozenset(
-        {
-            REGION,
-            "failure-domain.beta.kubernetes.io/region",
-            ARCH,
-            "beta.kubernetes.io/arch",
-            OS,
-            "beta.kubernetes.io/os",
-        }
-    )
-    | {HOSTNAME}
-    | ZONE_KEYS
-    | CAPACITY_TYPE_KEYS
-    | frozenset(GPU_LABELS)
-    | (MACHINE_TYPE_KEYS - {MACHINE_TYPE_ALIAS})
-)
-"""Labels that come with a machine and its place, and that nobody puts on a group."""
 _ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 _NO_GROUP: Final = "NoGroupCanBeMade"
 

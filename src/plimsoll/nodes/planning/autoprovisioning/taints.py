@@ -12,7 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.gpus import is_gpu
-from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE
+from plimsoll.nodes.model.taints import (
+    BEING_DELETED,
+    DELETION_CANDIDATE,
+    IGNORED_PREFIX,
+    STARTUP_PREFIX,
+    STATUS_PREFIX,
+)
 from plimsoll.objects.api.nodes import Taint
 
 if TYPE_CHECKING:
@@ -24,31 +30,8 @@ if TYPE_CHECKING:
 TaintSet = tuple[Taint, ...]
 """In order of key, effect and value."""
 
-STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
-IGNORED_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 _OURS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
-CONDITIONS: Final = frozenset(
-    {
-        *(
-            f"node.kubernetes.io/{condition}"
-            for condition in (
-                "not-ready",
-                "unreachable",
-                "unschedulable",
-                "memory-pressure",
-                "disk-pressure",
-                "pid-pressure",
-                "network-unavailable",
-                "out-of-service",
-            )
-        ),
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "node.cloudprovider.kubernetes.io/shutdown",
-    }
-)
-"""Taints by which Kubernetes says how one node is just now."""
 _KEEPS_OFF: Final = frozenset({"", "NoSchedule", "NoExecute"})
 
 

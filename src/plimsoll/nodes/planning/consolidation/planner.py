@@ -22,15 +22,15 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.planner_cache import PlannerCache
+from plimsoll.nodes.model.scale_down_plan import Move, NodeRemoval, UnremovableNode
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.budgets import EMPTY, ONE_IN_TEN, UNDERUTILIZED
 from plimsoll.nodes.planning.consolidation.limits import Shares, disturbance, node_prices, shared_limits
 from plimsoll.nodes.planning.scaledown.eligibility import EligibilityChecker, ScaleDownState, group_rooms, with_bookings
-from plimsoll.nodes.planning.scaledown.planner import UnremovableNode, blocked_by_pod, drain_rules, no_place, receiving
+from plimsoll.nodes.planning.scaledown.planner import blocked_by_pod, drain_rules, no_place, receiving
 from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
-from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED, NodeRemoval
+from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.scaledown.simulator import (
-    Move,
     MovedPods,
     RemovalSimulator,
     Stuck,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_by_pod import Asked, bettered, merit
 from plimsoll.solver.problem import UNBOUNDED

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.demand_slices import NO_COMPANY
 from plimsoll.solver.problem import UNBOUNDED
 

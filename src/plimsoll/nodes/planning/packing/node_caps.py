@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.zone_quotas import Spreading, quotas
 from plimsoll.scheduling.rules.host_ports import ANY_ADDRESS
 from plimsoll.solver.problem import UNBOUNDED

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions, packed
 from plimsoll.nodes.planning.packing.constraints import lower_constraints
 from plimsoll.nodes.planning.packing.demand_slices import Feedback

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement, joined
 from plimsoll.nodes.planning.scaleup.priorities import served_at_once

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

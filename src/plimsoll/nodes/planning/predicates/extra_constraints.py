@@ -14,14 +14,10 @@ import numpy as np
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.nodes.model.gpus import gpu_count, is_gpu
+from plimsoll.nodes.model.node_labels import ARCH, CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
-from plimsoll.nodes.planning.autoprovisioning.requirements import (
-    ARCH,
-    CAPACITY_TYPE_KEYS,
-    NodeRequirements,
-    RequirementReader,
-)
+from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements, RequirementReader
 from plimsoll.scheduling.rules.resources_fit import pod_demand
 from plimsoll.scheduling.rules.taints import tolerates
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.planning.equivalence.scheduling_keys import request_keys
-from plimsoll.nodes.planning.packing.place import FailedClasses
+from plimsoll.nodes.planning.packing.binpacking import FailedClasses
 from plimsoll.nodes.planning.requests.check_queue import Check, Checked, Line
 from plimsoll.nodes.planning.scaleup.nominations import with_promises_kept
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up

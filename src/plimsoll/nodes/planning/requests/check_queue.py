@@ -19,7 +19,8 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
-from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
+from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
+from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.scaleup.placement import Placement, joined
 from plimsoll.nodes.planning.scaleup.priorities import Served

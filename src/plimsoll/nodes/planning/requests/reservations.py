@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
-from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
+from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
+from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.scaleup.placement import Placement
 from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem

@@ -15,6 +15,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, WAITS_FOR_COMPLETION
+from plimsoll.nodes.model.scale_down_plan import UnneededNode, UnremovableNode
 from plimsoll.nodes.planning.scaledown.drainability import NOT_ENOUGH_PDB, Drain, DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import (
     BOOKED,
@@ -49,32 +50,6 @@ NOT_TRIED: Final = "NotTriedThisTime"
 _REMOVED: Final = int(RemovalStatus.REMOVED)
 _NO_ROOM: Final = int(RemovalStatus.NO_ROOM)
 _LIMITED: Final = int(RemovalStatus.LIMITED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnneededNode:
-    """A node that could go."""
-
-    node: str
-    group: str
-    is_empty: bool
-    """Nothing on it needs another place."""
-    utilisation: float
-    is_ready: bool
-    pods: int
-    """That would have to move."""
-    is_risky: bool = False
-    """Its pods would use up the last that a disruption budget lets go."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnremovableNode:
-    """A node that stays."""
-
-    node: str
-    reason: Reason
-    retry_at: datetime | None = None
-    """Set where looking again sooner is a waste: the controller gives it back in `ScaleDownState.unremovable_until`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

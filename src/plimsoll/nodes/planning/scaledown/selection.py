@@ -8,15 +8,15 @@ nodes that go taken out of the cluster at once: one that fails there is not prop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM
+from plimsoll.nodes.model.scale_down_plan import Move, NodeRemoval, NodesToDelete, UnremovableNode
 from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
-from plimsoll.nodes.planning.scaledown.planner import NO_PLACE, UnremovableNode
-from plimsoll.nodes.planning.scaledown.simulator import Move, RemovalSimulator, Stuck
+from plimsoll.nodes.planning.scaledown.planner import NO_PLACE
+from plimsoll.nodes.planning.scaledown.simulator import RemovalSimulator, Stuck
 from plimsoll.nodes.planning.state.resource_limits import Counted, Floor, broken_floors, floors, usage_of_rows
 
 if TYPE_CHECKING:
@@ -24,38 +24,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.planning.scaledown.planner import Simulation, UnneededNode
-    from plimsoll.scheduling.cluster_view import PodKey
+    from plimsoll.nodes.model.scale_down_plan import UnneededNode
+    from plimsoll.nodes.planning.scaledown.planner import Simulation
 
 NOT_LONG_ENOUGH: Final = "NotUnneededLongEnough"
 NOT_UNREADY_LONG_ENOUGH: Final = "NotUnreadyLongEnough"
 ATOMIC_FAILED: Final = "AtomicScaleDownFailed"
 TOO_MANY_AT_ONCE: Final = "NodeGroupMaxDeletionCountReached"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRemoval:
-    """A node that goes now, and where its pods would go."""
-
-    node: str
-    group: str
-    is_empty: bool
-    moves: tuple[Move, ...] = ()
-    """Pods to evict with the places found for them; the scheduler has the last word."""
-    daemons: tuple[PodKey, ...] = ()
-    """Pods that may be evicted too and need no place."""
-    is_risky: bool = False
-    goes_whole: bool = False
-    """Its group is scaled whole: all removals of the group are carried out, or none."""
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodesToDelete:
-    """Empty nodes first. `kept` are unneeded nodes that do not go yet."""
-
-    removals: tuple[NodeRemoval, ...] = ()
-    kept: tuple[UnremovableNode, ...] = ()
 
 
 def nodes_to_delete(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.nodes.model.scale_down_plan import Move
 from plimsoll.nodes.planning.state.node_pods import off_its_node
 from plimsoll.scheduling import ClusterView, Fits
 from plimsoll.scheduling.feasibility import prepared
@@ -37,15 +38,6 @@ MANY: Final = 200
 
 MovedPods = dict[int, list[tuple["PlacedPod", int]]]
 """Row to pods that were moved there and are there still, with their classes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """A pod that would leave one node for another."""
-
-    pod: PodKey
-    source: str
-    target: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY, PODS, ResourceVector
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import numpy as np
 from plimsoll.nodes.config.policy import Planner
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.affinity_targets import hosted
+from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.exact_fallback import ExactFallback
-from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
+from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.scaleup.balancing import balanced

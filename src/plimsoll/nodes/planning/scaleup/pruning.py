@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
 from plimsoll.nodes.planning.explain.new_groups import why_made
 from plimsoll.nodes.planning.explain.unschedulable import why_left
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound

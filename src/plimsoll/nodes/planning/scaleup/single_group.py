@@ -18,7 +18,8 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import gpu_count
 from plimsoll.nodes.model.prices import prices_are_known
 from plimsoll.nodes.planning.explain.unschedulable import ASKED, few_names, may_interact, refused_beside
-from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
+from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
+from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.scaleup.balancing import balanced, similar_offers
 from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, choose
 from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from plimsoll.nodes.model.node_labels import HOSTNAME, ZONE
 from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
-from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME, ZONE
 from plimsoll.nodes.planning.scaleup.priorities import places_in_line
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState

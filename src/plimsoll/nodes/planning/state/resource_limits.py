@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from plimsoll.scheduling import ClusterView
     from plimsoll.solver.problem import Ints
 
+
 MAX_NODES_PER_SCALEUP: Final = "MaxNodesPerScaleUp"
 _CODES: Final = {CPU: "CpuResourceLimit", MEMORY: "MemoryResourceLimit"}
 _GPU_CODE: Final = "GpuResourceLimit"

@@ -18,7 +18,8 @@ from plimsoll.core.values import Value
 from plimsoll.kube.discovery import groups, resources
 from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerFailed, ServerTrouble, UnreadableAnswer
 from plimsoll.kube.requests.retry import retry_on_conflict
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, ProviderFailed
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind
+from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.cluster_api import (
     ClusterMachine,
     MachineDeployment,

@@ -16,11 +16,11 @@ import structlog
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import Selection
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind
 from plimsoll.nodes.providers.clusterapi.annotations import MARK_VALUE
 from plimsoll.nodes.providers.clusterapi.cache import PAGE_SIZE
 from plimsoll.nodes.providers.clusterapi.client import CALL_FAILED, failure_of, read, refused, resize
 from plimsoll.nodes.providers.clusterapi.machines import is_going, key_of
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind
 from plimsoll.objects.api.cluster_api import ClusterMachine
 
 if TYPE_CHECKING:

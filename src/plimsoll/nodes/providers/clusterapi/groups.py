@@ -16,6 +16,7 @@ from msgspec import structs
 
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, options_of
 from plimsoll.nodes.providers.clusterapi.client import (
     CALL_FAILED,
@@ -30,25 +31,18 @@ from plimsoll.nodes.providers.clusterapi.machines import instance_of, is_real, k
 from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, template_of
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.theoretical import Theoretical, node_of
-from plimsoll.nodes.providers.values import (
-    CallFailed,
-    Done,
-    FailureKind,
-    Instance,
-    InstanceState,
-    NotImplementedByProvider,
-    ProviderFailed,
-)
+from plimsoll.nodes.providers.values import Instance, InstanceState, ProviderFailed
 from plimsoll.objects.api.cluster_api import MachineDeployment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.clusterapi.cache import GroupObject, ProviderCache
     from plimsoll.nodes.providers.clusterapi.delete_nodes import Remover
     from plimsoll.nodes.providers.clusterapi.node_templates import Surroundings
-    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Outcome
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef
     from plimsoll.objects.api.cluster_api import Scalable
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.codec.decoding import RawObject

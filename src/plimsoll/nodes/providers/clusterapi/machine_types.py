@@ -12,9 +12,9 @@ import msgspec
 
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.node_labels import ARCH, HOSTNAME, OS, ZONE
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
-from plimsoll.nodes.planning.autoprovisioning.requirements import ARCH, HOSTNAME, OS, ZONE
 from plimsoll.nodes.providers.clusterapi.annotations import (
     CAPACITY_PREFIX,
     NAP_MADE_OF,

@@ -18,8 +18,7 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, UnreadableAnswer
-from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
-from plimsoll.nodes.planning.autoprovisioning.requirements import ARCH, HOSTNAME, OS, REGION, ZONE
+from plimsoll.nodes.model.node_labels import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, ZONE
 from plimsoll.nodes.providers.clusterapi.annotations import CAPACITY_PREFIX, is_propagated
 from plimsoll.nodes.providers.clusterapi.client import preferred_version, read, read_if_there
 from plimsoll.nodes.providers.values import ATTACH_LIMITS, ProviderFailed

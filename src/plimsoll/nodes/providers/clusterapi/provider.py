@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.clusterapi.cache import ProviderCache
@@ -19,16 +20,16 @@ from plimsoll.nodes.providers.clusterapi.groups import ExistingGroup, Theoretica
 from plimsoll.nodes.providers.clusterapi.machine_types import machine_type_of, problem_with
 from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, Surroundings
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
-from plimsoll.nodes.providers.values import CallFailed, FailureKind, NotImplementedByProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.kube.client import Client
+    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.clusterapi.cache import GroupObject
     from plimsoll.nodes.providers.ports import Group
-    from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
+    from plimsoll.nodes.providers.values import Blueprint, NodeRef, Span
     from plimsoll.objects.api.cluster_api import Scalable
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod

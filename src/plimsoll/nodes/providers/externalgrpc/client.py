@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.model.call_outcomes import CallFailed, NotImplementedByProvider
 from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc import mapping
@@ -20,15 +21,15 @@ from plimsoll.nodes.providers.externalgrpc.methods import METHODS
 from plimsoll.nodes.providers.externalgrpc.object_bytes import pod_bytes
 from plimsoll.nodes.providers.externalgrpc.remote_calls import RemoteCalls
 from plimsoll.nodes.providers.externalgrpc.remote_groups import RemoteGroup, TheoreticalRemoteGroup
-from plimsoll.nodes.providers.values import CallFailed, NotImplementedByProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.externalgrpc.methods import Calls
     from plimsoll.nodes.providers.ports import Group
-    from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
+    from plimsoll.nodes.providers.values import Blueprint, NodeRef, Span
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 

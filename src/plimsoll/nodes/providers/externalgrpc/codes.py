@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.nodes.providers.values import CallFailed, FailureKind
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 
 
 class Code(IntEnum):

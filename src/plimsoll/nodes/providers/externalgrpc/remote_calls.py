@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, failure_of
 from plimsoll.nodes.providers.externalgrpc.methods import METHODS
-from plimsoll.nodes.providers.values import CallFailed, Done, NotImplementedByProvider, ProviderFailed
+from plimsoll.nodes.providers.values import ProviderFailed
 
 if TYPE_CHECKING:
+    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.providers.externalgrpc.caches import Caches
     from plimsoll.nodes.providers.externalgrpc.methods import Calls
-    from plimsoll.nodes.providers.values import Outcome
 
 
 class RemoteCalls:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
 from plimsoll.nodes.providers.externalgrpc import mapping
 from plimsoll.nodes.providers.externalgrpc.object_bytes import node_of
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.theoretical import Theoretical
-from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 
 if TYPE_CHECKING:

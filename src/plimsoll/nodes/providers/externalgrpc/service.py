@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.nodes.model.call_outcomes import CallFailed, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc import mapping
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, error_of
 from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, pod_of
-from plimsoll.nodes.providers.values import CallFailed, GroupOptions, NotImplementedByProvider, ProviderFailed
+from plimsoll.nodes.providers.values import GroupOptions, ProviderFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import AnswerLost, ServerFailed, ServerTrouble, UnreadableAnswer
-from plimsoll.nodes.providers.values import (
-    CallFailed,
-    Done,
-    FailureKind,
-    NotImplementedByProvider,
-    Outcome,
-    ProviderFailed,
-)
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
+from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud_errors import (
     CloudError,
     CloudOutOfResources,

@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec import structs
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
 from plimsoll.nodes.model.group_names import profile_hash
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.cloud_ports import outcome_of, read
 from plimsoll.nodes.providers.simulated.holdings import NoTemplate, instance_of
 from plimsoll.nodes.providers.theoretical import Theoretical, node_of
-from plimsoll.nodes.providers.values import (
-    CallFailed,
-    Done,
-    FailureKind,
-    NotImplementedByProvider,
-    Outcome,
-    ProviderFailed,
-)
+from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud import GROUP_ID_ANNOTATION, NodeGroupSpec, NodeTemplate
 
 if TYPE_CHECKING:

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.node_labels import INSTANCE_TYPE
 from plimsoll.nodes.model.prices import estimated_price
-from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.providers.ports import Owner
 from plimsoll.nodes.providers.simulated.groups import ExistingGroup, TheoreticalGroup
 from plimsoll.nodes.providers.simulated.holdings import Holdings, machine_type_of
-from plimsoll.nodes.providers.values import HOUR_S, CallFailed, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.providers.values import HOUR_S
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.scheduling.rules.resources_fit import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
-    from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
+    from plimsoll.nodes.providers.values import Blueprint, NodeRef, Span
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.simulated_cloud import NodeGroup

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.recorder import EventType
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.objects.api.meta import ObjectReference
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.model.loop_result import LoopResult, ScaleUpResult
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.results import ScaleUpResult
     from plimsoll.nodes.model.snapshot import PendingPods
     from plimsoll.objects.api.meta import ObjectReference
     from plimsoll.objects.api.pods import Pod

@@ -16,7 +16,7 @@ from plimsoll.objects.api.provisioning_requests import REQUEST_GROUP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.requests.model import ConsumerWarning, RequestView
 
 _NOT_BY_THEMSELVES: Final = (UpdateKind.ACCEPTED, UpdateKind.DELETED)

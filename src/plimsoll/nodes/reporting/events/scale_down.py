@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.model.loop_result import RemovalResult
+from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.nodes.reporting.events.messages import (
     NORMAL,
@@ -22,8 +22,9 @@ from plimsoll.nodes.reporting.events.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.model.loop_result import FinishedRemoval, LoopResult
-    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.results import FinishedRemoval
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval
 
 SCALE_DOWN: Final = "ScaleDown"
 SCALE_DOWN_FAILED: Final = "ScaleDownFailed"

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.nodes.config.policy import PRIORITY
-from plimsoll.nodes.model.min_size import is_raised, raised_groups
 from plimsoll.nodes.model.reasons import (
     CONSUMING,
     DELETE_UNREGISTERED,
@@ -23,6 +22,7 @@ from plimsoll.nodes.model.reasons import (
 from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, compiled_pattern
 from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, about_pod, config_map, status_map
 from plimsoll.nodes.reporting.events.pod_outcomes import PodTellings, fates_of
+from plimsoll.nodes.reporting.min_size import is_raised, raised_groups
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.model.loop_result import LoopResult, Repaired, ScaleUpResult, SetAside
-    from plimsoll.nodes.providers.values import CallFailed
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.call_outcomes import CallFailed
+    from plimsoll.nodes.model.results import Repaired, ScaleUpResult, SetAside
     from plimsoll.objects.api.meta import ObjectReference
 
 TRIGGERED: Final = "TriggeredScaleUp"

@@ -21,7 +21,7 @@ from plimsoll.objects.api.meta import written_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
     from plimsoll.nodes.requests.model import RequestView

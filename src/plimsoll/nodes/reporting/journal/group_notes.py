@@ -13,15 +13,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import NotDone, Reason, Ref
-from plimsoll.nodes.model.loop_result import RemovalResult
-from plimsoll.nodes.model.min_size import raised_groups
+from plimsoll.nodes.model.results import RemovalResult
+from plimsoll.nodes.reporting.min_size import raised_groups
 from plimsoll.scheduling.cluster_view import PodKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plimsoll.nodes.cluster_state.health import GroupStanding
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.snapshot import Snapshot
 
 

@@ -11,21 +11,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
-from plimsoll.nodes.model.loop_result import RemovalResult
-from plimsoll.nodes.model.min_size import is_raised
 from plimsoll.nodes.model.reasons import IN_BACKOFF, NOT_READY
+from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.events.pod_outcomes import fates_of
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
+from plimsoll.nodes.reporting.min_size import is_raised
 from plimsoll.nodes.reporting.plan_json import machine_type_of
 from plimsoll.nodes.reporting.requests import request_actions, requests_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plimsoll.nodes.model.loop_result import LoopResult, ScaleUpResult
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.call_outcomes import CallFailed
+    from plimsoll.nodes.model.results import ScaleUpResult
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
-    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
-    from plimsoll.nodes.providers.values import CallFailed
     from plimsoll.objects.api.pods import Pod
 
 SUBSYSTEM: Final = "nodes"

@@ -15,7 +15,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from plimsoll.nodes.model.loop_result import PodState
+from plimsoll.nodes.model.results import PodState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

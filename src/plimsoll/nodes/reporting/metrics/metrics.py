@@ -14,11 +14,9 @@ from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.model.gpus import GPU_LABELS, is_gpu
-from plimsoll.nodes.model.loop_result import PodState, RemovalResult
-from plimsoll.nodes.model.min_size import raised_groups
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM, CANNOT_SEE, DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
-from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE
-from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STATUS_PREFIX
+from plimsoll.nodes.model.results import PodState, RemovalResult
+from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE, IGNORED_PREFIX, STATUS_PREFIX
 from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
 from plimsoll.nodes.planning.state.resource_limits import Counted, counts
 from plimsoll.nodes.reporting.metrics import families
@@ -31,12 +29,14 @@ from plimsoll.nodes.reporting.metrics.families import (
     UP,
     Families,
 )
+from plimsoll.nodes.reporting.min_size import raised_groups
 from plimsoll.nodes.reporting.requests import count_requests
 
 if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
     from plimsoll.nodes.config.policy import PodRules, Policy
-    from plimsoll.nodes.model.loop_result import FinishedRemoval, LoopResult, ScaleUpResult
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.results import FinishedRemoval, ScaleUpResult
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.objects.api.nodes import Node
     from plimsoll.scheduling import ClusterView

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.client import Client
     from plimsoll.nodes.config.policy import Operation
-    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.loop_result import LoopResult
 
 
 log = structlog.get_logger(__name__)

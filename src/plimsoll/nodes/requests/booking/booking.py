@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.requests.model import RequestView
 
     Places = Mapping[str, Mapping[str, int]]

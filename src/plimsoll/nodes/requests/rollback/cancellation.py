@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.nodes.providers.values import InstanceState, failure_of
+from plimsoll.nodes.model.call_outcomes import failure_of
+from plimsoll.nodes.providers.values import InstanceState
 from plimsoll.nodes.requests.model import Phase
 from plimsoll.nodes.requests.rollback.intents import grown_before
 from plimsoll.nodes.requests.rollback.rollback import idle_coming, is_coming

@@ -21,7 +21,7 @@ from plimsoll.nodes.requests.model import Phase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from plimsoll.nodes.model.loop_result import ScaleUpResult
+    from plimsoll.nodes.model.results import ScaleUpResult
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods
     from plimsoll.nodes.requests.model import RequestView

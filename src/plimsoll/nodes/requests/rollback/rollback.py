@@ -20,23 +20,18 @@ import structlog
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
 from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
-from plimsoll.nodes.providers.values import (
-    CallFailed,
-    FailureKind,
-    InstanceState,
-    NodeRef,
-    NotImplementedByProvider,
-    failure_of,
-)
+from plimsoll.nodes.providers.values import InstanceState, NodeRef
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from plimsoll.nodes.actuation.node_pods import PodsOnNodes
+    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.providers.ports import Group, Provider
-    from plimsoll.nodes.providers.values import Instance, Outcome
+    from plimsoll.nodes.providers.values import Instance
     from plimsoll.nodes.requests.details import Intent
     from plimsoll.objects.api.nodes import Node
     from plimsoll.scheduling.cluster_view import NodeState

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.model.loop_result import LoopResult, Repaired
-    from plimsoll.nodes.providers.values import CallFailed
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.model.call_outcomes import CallFailed
+    from plimsoll.nodes.model.results import Repaired
     from plimsoll.objects.api.nodes import Node
 
 

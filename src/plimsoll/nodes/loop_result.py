@@ -1,0 +1,114 @@
+"""What one loop iteration of the node autoscaler observed, decided and did. Data only.
+
+The autoscaler fills it in step by step. Events, metrics, the status ConfigMap, the journal and the `loops` entries of a
+scenario are made from it; no decision is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.cluster_state.changes import Changes
+from plimsoll.nodes.model.reasons import CANNOT_SEE
+from plimsoll.nodes.model.results import (
+    DeletedGroup,
+    FinishedRemoval,
+    PodState,
+    Repaired,
+    ScaleUpPart,
+    ScaleUpResult,
+    SetAside,
+)
+from plimsoll.nodes.model.scale_down_plan import NodesToDelete
+from plimsoll.nodes.requests.model import RequestsPart
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.cluster_state.health import Standing
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.results import Cleaned
+    from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnneededNode, UnremovableNode
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDownPart:
+    """The scale-down of one loop iteration."""
+
+    unneeded: tuple[UnneededNode, ...] = ()
+    unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
+    kept: tuple[UnremovableNode, ...] = ()
+    """Nodes that are needed, each with its reason, then unneeded ones that stay for now."""
+    skipped: Reason | None = None
+    """Why no removal was started although nodes are unneeded: cool-down, a scale-up just now, unhealthy, paused."""
+    departures: NodesToDelete = field(default_factory=NodesToDelete)
+    """The nodes chosen for deletion; removals start in this loop iteration unless they are in `held_back`."""
+    held_back: Mapping[str, Reason] = field(default_factory=dict)
+    """Node name to why its removal was not started: dry run, max-removals-per-hour, pause."""
+    replacing: tuple[ScaleUpResult, ...] = ()
+    """Scale-ups by cheaper nodes that consolidation requested before it removes more expensive ones."""
+    savings_per_hour: float = 0.0
+    """What everything that consolidation proposes would save."""
+    ended: tuple[FinishedRemoval, ...] = ()
+    under_way: int = 0
+    is_in_cooldown: bool = False
+    known: ScaleDownState | None = None
+    """The state that the decision about unneeded nodes started from; for recordings."""
+
+    @property
+    def begun(self) -> tuple[NodeRemoval, ...]:
+        """The removals that were started: chosen, and not held back."""
+        return tuple(
+            node_removal for node_removal in self.departures.removals if node_removal.node not in self.held_back
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopResult:
+    """The whole loop iteration. Steps that it did not reach have their defaults."""
+
+    number: int
+    at: datetime
+    policy: Policy
+    ended_early: Reason | None = None
+    """Why it stopped before planning: provider not reachable, cluster unhealthy, no nodes, sizes repaired."""
+    standing: Standing | None = None
+    changes: Changes = field(default_factory=Changes)
+    repaired: tuple[Repaired, ...] = ()
+    cleaned: tuple[Cleaned, ...] = ()
+    """Nodes whose deletion taint was removed because no removal is under way."""
+    snapshot: Snapshot | None = None
+    pods_by_state: Mapping[PodState, int] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()
+    scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
+    scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
+    groups_gone: tuple[DeletedGroup, ...] = ()
+    requests: RequestsPart = field(default_factory=RequestsPart)
+    priority_problem: Reason | None = None
+    """What is wrong with the ConfigMap of the priority expander, such as PriorityConfigMapInvalid."""
+    function_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Durations by function label of `function_duration_seconds`; only for metrics and `--timing`."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it could read everything, which the liveness probe requires."""
+        return self.ended_early is None or self.ended_early.code != CANNOT_SEE
+
+    @property
+    def grown(self) -> tuple[ScaleUpResult, ...]:
+        """All scale-ups: for pending pods, and for consolidation."""
+        return (*self.scale_up.grown, *self.scale_down.replacing)
+
+    @property
+    def did_something(self) -> bool:
+        """Whether the next loop iteration should follow at once."""
+        if self.requests.did_something or any(result.is_done for result in self.grown):
+            return True
+        return any(
+            node_removal.node not in self.scale_down.held_back for node_removal in self.scale_down.departures.removals
+        )

@@ -1,0 +1,46 @@
+"""Well-known labels of nodes. Constants only."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.nodes.model.gpus import GPU_LABELS
+from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+HOSTNAME: Final = "kubernetes.io/hostname"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+MACHINE_TYPE_ALIAS: Final = "machine_type"
+MACHINE_TYPE_KEYS: Final = frozenset({INSTANCE_TYPE, "beta.kubernetes.io/instance-type", MACHINE_TYPE_ALIAS})
+ZONE_KEYS: Final = frozenset({ZONE, "failure-domain.beta.kubernetes.io/zone"})
+CAPACITY_TYPE_KEYS: Final = frozenset(
+    {
+        CAPACITY_TYPE_LABEL,
+        "karpenter.sh/capacity-type",
+        "eks.amazonaws.com/capacityType",
+        "cloud.google.com/gke-spot",
+        "cloud.google.com/gke-preemptible",
+        "kubernetes.azure.com/scalesetpriority",
+    }
+)
+SYSTEM_KEYS: Final = (
+    frozenset(
+        {
+            REGION,
+            "failure-domain.beta.kubernetes.io/region",
+            ARCH,
+            "beta.kubernetes.io/arch",
+            OS,
+            "beta.kubernetes.io/os",
+        }
+    )
+    | {HOSTNAME}
+    | ZONE_KEYS
+    | CAPACITY_TYPE_KEYS
+    | frozenset(GPU_LABELS)
+    | (MACHINE_TYPE_KEYS - {MACHINE_TYPE_ALIAS})
+)
+"""Labels that a machine or its location sets by itself; auto-provisioning never puts them on a group."""
