@@ -91,12 +91,12 @@ class FilledInformer:
         self.cache.add_index(name, keys_of)
 
     def put(self, *objects: Any) -> None:
-        for one in objects:
-            self.cache.put((one.metadata.namespace, one.metadata.name), one)
+        for item in objects:
+            self.cache.put((item.metadata.namespace, item.metadata.name), item)
 
     def remove(self, *objects: Any) -> None:
-        for one in objects:
-            self.cache.remove((one.metadata.namespace, one.metadata.name))
+        for item in objects:
+            self.cache.remove((item.metadata.namespace, item.metadata.name))
 
 
 class FilledInformers:
@@ -285,7 +285,8 @@ class Workload:
         memory = random.integers(2, 14, controllers) * 64
         return cls(
             requests=[
-                {"cpu": f"{one}m", "memory": f"{two}Mi"} for one, two in zip(cpu.tolist(), memory.tolist(), strict=True)
+                {"cpu": f"{millis}m", "memory": f"{mebis}Mi"}
+                for millis, mebis in zip(cpu.tolist(), memory.tolist(), strict=True)
             ]
         )
 
@@ -324,7 +325,7 @@ class Bench:
         self.informers: Any = FilledInformers()
         entropy = SeededEntropy("bench")
         client = Client(EmptyAnswers(), clock=self.clock, entropy=entropy, settings=ClientSettings(qps=0))
-        given = {"max-bulk-soft-taint-count": 0, **{name.replace("_", "-"): one for name, one in options.items()}}
+        given = {"max-bulk-soft-taint-count": 0, **{name.replace("_", "-"): value for name, value in options.items()}}
         self._parts = NodeAutoscaler(
             Dependencies(
                 client=client,
@@ -384,7 +385,7 @@ class StandingCluster:
         chosen = self._random.choice(len(pods), size=int(len(pods) * share), replace=False).tolist()
         gone = [pods[index] for index in chosen]
         self._pods.remove(*gone)
-        self._pods.put(*(self._made(one.spec.node_name or self.names[0]) for one in gone))
+        self._pods.put(*(self._made(pod.spec.node_name or self.names[0]) for pod in gone))
         self._pods.put(*(self._made("") for _ in range(pending)))
         touched = self._random.choice(len(self.names), size=int(len(self.names) * share), replace=False).tolist()
         self._nodes.put(*(node_of(self.names[index], self.groups[index % 20]) for index in touched))
@@ -396,7 +397,9 @@ def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) 
     bench = Bench(TableProvider(TableGroup(id=f"group-{shape.name}", shape=shape, target=0) for shape in shapes))
     work = Workload.of(controllers, seed=seed)
     bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(pods)))
-    bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{one}", pods // controllers) for one in range(controllers)))
+    bench.informers.of(ReplicaSet).put(
+        *(replica_set(f"web-{number}", pods // controllers) for number in range(controllers))
+    )
     return bench
 
 
@@ -416,11 +419,11 @@ def cluster_of_n22(*, seed: int = 22) -> Bench:
     gib_of_core = random.uniform(0.8, 7.5, 300).tolist()
     work = Workload(
         requests=[
-            {"cpu": f"{one}m", "memory": f"{int(one / 1000 * ratio * 1024)}Mi"}
-            for one, ratio in zip(cpu, gib_of_core, strict=True)
+            {"cpu": f"{cores}m", "memory": f"{int(cores / 1000 * ratio * 1024)}Mi"}
+            for cores, ratio in zip(cpu, gib_of_core, strict=True)
         ],
         pools=5,
     )
     bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(30_000)))
-    bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{one}", 100) for one in range(300)))
+    bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{number}", 100) for number in range(300)))
     return bench

@@ -92,7 +92,7 @@ class Stalls:
 
 @asynccontextmanager
 async def _connected(
-    kubeconfig: str, wrapped: Callable[[Transport], Transport] = lambda one: one
+    kubeconfig: str, wrapped: Callable[[Transport], Transport] = lambda transport: transport
 ) -> AsyncIterator[Client]:
     clock = RealClock()
     access = find_access(kubeconfig=kubeconfig, environment=os.environ, clock=clock)

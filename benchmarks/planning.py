@@ -123,19 +123,21 @@ def plan_rows(
 ) -> Iterator[Any]:
     """Time and cost, medians over the seeds."""
     found = [measured(make(seed)) for seed in seeds()]
-    plan_ms = statistics.median(one.plan_ms for one in found)
-    dense_ms = statistics.median(one.dense_ms for one in found)
-    verify_ms = statistics.median(one.verify_ms for one in found)
-    placed = sum(one.plan.helped for one in found) / sum(one.pods for one in found)
+    plan_ms = statistics.median(result.plan_ms for result in found)
+    dense_ms = statistics.median(result.dense_ms for result in found)
+    verify_ms = statistics.median(result.verify_ms for result in found)
+    placed = sum(result.plan.helped for result in found) / sum(result.pods for result in found)
     note = f"dense pass {dense_ms:.3g} ms, x {plan_ms / dense_ms:.3g}; verifier {verify_ms:.0f} ms; {placed:.1%} placed"
-    refuted = sum(one.plan.verification_failures for one in found)
+    refuted = sum(result.plan.verification_failures for result in found)
     note += f"; {refuted} classes refuted and placed pod by pod" if refuted else ""
     more = {"refuted": refuted, "dense_ms": dense_ms, "dense_passes": plan_ms / dense_ms, "verify_ms": verify_ms}
     yield row(f"{name}: planning", plan_ms, "ms CPU", most_ms, note, **more)
-    if any(one.plan.cost_per_hour for one in found):
-        over = [one.over_bound for one in found]
+    if any(result.plan.cost_per_hour for result in found):
+        over = [result.over_bound for result in found]
         yield row(f"{name}: cost / bound", statistics.median(over), "", most_cost, f"worst {max(over):.4f}")
-    yield row(f"{name}: memory", max(one.peak_mib for one in found), "MiB", None, "peak above what was held before")
+    yield row(
+        f"{name}: memory", max(result.peak_mib for result in found), "MiB", None, "peak above what was held before"
+    )
 
 
 # ---- worlds

@@ -89,7 +89,7 @@ def _fitting_rows(
             changes = cluster.changes()
             later.append(cpu_ms(lambda k=keeper, c=changes, a=around: propose(k.update(c, a), policy)))
         measured.append((first, min(later)))
-    first, turn = (statistics.median(one) for one in zip(*measured, strict=True))
+    first, turn = (statistics.median(times) for times in zip(*measured, strict=True))
     name = "fits already 10,000 on 1,000 nodes" + ("" if owned else ", no owners")
     yield row(name, turn, "ms CPU", 10, "a turn after the first, 1 % of pods changed: snapshot and plan")
     yield row(f"{name}, first turn", first, "ms CPU", None, "every object read")
@@ -122,7 +122,7 @@ def _removal_rows(
 ) -> Iterator[Any]:
     nodes, pods_each = size
     measured = [_removals(worlds.used_cluster(nodes, pods_each=pods_each, seed=seed), seed, cpu_ms) for seed in seeds]
-    first, turn, quiet, reading, update, unneeded = (statistics.median(one) for one in zip(*measured, strict=True))
+    first, turn, quiet, reading, update, unneeded = (statistics.median(times) for times in zip(*measured, strict=True))
     name = f"scale-down simulation {nodes:,} nodes"
     note = f"{nodes * pods_each:,} pods, {unneeded:,.0f} nodes not needed; 1 % of pods changed; {quiet:.3g} ms if none"
     yield row(name, turn, "ms CPU", most_ms, note, quiet_ms=quiet)

@@ -93,7 +93,7 @@ def _check_rows() -> Iterator[dict[str, Any]]:
 def _small_rows() -> Iterator[dict[str, Any]]:
     """N43. In turns, because a machine that does other things is now faster, now slower."""
     taken = [(_small(_FEW), _small(_MANY)) for _ in range(_TRIES)]
-    few, many = (min(each, key=lambda one: one.cpu_s) for each in zip(*taken, strict=True))
+    few, many = (min(runs, key=lambda run: run.cpu_s) for runs in zip(*taken, strict=True))
     for count, took in ((_FEW, few), (_MANY, many)):
         told = f"one call of +{count // 4}; {took.cpu_s / count * 1e3:.1f} ms a request; best of {_TRIES}"
         yield _row(f"{count:,} atomic requests of one pod", took.cpu_s, "s CPU", None, told)
@@ -227,7 +227,7 @@ def _template(name: str, *, memory: str = "1Gi", label: str = "") -> Json:
 
 
 def _request(name: str, sets: dict[str, int], *, kind: str = ATOMIC) -> Json:
-    pod_sets = [{"podTemplateRef": {"name": one}, "count": count} for one, count in sets.items()]
+    pod_sets = [{"podTemplateRef": {"name": template}, "count": count} for template, count in sets.items()]
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",

@@ -130,10 +130,10 @@ async def pods_ready(connection: Connection) -> float:
 async def binding_s(connection: Connection) -> float:
     """From the first binding to the last, to the second, as the pods' conditions tell it."""
     listed = json.loads(await connection.ask("GET", "/api/v1/pods"))
-    conditions = [one for pod in listed["items"] for one in pod["status"]["conditions"]]
+    conditions = [condition for pod in listed["items"] for condition in pod["status"]["conditions"]]
     times = [condition["lastTransitionTime"] for condition in conditions if condition["type"] == "PodScheduled"]
     assert len(times) == PODS, f"{len(times)} pods were scheduled"
-    first, last = (datetime.fromisoformat(one) for one in (min(times), max(times)))
+    first, last = (datetime.fromisoformat(time) for time in (min(times), max(times)))
     return (last - first).total_seconds() + 1
 
 
@@ -166,14 +166,14 @@ def _running(group: Any) -> int:
 
 def _ready_nodes(nodes: Any, *, since: datetime | None = None) -> int:
     """Those that are ready now, and were already then."""
-    conditions = [one for node in nodes["items"] for one in node["status"].get("conditions", ())]
+    conditions = [condition for node in nodes["items"] for condition in node["status"].get("conditions", ())]
     ready = [condition for condition in conditions if condition["type"] == "Ready" and condition["status"] == "True"]
-    times = [datetime.fromisoformat(one["lastTransitionTime"]) for one in ready]
-    return sum(since is None or one <= since for one in times)
+    times = [datetime.fromisoformat(condition["lastTransitionTime"]) for condition in ready]
+    return sum(since is None or moment <= since for moment in times)
 
 
 def _ready_replicas(deployments: Any) -> int:
-    return sum(one.get("status", {}).get("readyReplicas", 0) for one in deployments["items"])
+    return sum(deployment.get("status", {}).get("readyReplicas", 0) for deployment in deployments["items"])
 
 
 @asynccontextmanager

@@ -99,5 +99,5 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for each in rows():
-        print(each)
+    for row in rows():
+        print(row)

@@ -32,8 +32,8 @@ def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
 def without_nulls(value: Any) -> Any:
     """A copy; null is absent."""
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
-    return [without_nulls(one) for one in value if one is not None] if isinstance(value, list) else value
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    return [without_nulls(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 def fill_in(pod: Json, limit_range: Json) -> None:

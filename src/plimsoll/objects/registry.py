@@ -72,9 +72,9 @@ class Kinds:
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._resources = tuple(resources)
-        self._by_kind = {(one.api_version, one.kind): one for one in self._resources}
-        self._by_plural = {(one.api_version, one.plural): one for one in self._resources}
-        self._by_struct = {one.struct: one for one in self._resources}
+        self._by_kind = {(resource.api_version, resource.kind): resource for resource in self._resources}
+        self._by_plural = {(resource.api_version, resource.plural): resource for resource in self._resources}
+        self._by_struct = {resource.struct: resource for resource in self._resources}
         self._by_name: dict[str, Resource] = {}
         for resource in self._resources:
             names = (resource.plural, resource.singular, resource.kind.lower(), *resource.short_names)

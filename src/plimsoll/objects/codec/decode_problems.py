@@ -82,7 +82,7 @@ def _with_key(path: str, complaint: str, value: Any) -> str:
     for step in _STEP.finditer(head):
         index = step[1]
         value = _element(value, int(index)) if index else _mapping(value).get(step[0])
-    keys = (key for key, one in _mapping(value).items() if json_type(one) == got[1])
+    keys = (key for key, member in _mapping(value).items() if json_type(member) == got[1])
     key = next(keys, "...")
     return f"{head}[{key[:_LONGEST_KEY]}]"
 

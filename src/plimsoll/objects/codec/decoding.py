@@ -110,8 +110,8 @@ def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], 
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem), ()
     decoded = [decode_with_raw(struct, item) for item in envelope.items]
-    good = [one for one in decoded if isinstance(one, RawObject)]
-    bad = tuple(one for one in decoded if isinstance(one, BadObject))
+    good = [item for item in decoded if isinstance(item, RawObject)]
+    bad = tuple(item for item in decoded if isinstance(item, BadObject))
     listed = envelope.around(tuple(raw.view for raw in good), bad)
     return listed, tuple(raw.raw for raw in good)
 
@@ -153,8 +153,8 @@ def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem)
     decoded = [decode_object(struct, item) for item in envelope.items]
-    good = tuple(one for one in decoded if not isinstance(one, BadObject))
-    bad = tuple(one for one in decoded if isinstance(one, BadObject))
+    good = tuple(item for item in decoded if not isinstance(item, BadObject))
+    bad = tuple(item for item in decoded if isinstance(item, BadObject))
     return envelope.around(good, bad)
 
 

@@ -24,11 +24,15 @@ def without_nulls(value: Any, shape: Shape) -> Any:
         of = _container(shape.value_type)
         if isinstance(of, inspect.AnyType):
             return value
-        present = {key: one for key, one in value.items() if one is not None}
+        present = {key: member for key, member in value.items() if member is not None}
         # Labels and the like may be many: a map of scalars is not walked twice.
-        return {key: without_nulls(one, of) for key, one in present.items()} if isinstance(of, _CONTAINERS) else present
+        return (
+            {key: without_nulls(member, of) for key, member in present.items()}
+            if isinstance(of, _CONTAINERS)
+            else present
+        )
     if isinstance(shape, inspect.VarTupleType) and isinstance(value, list):
-        return [without_nulls(one, shape.item_type) for one in value]
+        return [without_nulls(item, shape.item_type) for item in value]
     return value
 
 

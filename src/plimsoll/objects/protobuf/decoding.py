@@ -151,8 +151,8 @@ class _Walk:
             return found
         if field.is_repeated:
             items = [
-                self._message(field.type, one, path=f"{path}[{position}]", depth=depth)
-                for position, one in enumerate(found)
+                self._message(field.type, item, path=f"{path}[{position}]", depth=depth)
+                for position, item in enumerate(found)
             ]
             return [None if item is NOTHING else item for item in items]
         return self._message(field.type, b"".join(found), path=path, depth=depth)

@@ -66,7 +66,7 @@ class _Writing:
             return self._one(number, field, found, path=below, depth=depth)
         _expect(found, list, below)
         items = enumerate(found)
-        return b"".join(self._one(number, field, one, path=f"{below}[{at}]", depth=depth) for at, one in items)
+        return b"".join(self._one(number, field, item, path=f"{below}[{at}]", depth=depth) for at, item in items)
 
     def _one(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
         scalar = _SCALARS.get(field.type)

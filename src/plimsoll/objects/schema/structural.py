@@ -199,7 +199,8 @@ class _Node:
     def schemas(self, name: str) -> tuple[StructuralSchema, ...]:
         path = fields.child(self._path, name)
         return tuple(
-            parse_schema(one, fields.index(path, position)) for position, one in enumerate(self.values(name) or ())
+            parse_schema(schema, fields.index(path, position))
+            for position, schema in enumerate(self.values(name) or ())
         )
 
     def schemas_by_name(self, name: str) -> dict[str, StructuralSchema]:

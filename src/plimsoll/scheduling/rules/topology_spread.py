@@ -114,10 +114,10 @@ class Spread:
         self._namespace = pod.metadata.namespace
         self._required = RequiredNodes.of(pod)
         self._tolerations = Tolerations(pod.spec.tolerations)
-        self._keys = [one.key for one in constraints]
+        self._keys = [constraint.key for constraint in constraints]
         for place in view.nodes.values():
-            for one in self._counting(place):
-                one.count(place, self._namespace)
+            for constraint in self._counting(place):
+                constraint.count(place, self._namespace)
         for constraint in constraints:
             constraint.close()
 

@@ -204,4 +204,4 @@ def _structs(item: Any, held: HeldStruct) -> Iterable[Json]:
     if not held.is_collection:
         return (item,) if isinstance(item, dict) else ()
     several = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-    return [one for one in several if isinstance(one, dict)]
+    return [member for member in several if isinstance(member, dict)]

@@ -48,8 +48,8 @@ def pod_spec(spec: Json) -> None:
     spec.setdefault("securityContext", {})
     spec.setdefault("terminationGracePeriodSeconds", 30)
     for name in ("containers", "initContainers", "ephemeralContainers"):
-        for one in spec.get(name, []):
-            _container(one)
+        for container in spec.get(name, []):
+            _container(container)
     for volume in spec.get("volumes", []):
         _volume(volume)
 
@@ -132,16 +132,19 @@ def qos_class(spec: Json) -> str:
         {
             field: {
                 name: Quantity.parse(amount)
-                for name, amount in one.get("resources", {}).get(field, {}).items()
+                for name, amount in container.get("resources", {}).get(field, {}).items()
                 if name in _QOS_RESOURCES and Quantity.parse(amount)
             }
             for field in ("requests", "limits")
         }
-        for one in [*spec.get("containers", []), *spec.get("initContainers", [])]
+        for container in [*spec.get("containers", []), *spec.get("initContainers", [])]
     ]
-    if not any(one[field] for one in wanted for field in one):
+    if not any(resources[field] for resources in wanted for field in resources):
         return "BestEffort"
-    guaranteed = all(len(one["limits"]) == len(_QOS_RESOURCES) and one["requests"] == one["limits"] for one in wanted)
+    guaranteed = all(
+        len(resources["limits"]) == len(_QOS_RESOURCES) and resources["requests"] == resources["limits"]
+        for resources in wanted
+    )
     return "Guaranteed" if guaranteed else "Burstable"
 
 

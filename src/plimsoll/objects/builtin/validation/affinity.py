@@ -187,7 +187,7 @@ def _selected_twice_errors(keys: list[str], selector: Json, path: str) -> list[F
 
 def spread_errors(constraints: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    kinds = [(one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")) for one in constraints]
+    kinds = [(constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints]
     last_of_kind = {kind: position for position, kind in enumerate(kinds)}
     for position, constraint in enumerate(constraints):
         here = f"{path}[{position}]"

@@ -124,7 +124,7 @@ def job_update_errors(new: Json, old: Json) -> list[FieldError]:
 def _is_elastic(spec: Json, before: Json) -> bool:
     """An indexed job may grow and shrink if it always runs all its indexes at once."""
     indexed = spec.get("completionMode") == "Indexed" and before.get("completionMode") == "Indexed"
-    return indexed and all(one.get("completions") == one.get("parallelism") for one in (spec, before))
+    return indexed and all(version.get("completions") == version.get("parallelism") for version in (spec, before))
 
 
 def _is_waiting(job: Json) -> bool:

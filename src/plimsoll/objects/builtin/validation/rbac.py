@@ -106,7 +106,7 @@ def _subject_errors(subject: Json, path: str, *, namespaced: bool) -> list[Field
 
 
 def binding_update_errors(new: Json, old: Json) -> list[FieldError]:
-    shown = [_shown_ref(one.get("roleRef", {})) for one in (new, old)]
+    shown = [_shown_ref(binding.get("roleRef", {})) for binding in (new, old)]
     return [] if shown[0].fields == shown[1].fields else [fe.invalid("roleRef", shown[0], "cannot change roleRef")]
 
 

@@ -40,7 +40,10 @@ def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if not same(_frozen_claim(spec, before, bound=bound), _frozen_claim(before, before, bound=bound)):
         errors.append(fe.forbidden("spec", _CLAIM_FROZEN))
-    sizes = [Quantity.parse(one.get("resources", {}).get("requests", {}).get("storage", "0")) for one in (spec, before)]
+    sizes = [
+        Quantity.parse(version.get("resources", {}).get("requests", {}).get("storage", "0"))
+        for version in (spec, before)
+    ]
     capacity = Quantity.parse(old.get("status", {}).get("capacity", {}).get("storage", "0"))
     if sizes[0] < sizes[1] and sizes[0] <= capacity:
         detail = "field can not be less than status.capacity"

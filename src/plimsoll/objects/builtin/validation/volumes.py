@@ -64,7 +64,9 @@ def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tupl
     """The usable volumes by name, and what is wrong with the others."""
     usable: dict[str, Json] = {}
     errors: list[FieldError] = []
-    created = {f"{pod_name}-{one.get('name', '')}" for one in volumes if "ephemeral" in one} if pod_name else set()
+    created = (
+        {f"{pod_name}-{volume.get('name', '')}" for volume in volumes if "ephemeral" in volume} if pod_name else set()
+    )
     for position, volume in enumerate(volumes):
         here, name = f"{path}[{position}]", volume.get("name", "")
         found = _source_errors(volume, here, pod_name=pod_name)

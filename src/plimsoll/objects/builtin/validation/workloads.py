@@ -51,8 +51,10 @@ def matches(selector: Json | None, labels: Json) -> bool | None:
         return False
     try:
         expressions = [
-            structured_requirement(one.get("key", ""), one.get("operator", ""), one.get("values", []))
-            for one in selector.get("matchExpressions", [])
+            structured_requirement(
+                expression.get("key", ""), expression.get("operator", ""), expression.get("values", [])
+            )
+            for expression in selector.get("matchExpressions", [])
         ]
         return LabelSelector.all_of(selector.get("matchLabels", {}), expressions).matches(labels)
     except InvalidSelector:
@@ -225,7 +227,7 @@ def _stateful_policy_errors(spec: Json) -> list[FieldError]:
 def _with_claimed_volumes(spec: Json) -> Json:
     """The template as its pods will be: each claim template becomes a volume of its name."""
     template = spec.get("template", {})
-    claims = [one.get("metadata", {}).get("name", "") for one in spec.get("volumeClaimTemplates", [])]
+    claims = [claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates", [])]
     pod = template.get("spec", {})
     present = {volume.get("name") for volume in pod.get("volumes", [])}
     added = [
@@ -264,8 +266,8 @@ def selector_update_errors(new: Json, old: Json) -> list[FieldError]:
 
 def stateful_set_update_errors(new: Json, old: Json) -> list[FieldError]:
     frozen = [
-        {field: value for field, value in one.get("spec", {}).items() if field not in _STATEFUL_MUTABLE}
-        for one in (new, old)
+        {field: value for field, value in version.get("spec", {}).items() if field not in _STATEFUL_MUTABLE}
+        for version in (new, old)
     ]
     return [] if same(*frozen) else [fe.forbidden("spec", _STATEFUL_FORBIDDEN)]
 

@@ -187,8 +187,8 @@ class _Compiler:
             local = frame.local
             source = items(frame)
             local[accumulator] = initial(frame)
-            for one, other in iterate(source):
-                local[first] = one
+            for element, other in iterate(source):
+                local[first] = element
                 if second is not None:
                     local[second] = other
                 if not always and not condition(frame):

@@ -28,7 +28,7 @@ def _same(operator: str, kinds: Sequence[str], result: str = "") -> list[str]:
 
 
 def _relation(operator: str) -> list[str]:
-    across = [f"{operator}({one}, {other}) -> bool" for one, other in _ACROSS]
+    across = [f"{operator}({left}, {other}) -> bool" for left, other in _ACROSS]
     return _same(operator, _ORDERED, "bool") + across
 
 

@@ -214,9 +214,9 @@ class ValueValidator:
 
     def _check_enum(self, value: Any, place: _Place, found: _Findings) -> None:
         allowed = self._schema.enum
-        if not allowed or (value is not None and any(same(value, one) for one in allowed)):
+        if not allowed or (value is not None and any(same(value, choice) for choice in allowed)):
             return
-        texts = [one if isinstance(one, str) else go_text.as_json(one) for one in allowed]
+        texts = [choice if isinstance(choice, str) else go_text.as_json(choice) for choice in allowed]
         found.errors.append(fields.not_supported(place.field, value, texts))
 
     def _check_object(self, value: dict[str, Any], place: _Place, found: _Findings) -> None:

@@ -98,7 +98,9 @@ def read_spec(spec: Any) -> DefinitionSpec:
         group=_text(known.get("group"), "spec.group"),
         scope=_text(known.get("scope"), "spec.scope"),
         names=read_names(known.get("names"), "spec.names"),
-        versions=tuple(_version(one, index("spec.versions", position)) for position, one in enumerate(versions)),
+        versions=tuple(
+            _version(version, index("spec.versions", position)) for position, version in enumerate(versions)
+        ),
         conversion=_object(known.get("conversion"), "spec.conversion"),
     )
 
@@ -139,7 +141,7 @@ def _list(value: Any, path: str) -> list[Any]:
 
 
 def _objects(value: Any, path: str) -> list[Any]:
-    return [_object(one, index(path, position)) for position, one in enumerate(_list(value, path))]
+    return [_object(item, index(path, position)) for position, item in enumerate(_list(value, path))]
 
 
 def _text(value: Any, path: str) -> str:

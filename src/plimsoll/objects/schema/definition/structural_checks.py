@@ -126,8 +126,8 @@ def _value_validation(
 ) -> list[FieldError]:
     errors = []
     if not skip_any_of:
-        for position, one in enumerate(node.any_of):
-            errors += _nested(one, index(child(path, "anyOf"), position))
+        for position, alternative in enumerate(node.any_of):
+            errors += _nested(alternative, index(child(path, "anyOf"), position))
     for position, schema in enumerate(node.all_of):
         skip = skip_first_all_of and position == 0
         errors += _nested(schema, index(child(path, "allOf"), position), skip_any_of=skip)
