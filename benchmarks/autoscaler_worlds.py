@@ -27,7 +27,7 @@ from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.snapshot import MachineType
-from plimsoll.nodes.providers.ports import Created, Owner
+from plimsoll.nodes.providers.ports import Created, NodeOwner
 from plimsoll.nodes.providers.theoretical import node_of as planned_node
 from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.events import EventSource
@@ -178,10 +178,10 @@ class TableProvider:
     async def node_group_for_node(self, node: NodeRef) -> Any:
         return self.home.get(node.provider_id)
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
+    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         home = self.home
         return {
-            node_ref.name: Owner(group=home[node_ref.provider_id].id, has_instance=True)
+            node_ref.name: NodeOwner(group=home[node_ref.provider_id].id, has_instance=True)
             for node_ref in nodes
             if node_ref.provider_id in home
         }
@@ -334,7 +334,7 @@ class Bench:
                 provider=provider,  # type: ignore[arg-type]  # what it lacks is never asked
                 configuration=ConfigMapConfig(given, self.informers, naming=provider.naming),
                 clock=self.clock,
-                planning=_inline,
+                run_planner=_inline,
                 journal=MemoryJournal(),
             )
         )

@@ -179,9 +179,9 @@ class TableLoop:
                 provider=provider,  # type: ignore[arg-type]  # what it lacks is never asked
                 configuration=ConfigMapConfig(tools.options, component.informers, naming=provider.naming),
                 clock=tools.clock,
-                planning=_inline,
+                run_planner=_inline,
                 journal=MemoryJournal(),
-                measuring=ProcessorClock(),
+                stopwatch_clock=ProcessorClock(),
                 stepped=True,
             )
         )

@@ -17,7 +17,7 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.meta import ObjectMeta
 from tests.cli.commands import Ended, plimsoll
 from tests.kube.worlds import KubeWorld
-from tests.nodes.cluster_state import state_worlds
+from tests.nodes.cluster_state import builders
 from tests.nodes.planning.worlds_of_offers import NOON, policy
 from tests.nodes.telling.told_turns import later, turn
 
@@ -42,8 +42,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
 def status_is_written(world: KubeWorld, *, ago_s: float = 3, **options: Any) -> None:
     now = datetime.now(UTC) - timedelta(seconds=ago_s)
     state = ClusterState(policy())
-    state.observe(state_worlds.world(2, *state_worlds.ready_nodes(2)), now)
-    told = later(turn(standing=state.standing(now), policy=policy(**options)), at=now)
+    state.observe(builders.world(2, *builders.ready_nodes(2)), now)
+    told = later(turn(standing=state.health(now), policy=policy(**options)), at=now)
     assert world.do(StatusWriter(world.client).write(told)) is None
 
 

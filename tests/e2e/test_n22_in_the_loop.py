@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from tests.nodes.loop.scenarios_of_the_loop import lived, pods
+from tests.nodes.autoscaler.loop_scenarios import lived, pods
 
 SIZES = [(cores, ratio) for cores in (2, 4, 8, 16, 32, 48, 64, 96) for ratio in (1, 2, 4, 6, 8)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.effort import IS_LONG
-from tests.nodes.loop.noisy_days import LivedDay
+from tests.nodes.autoscaler.noisy_days import LivedDay
 
 FIRST_HOUR, HOURS = (6, 25) if IS_LONG else (15, 8)
 

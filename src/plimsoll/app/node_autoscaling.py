@@ -38,7 +38,7 @@ from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
-from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider
+from plimsoll.nodes.providers.builder import ProviderDependencies, make_expander, make_provider
 from plimsoll.nodes.reporting.http.debug import Insights
 from plimsoll.nodes.reporting.http.pages import TellingPages
 from plimsoll.objects.api.events import EventSource
@@ -94,7 +94,7 @@ class Running:
         self._clock = clock
         self._entropy = entropy
         self.policy: Policy = read_options(settings.options)
-        self._overlay = overlay_from(self.policy.choosing.price_overlay, path="price-overlay")
+        self._overlay = overlay_from(self.policy.planning.price_overlay, path="price-overlay")
         self._profiles = profiles_from(self.policy.pods.scheduler_config_file, path="scheduler-config-file")
         self._stack = AsyncExitStack()
 
@@ -143,7 +143,7 @@ class Running:
         async def turn() -> None:
             await parts.autoscaler.synced()
             told = await parts.autoscaler.run_once()
-            await parts.settled()
+            await parts.wait_until_idle()
             ended.set_result(told)
 
         async with asyncio.TaskGroup() as group:
@@ -156,13 +156,13 @@ class Running:
         try:
             await Supervisor([*services, *parts.services()], clock=self._clock, entropy=self._entropy).run()
         finally:
-            await parts.leave()
+            await parts.shutdown()
 
     def _serving(self, parts: NodeAutoscaler) -> AbstractAsyncContextManager[None]:
         pages = TellingPages(
-            metrics=parts.teller.metrics,
+            metrics=parts.reporter.metrics,
             health=parts.health,
-            insights=Insights(lambda: parts.teller.last, in_thread),
+            insights=Insights(lambda: parts.reporter.last, in_thread),
             clock=self._clock,
             reviewer=Reviewer(self.client),
             profiler=StackSampler() if self.policy.operation.profiling else None,
@@ -198,7 +198,7 @@ class Running:
                     self._settings.options, informers, naming=provider.naming, overlay=self._overlay
                 ),
                 clock=self._clock,
-                planning=in_thread,
+                run_planner=in_thread,
                 profiles=self._profiles,
                 expander=self._expander(),
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
@@ -207,13 +207,13 @@ class Running:
         return parts, [Service(name="events", run=recorder.run), *informers.services()]
 
     def _expander(self) -> GrpcExpander | None:
-        expander = make_expander(self.policy.choosing)
+        expander = make_expander(self.policy.planning)
         if expander is not None:
             self._stack.push_async_callback(expander.close)
         return expander
 
     def _provider(self, client: Client, guard: Guard | None) -> Provider:
-        around = Around(
+        around = ProviderDependencies(
             workload=client,
             clock=self._clock,
             simulated_cloud=lambda one: SimulatedCloud(one, clock=self._clock),

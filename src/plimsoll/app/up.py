@@ -236,7 +236,7 @@ class Surroundings:
                 provider=provider,
                 configuration=ConfigMapConfig(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
                 clock=self._clock,
-                planning=in_thread,
+                run_planner=in_thread,
                 journal=self._journal,
             )
         )

@@ -16,8 +16,8 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.actuation.node_groups import EmptiedGroups, delete_groups, raise_to_minimum, repair
-from plimsoll.nodes.actuation.taints import restored
+from plimsoll.nodes.actuation.node_groups import EmptyGroups, delete_groups, fix_group_sizes, raise_to_minimum
+from plimsoll.nodes.actuation.taints import restore_unneeded_since
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
 from plimsoll.nodes.cluster_state.registry import ClusterState
@@ -25,9 +25,9 @@ from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
 from plimsoll.nodes.model.results import DeletedGroup
-from plimsoll.nodes.observing.pod_filters import PodSorter, Viewpoint
-from plimsoll.nodes.observing.provider_state import look_at_cloud
-from plimsoll.nodes.observing.snapshots import Snapshots, with_places
+from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
+from plimsoll.nodes.observing.provider_state import read_provider_state
+from plimsoll.nodes.observing.snapshots import LoopSnapshots, with_placed_pods
 from plimsoll.nodes.reporting.timings import Stopwatch
 from plimsoll.nodes.requests.controller import RequestContext
 from plimsoll.nodes.scaledown.consolidation import Consolidator
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
-    from plimsoll.nodes.actuation.cleanup import Cleaner
+    from plimsoll.nodes.actuation.cleanup import TaintCleaner
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
     from plimsoll.nodes.model.plan_runner import PlanRunner
-    from plimsoll.nodes.model.results import Cleaned, DeletedGroup, Repaired, ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, Repaired, ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.observing.listers import ClusterRead, Stale, Watching
-    from plimsoll.nodes.observing.provider_state import CloudRead
+    from plimsoll.nodes.observing.listers import ClusterListers, ClusterObjects, Stale
+    from plimsoll.nodes.observing.provider_state import ProviderState
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.controller import RequestController
     from plimsoll.nodes.requests.transaction import RequestTransaction
-    from plimsoll.nodes.scaleup.orchestrator import Asking
+    from plimsoll.nodes.scaleup.orchestrator import ExternalExpander
     from plimsoll.objects.api.pods import Pod
 
 log = structlog.get_logger(__name__)
@@ -65,29 +65,29 @@ _CLOCK_WAS_SET: Final = timedelta(seconds=1)
 """Runs a pure planner: in a worker thread when live, inline in virtual time."""
 
 
-class Teller(Protocol):
+class LoopReporter(Protocol):
     """Says what a turn did: `telling`."""
 
-    async def tell(self, turn: LoopResult) -> None: ...
+    async def report(self, turn: LoopResult) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerDependencies:
     """What an autoscaler is made of."""
 
-    watching: Watching
+    listers: ClusterListers
     provider: Provider
     configuration: ConfigSource
-    hands: NodeActuators
-    cleaner: Cleaner
-    teller: Teller
+    actuators: NodeActuators
+    cleaner: TaintCleaner
+    reporter: LoopReporter
     clock: Clock
-    measuring: Clock
+    stopwatch_clock: Clock
     """What measures how long things take; nothing is decided by it."""
-    planning: PlanRunner
-    expander: Asking | None = None
+    run_planner: PlanRunner
+    expander: ExternalExpander | None = None
     """One outside this program, where the operator named it."""
-    desk: RequestController | None = None
+    requests: RequestController | None = None
     """Where ProvisioningRequests are served; None: they are not."""
     stepped: bool = False
     """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
@@ -98,38 +98,38 @@ class Autoscaler:
 
     def __init__(self, parts: AutoscalerDependencies) -> None:
         self._parts = parts
-        wishes = parts.configuration.wishes()
+        wishes = parts.configuration.current()
         self._state = ClusterState(wishes.policy)
         self._templates = GroupTemplates(wishes.policy)
         grower = ScaleUpExecutor(parts.provider, self._state)
-        self._expanding = ScaleUpOrchestrator(grower, parts.planning, parts.expander)
-        saving = Consolidator(grower, parts.planning)
-        self._shrinking = ScaleDownOrchestrator(parts.hands, parts.planning, saving, stepped=parts.stepped)
-        self._emptied = EmptiedGroups()
-        self._sorter = PodSorter()
-        self._snapshots = Snapshots()
+        self._expanding = ScaleUpOrchestrator(grower, parts.run_planner, parts.expander)
+        saving = Consolidator(grower, parts.run_planner)
+        self._shrinking = ScaleDownOrchestrator(parts.actuators, parts.run_planner, saving, stepped=parts.stepped)
+        self._emptied = EmptyGroups()
+        self._sorter = PodFilter()
+        self._snapshots = LoopSnapshots()
         self._turns = 0
         self._looked_at = (parts.clock.now(), parts.clock.monotonic_s())
         self._blind_since_s: float | None = None
         self._has_begun = False
-        self._stopwatch = Stopwatch(parts.measuring)
+        self._stopwatch = Stopwatch(parts.stopwatch_clock)
 
     async def synced(self) -> None:
         """Return once everything that a turn looks at has been seen."""
-        await self._parts.watching.synced()
+        await self._parts.listers.synced()
         await self._parts.configuration.synced()
-        if self._parts.desk is not None:
-            await self._parts.desk.synced()
+        if self._parts.requests is not None:
+            await self._parts.requests.synced()
 
     async def run_once(self) -> LoopResult:
-        wishes = self._parts.configuration.wishes()
+        wishes = self._parts.configuration.current()
         self._state.policy = self._templates.policy = wishes.policy
         self._turns += 1
-        self._stopwatch = Stopwatch(self._parts.measuring)
+        self._stopwatch = Stopwatch(self._parts.stopwatch_clock)
         with self._stopwatch.timing("main"):
             turn = await self._turn(wishes, self._now())
         turn = _with(turn, function_seconds=dict(self._stopwatch.seconds), priority_problem=wishes.priority_problem)
-        await self._parts.teller.tell(turn)
+        await self._parts.reporter.report(turn)
         return turn
 
     async def _turn(self, wishes: ActiveConfig, now: datetime) -> LoopResult:
@@ -137,7 +137,7 @@ class Autoscaler:
         if (stale := self._stale()) is not None:
             why = f"the cluster cannot be seen: {stale}"
             return self._blinded(wishes, now, why, error_type="apiCallError", for_s=stale.age_s)
-        cluster = self._parts.watching.read()
+        cluster = self._parts.listers.read()
         if (hollow := _nothing_to_begin_with(cluster, wishes)) is not None:
             return self._ended(wishes, now, hollow)
         try:
@@ -147,35 +147,37 @@ class Autoscaler:
         self._sees_again()
         return await self._seen(cluster, cloud, wishes, now)
 
-    async def _cloud(self, cluster: ClusterRead, wishes: ActiveConfig, now: datetime) -> CloudRead:
+    async def _cloud(self, cluster: ClusterObjects, wishes: ActiveConfig, now: datetime) -> ProviderState:
         provider = self._parts.provider
         with self._stopwatch.timing("cloudProviderRefresh"):
             await provider.refresh()
         pods = cluster.pods.on_nodes
-        return await look_at_cloud(
+        return await read_provider_state(
             provider, cluster.nodes, pods, policy=wishes.policy, templates=self._templates, now=now
         )
 
-    async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: ActiveConfig, now: datetime) -> LoopResult:
+    async def _seen(
+        self, cluster: ClusterObjects, cloud: ProviderState, wishes: ActiveConfig, now: datetime
+    ) -> LoopResult:
         """Everything is known: judge it, put right what is wrong, then grow and shrink."""
         brakes = ActionGuard(dry_run=wishes.policy.operation.dry_run, paused=wishes.paused)
         cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes, now)
         with self._stopwatch.timing("updateClusterState"):
             changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
-        if self._parts.desk is not None:
-            self._parts.desk.note(changes)
-        repaired = () if brakes.reason else await repair(self._parts.provider, changes)
+        if self._parts.requests is not None:
+            self._parts.requests.note(changes)
+        repaired = () if brakes.reason else await fix_group_sizes(self._parts.provider, changes)
         turn = LoopResult(
             number=self._turns,
             at=now,
             policy=wishes.policy,
-            standing=self._state.standing(now),
+            health=self._state.health(now),
             changes=changes,
             repaired=repaired,
             cleaned=cleaned,
         )
-        assert turn.standing is not None
-        if (unhealthy := turn.standing.unhealthy_reason()) is not None:
+        assert turn.health is not None
+        if (unhealthy := turn.health.unhealthy_reason()) is not None:
             self._shrinking.forget()
             return _with(turn, ended_early=unhealthy)
         if any(one.after is not None and one.failure is None for one in repaired):
@@ -184,14 +186,14 @@ class Autoscaler:
         return await self._planned(turn, cluster, cloud, brakes)
 
     async def _planned(
-        self, turn: LoopResult, cluster: ClusterRead, cloud: CloudRead, brakes: ActionGuard
+        self, turn: LoopResult, cluster: ClusterObjects, cloud: ProviderState, brakes: ActionGuard
     ) -> LoopResult:
-        assert turn.standing is not None
-        policy, now, standing = turn.policy, turn.at, turn.standing
-        viewpoint = Viewpoint(rules=policy.pods, now=now, waits_for_scheduler=not self._parts.stepped)
-        pods = self._sorter.sorted(cluster.pods, viewpoint, guests=self._evicted(cluster, now))
-        snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
-        snapshot = self._expanding.with_promises(snapshot)
+        assert turn.health is not None
+        policy, now, standing = turn.policy, turn.at, turn.health
+        viewpoint = PodFilterContext(rules=policy.pods, now=now, waits_for_scheduler=not self._parts.stepped)
+        pods = self._sorter.filter(cluster.pods, viewpoint, extra_pods=self._evicted(cluster, now))
+        snapshot = self._snapshots.build(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
+        snapshot = self._expanding.with_nominations(snapshot)
         sitting = RequestContext(
             snapshot=snapshot,
             nodes=cluster.nodes,
@@ -208,15 +210,15 @@ class Autoscaler:
             if session.ended is not None:
                 return _with(turn, ended_early=session.ended, pods_by_state=pods.by_state, set_aside=pods.set_aside)
         up = await self._expanded(snapshot, turn, brakes, session)
-        if self._parts.desk is not None and session is not None:
-            turn = _with(turn, requests=await self._parts.desk.close(session, up))
+        if self._parts.requests is not None and session is not None:
+            turn = _with(turn, requests=await self._parts.requests.close(session, up))
             if session.kept is not None and session.kept is not up.plan:
                 places = session.places(up)
-                self._expanding.promise(snapshot, places.existing, places.grown)
-        situation = _situation(turn, cluster, with_places(snapshot, up.plan.existing), up)
+                self._expanding.nominate(snapshot, places.existing, places.grown)
+        situation = _situation(turn, cluster, with_placed_pods(snapshot, up.plan.existing), up)
         booked = frozenset() if session is None else session.booked_nodes
         with self._stopwatch.timing("scaleDown"):
-            down = await self._shrinking.step(_with(situation, booked=booked), brakes)
+            down = await self._shrinking.run(_with(situation, booked=booked), brakes)
         grown = (*up.grown, *down.replacing)
         gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, grown, now)
         raised = () if brakes.reason or grown else await self._raised(cloud, policy, now)
@@ -235,72 +237,72 @@ class Autoscaler:
 
     async def _opened(self, sitting: RequestContext) -> RequestTransaction | None:
         """Requests are read, booked and checked; those that nodes may be added for are planned with pending pods."""
-        desk = self._parts.desk
+        desk = self._parts.requests
         return await desk.open(sitting) if desk is not None and sitting.policy.requests.enabled else None
 
     async def _expanded(
         self, snapshot: Snapshot, turn: LoopResult, brakes: ActionGuard, session: RequestTransaction | None
     ) -> ScaleUpPart:
-        assert turn.standing is not None
+        assert turn.health is not None
         occasion = ScaleUpContext(
             snapshot=snapshot,
             policy=turn.policy,
             now=turn.at,
-            ready_nodes=len(turn.standing.total.ready),
+            ready_nodes=len(turn.health.total.ready),
             stopwatch=self._stopwatch,
-            waits_for_more=not self._parts.stepped,
-            gate=None if session is None else session.intend,
+            delay_new_pods=not self._parts.stepped,
+            before_execute=None if session is None else session.intend,
         )
         with self._stopwatch.timing("scaleUp"):
-            up = await self._expanding.step(occasion, brakes)
+            up = await self._expanding.run(occasion, brakes)
         for result in up.grown:
             if result.is_done:
-                self._shrinking.times.note(self._shrinking.times.added, result.group, turn.at)
+                self._shrinking.cooldowns.note(self._shrinking.cooldowns.added, result.group, turn.at)
         return up
 
     async def _cleaned(
-        self, cluster: ClusterRead, cloud: CloudRead, wishes: ActiveConfig, now: datetime
-    ) -> tuple[Cleaned, ...]:
+        self, cluster: ClusterObjects, cloud: ProviderState, wishes: ActiveConfig, now: datetime
+    ) -> tuple[CleanedNode, ...]:
         """Marks on nodes that nobody is removing: of a process that died, or of a removal that could not undo them."""
-        remover, cleaner = self._parts.hands.remover, self._parts.cleaner
+        remover, cleaner = self._parts.actuators.deletions, self._parts.cleaner
         remover.policy = wishes.policy
         remover.pacing = Pacing.STEPPED if self._parts.stepped else Pacing.of(wishes.policy)
-        remover.seen({node.metadata.name: node for node in cluster.nodes}, cloud.has_instance)
+        remover.forget_deleted({node.metadata.name: node for node in cluster.nodes}, cloud.has_instance)
         options = wishes.policy.scale_down
-        cleaned = await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
+        cleaned = await cleaner.remove_deletion_taints(cluster.nodes, options, leaving=remover.in_progress.nodes)
         if not self._has_begun:
-            self._shrinking.restore(restored(cluster.nodes, options, now))
-            await cleaner.take_off_soft_taints(cluster.nodes, options)
+            self._shrinking.restore(restore_unneeded_since(cluster.nodes, options, now))
+            await cleaner.remove_soft_taints(cluster.nodes, options)
             self._has_begun = True
         return cleaned
 
-    def _evicted(self, cluster: ClusterRead, now: datetime) -> list[Pod]:
+    def _evicted(self, cluster: ClusterObjects, now: datetime) -> list[Pod]:
         """Pods that were evicted and that their owners have not made again yet wait for a place too."""
-        evicted = self._parts.hands.remover.recently_evicted(now, cluster.pods)
+        evicted = self._parts.actuators.deletions.recently_evicted(now, cluster.pods)
         return [pod for pod in evicted if _will_be_made_again(pod, cluster)]
 
-    async def _raised(self, cloud: CloudRead, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
+    async def _raised(self, cloud: ProviderState, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
         """Groups below their minimum are raised to it, where the operator wants that."""
         if not policy.groups.enforce_min_size:
             return ()
         raised = await raise_to_minimum(cloud, policy)
         for repaired in raised:
             if repaired.failure is None and repaired.before is not None and repaired.after is not None:
-                self._state.grown(repaired.group, repaired.after - repaired.before, now)
+                self._state.register_scale_up(repaired.group, repaired.after - repaired.before, now)
         return raised
 
     async def _tidied(
-        self, cloud: CloudRead, snapshot: Snapshot, grown: tuple[ScaleUpResult, ...], now: datetime
+        self, cloud: ProviderState, snapshot: Snapshot, grown: tuple[ScaleUpResult, ...], now: datetime
     ) -> tuple[DeletedGroup, ...]:
         used = {result.group for result in grown}
-        due = self._emptied.due(cloud, snapshot, self._state.policy, used=used, now=now)
+        due = self._emptied.find_due(cloud, snapshot, self._state.policy, used=used, now=now)
         return await delete_groups(due, cloud.groups)
 
     # ---- what is not seen
 
     def _stale(self) -> Stale | None:
-        desk = self._parts.desk
-        return self._parts.watching.stale() or (None if desk is None else desk.stale())
+        desk = self._parts.requests
+        return self._parts.listers.stale() or (None if desk is None else desk.stale())
 
     def _blinded(
         self, wishes: ActiveConfig, now: datetime, why: str, *, error_type: str, for_s: float = 0.0
@@ -315,9 +317,9 @@ class Autoscaler:
         if self._blind_since_s is not None:
             gap = timedelta(seconds=self._parts.clock.monotonic_s() - self._blind_since_s)
             self._blind_since_s = None
-            self._state.was_blind(gap)
-            self._shrinking.put_off(gap)
-            self._emptied.put_off(gap)
+            self._state.exclude_time(gap)
+            self._shrinking.postpone(gap)
+            self._emptied.postpone(gap)
 
     def _ended(self, wishes: ActiveConfig, now: datetime, why: Reason) -> LoopResult:
         return LoopResult(number=self._turns, at=now, policy=wishes.policy, ended_early=why)
@@ -329,9 +331,9 @@ class Autoscaler:
         by = wall - wall_before - timedelta(seconds=steady_s - steady_before_s)
         if abs(by) >= _CLOCK_WAS_SET:
             log.warning("clock.was_set", by_s=by.total_seconds())
-            self._state.clock_was_set(by)
-            self._shrinking.clock_was_set(by)
-            self._emptied.put_off(by)
+            self._state.adjust_clock(by)
+            self._shrinking.adjust_clock(by)
+            self._emptied.postpone(by)
         return wall
 
 
@@ -339,21 +341,21 @@ def _with(whole: T, **parts: Any) -> T:
     return replace(whole, **parts)
 
 
-def _situation(turn: LoopResult, cluster: ClusterRead, snapshot: Snapshot, up: ScaleUpPart) -> ScaleDownContext:
-    assert turn.standing is not None
+def _situation(turn: LoopResult, cluster: ClusterObjects, snapshot: Snapshot, up: ScaleUpPart) -> ScaleDownContext:
+    assert turn.health is not None
     return ScaleDownContext(
         snapshot=snapshot,
         policy=turn.policy,
         now=turn.at,
         nodes={node.metadata.name: node for node in cluster.nodes},
         controllers=cluster.controllers,
-        unready=frozenset(turn.standing.total.unready),
-        groups_coming=frozenset(turn.standing.upcoming),
-        hindrance=_hindrance(up),
+        unready=frozenset(turn.health.total.unready),
+        groups_scaling_up=frozenset(turn.health.upcoming),
+        blocked_by=_hindrance(up),
     )
 
 
-def _will_be_made_again(pod: Pod, cluster: ClusterRead) -> bool:
+def _will_be_made_again(pod: Pod, cluster: ClusterObjects) -> bool:
     owner = controller_of(pod.metadata)
     if owner is None:
         return False
@@ -361,7 +363,7 @@ def _will_be_made_again(pod: Pod, cluster: ClusterRead) -> bool:
     return known is not None and known.exists
 
 
-def _nothing_to_begin_with(cluster: ClusterRead, wishes: ActiveConfig) -> Reason | None:
+def _nothing_to_begin_with(cluster: ClusterObjects, wishes: ActiveConfig) -> Reason | None:
     if wishes.policy.groups.scale_up_from_zero:
         return None
     startup = StartupTaints(wishes.policy.pods)

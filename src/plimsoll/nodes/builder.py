@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
-from plimsoll.nodes.actuation.cleanup import Cleaner
-from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController, RemovalTools
+from plimsoll.nodes.actuation.cleanup import TaintCleaner
+from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
 from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
 from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.taints import SoftTaints
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
 from plimsoll.nodes.controller import LoopTimer, health_timeouts
-from plimsoll.nodes.observing.listers import Watching
+from plimsoll.nodes.observing.listers import ClusterListers
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
-from plimsoll.nodes.observing.requests_watched import RequestsWatched
+from plimsoll.nodes.observing.request_lister import RequestLister
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.reporting.events.emitter import EventEmitter
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.source import ConfigSource
     from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.providers.ports import Provider
-    from plimsoll.nodes.scaleup.orchestrator import Asking
+    from plimsoll.nodes.scaleup.orchestrator import ExternalExpander
     from plimsoll.objects.api.pods import Pod
 
 log = structlog.get_logger(__name__)
@@ -69,10 +69,10 @@ class Dependencies:
     provider: Provider
     configuration: ConfigSource
     clock: Clock
-    planning: PlanRunner
+    run_planner: PlanRunner
     journal: Journal | None = None
-    expander: Asking | None = None
-    measuring: Clock | None = None
+    expander: ExternalExpander | None = None
+    stopwatch_clock: Clock | None = None
     """What measures how long things take, where that is another one than `clock`."""
     stepped: bool = False
     profiles: Sequence[Profile] = ()
@@ -85,49 +85,49 @@ class NodeAutoscaler:
     """Made before the informers run."""
 
     def __init__(self, around: Dependencies) -> None:
-        policy = around.configuration.wishes().policy
+        policy = around.configuration.current().policy
         as_scheduled = ProfiledPods(around.profiles).of if around.profiles else None
-        self.watching = Watching(around.informers, knows_owners=around.knows_owner, as_scheduled=as_scheduled)
+        self.listers = ClusterListers(around.informers, knows_owners=around.knows_owner, as_scheduled=as_scheduled)
         pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
         self._around = around
-        self._pods = CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client)
+        self._pods = CachedPods(self.listers.pods) if around.stepped else ListedPods(around.client)
         self._classes = registered_classes() if policy.requests.enabled else {}
         self.requests = self._requests(as_scheduled) if policy.requests.enabled else None
         self._remover = NodeDeletionController(self._removal_tools(), pacing)
         writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
-        self.teller = Reporter(
+        self.reporter = Reporter(
             emitter=EventEmitter(around.recorder),
             status=StatusWriter(around.client),
             journal=around.journal,
             last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_OF_NODES),
         )
         self.health = Health(health_timeouts(policy.operation))
-        self._cleaner = Cleaner(writer, around.provider, clock=around.clock)
+        self._cleaner = TaintCleaner(writer, around.provider, clock=around.clock)
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(
             AutoscalerDependencies(
-                watching=self.watching,
+                listers=self.listers,
                 provider=around.provider,
                 configuration=around.configuration,
-                hands=NodeActuators(
-                    remover=self._remover,
+                actuators=NodeActuators(
+                    deletions=self._remover,
                     soft_taints=SoftTaints(writer, clock=around.clock),
-                    ledger=RemovalLimit(around.client, clock=around.clock, namespace=namespace),
+                    rate=RemovalLimit(around.client, clock=around.clock, namespace=namespace),
                 ),
                 cleaner=self._cleaner,
-                teller=self.teller,
+                reporter=self.reporter,
                 clock=around.clock,
-                measuring=around.measuring or around.clock,
-                planning=around.planning,
+                stopwatch_clock=around.stopwatch_clock or around.clock,
+                run_planner=around.run_planner,
                 expander=around.expander,
-                desk=self._desk(),
+                requests=self._desk(),
                 stepped=around.stepped,
             )
         )
 
-    def _removal_tools(self) -> RemovalTools:
+    def _removal_tools(self) -> ActuationDependencies:
         around = self._around
-        return RemovalTools(
+        return ActuationDependencies(
             client=around.client,
             provider=around.provider,
             pods=self._pods,
@@ -135,10 +135,10 @@ class NodeAutoscaler:
             clock=around.clock,
         )
 
-    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestsWatched:
+    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestLister:
         around = self._around
         registered = condition_types_of(self._classes)
-        return RequestsWatched(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
+        return RequestLister(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
 
     def _desk(self) -> RequestController | None:
         """Where requests are served, if they are."""
@@ -151,7 +151,7 @@ class NodeAutoscaler:
                 writer=RequestWriter(around.client),
                 roll_back=RollBack(around.provider, self._pods),
                 provider=around.provider,
-                planning=around.planning,
+                planning=around.run_planner,
                 classes=self._classes,
             )
         )
@@ -160,34 +160,34 @@ class NodeAutoscaler:
         """Its own timer and its removals. A stepped world runs neither: it takes turns."""
         if self._around.stepped:
             return []
-        timer = LoopTimer(self.autoscaler, self.watching, self.health, clock=self._around.clock)
+        timer = LoopTimer(self.autoscaler, self.listers, self.health, clock=self._around.clock)
         return [
             Service(name="node removals", run=self._remover.run),
             Service(name="node autoscaler", run=timer.run),
         ]
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Until every removal that was begun has come to its end."""
-        await self._remover.settled()
+        await self._remover.wait_until_idle()
 
-    async def leave(self) -> None:
+    async def shutdown(self) -> None:
         """A clean exit: from now on nobody looks after the status, nor after marks of nodes that may be needed."""
-        policy = self._around.configuration.wishes().policy
-        await self.teller.leave(policy)
-        if policy.operation.dry_run or self.teller.last is None:
+        policy = self._around.configuration.current().policy
+        await self.reporter.leave(policy)
+        if policy.operation.dry_run or self.reporter.last is None:
             return
         try:
             async with asyncio.timeout(_FAREWELL_S):
-                await self._cleaner.take_off_soft_taints(self.watching.read().nodes, policy.scale_down)
+                await self._cleaner.remove_soft_taints(self.listers.read().nodes, policy.scale_down)
         except TimeoutError:
             log.warning("leaving.overdue", problem="soft taints are left; the next start takes them off")
 
     def _drain_rules(self) -> DrainRules:
         """As of now: budgets and owners may have changed since a removal was planned."""
-        known = self.watching.read_owners()
+        known = self.listers.read_owners()
         return DrainRules(
-            options=self._around.configuration.wishes().policy.scale_down,
+            options=self._around.configuration.current().policy.scale_down,
             now=self._around.clock.now(),
-            slots=RemainingPdbs(self.watching.budgets()),
+            slots=RemainingPdbs(self.listers.budgets()),
             controllers=known,
         )

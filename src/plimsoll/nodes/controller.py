@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.events import Added, Updated
 from plimsoll.nodes.model.reasons import PODS_TOO_NEW
-from plimsoll.nodes.observing.pod_filters import was_refused
+from plimsoll.nodes.observing.pod_filters import is_unschedulable
 from plimsoll.nodes.scaleup.orchestrator import SETTLING_S
 from plimsoll.operator.health import HealthTimeouts
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.autoscaler import Autoscaler
     from plimsoll.nodes.config.policy import Operation
     from plimsoll.nodes.loop_result import LoopResult
-    from plimsoll.nodes.observing.listers import Watching
+    from plimsoll.nodes.observing.listers import ClusterListers
     from plimsoll.objects.api.pods import Pod
     from plimsoll.operator.health import Health
 
@@ -41,7 +41,7 @@ def health_timeouts(operation: Operation) -> HealthTimeouts:
 class LoopTimer:
     """Runs turns until cancelled."""
 
-    def __init__(self, autoscaler: Autoscaler, watching: Watching, health: Health, *, clock: Clock) -> None:
+    def __init__(self, autoscaler: Autoscaler, watching: ClusterListers, health: Health, *, clock: Clock) -> None:
         self._autoscaler = autoscaler
         self._watching = watching
         self._health = health
@@ -85,7 +85,7 @@ class LoopTimer:
             return
 
     def _on_pod(self, change: Change[Pod]) -> None:
-        if isinstance(change, (Added, Updated)) and was_refused(change.new):
+        if isinstance(change, (Added, Updated)) and is_unschedulable(change.new):
             since = [
                 condition.last_transition_time
                 for condition in change.new.status.conditions

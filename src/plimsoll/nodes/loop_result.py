@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.cluster_state.health import Standing
+    from plimsoll.nodes.cluster_state.health import ClusterHealth
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.results import Cleaned
+    from plimsoll.nodes.model.results import CleanedNode
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnneededNode, UnremovableNode
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
@@ -77,10 +77,10 @@ class LoopResult:
     policy: Policy
     ended_early: Reason | None = None
     """Why it stopped before planning: provider not reachable, cluster unhealthy, no nodes, sizes repaired."""
-    standing: Standing | None = None
+    health: ClusterHealth | None = None
     changes: Changes = field(default_factory=Changes)
     repaired: tuple[Repaired, ...] = ()
-    cleaned: tuple[Cleaned, ...] = ()
+    cleaned: tuple[CleanedNode, ...] = ()
     """Nodes whose deletion taint was removed because no removal is under way."""
     snapshot: Snapshot | None = None
     pods_by_state: Mapping[PodState, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.providers.choosing import make_expander
+from plimsoll.nodes.providers.builder import make_expander
 from plimsoll.nodes.providers.externalgrpc.channels import believing
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
@@ -65,7 +65,7 @@ async def prefers_few_nodes(request: Any, _context: Any) -> Any:
 
 def asking(port: int, cert: str = "") -> GrpcExpander:
     flags = {"expander": "grpc", "grpc-expander-url": f"localhost:{port}", "grpc-expander-cert": cert}
-    found = make_expander(read_options(flags).choosing)
+    found = make_expander(read_options(flags).planning)
     assert found is not None
     return found
 

@@ -20,7 +20,7 @@ from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
-from plimsoll.nodes.providers.externalgrpc.listening import listening
+from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
@@ -35,7 +35,7 @@ from tests.e2e.patience import PATIENCE_S
 from tests.kube.worlds import UNLIMITED
 from tests.local.apiserver.application.worlds import ADMIN, new_server
 from tests.local.cloud.clouds import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud
-from tests.nodes.providers.provided import blueprint
+from tests.nodes.providers.simulated_clusters import blueprint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -68,7 +68,7 @@ async def over_tls(client: Client, folder: Path) -> AsyncIterator[ExternalGrpcPr
     authority = Authority(folder, "authority")
     near = ProviderService(SimulatedProvider(SimulatedCloud(client, clock=RealClock())))
     listen = configuration_of({"address": "127.0.0.1:0", **authority.files("server")})
-    async with listening(near, listen) as port:
+    async with serve_provider(near, listen) as port:
         calls = GrpcCalls(configuration_of({"address": f"127.0.0.1:{port}", **authority.files("client")}))
         try:
             yield ExternalGrpcProvider(calls)

@@ -15,8 +15,8 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, No
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
-from plimsoll.nodes.providers.externalgrpc.listening import listening
 from plimsoll.nodes.providers.externalgrpc.methods import CLOUD_PROVIDER, METHODS
+from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
@@ -24,7 +24,7 @@ from plimsoll.nodes.providers.values import ProviderFailed
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 from tests.e2e.patience import PATIENCE_S
-from tests.nodes.providers.provided import DEFAULTS, blueprint
+from tests.nodes.providers.simulated_clusters import DEFAULTS, blueprint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def served(cloud: MemoryCloud, *, address: str = "127.0.0.1:0", **settings
     extension = settings.pop("with_extension", True)
     service = ProviderService(SimulatedProvider(cloud))
     configuration = configuration_of({"address": address, **settings})
-    async with listening(service, configuration, with_extension=extension) as port:
+    async with serve_provider(service, configuration, with_extension=extension) as port:
         yield port
 
 

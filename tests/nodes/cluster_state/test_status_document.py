@@ -7,26 +7,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.cluster_state.observed import CloudError, Observed
+from plimsoll.nodes.cluster_state.observed import ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.status_document import (
-    Turn,
+    LoopSummary,
     initializing_document,
     last_updated,
     read_status,
     status_document,
     status_text,
 )
-from tests.nodes.cluster_state.state_worlds import (
-    NOON,
-    STOCKOUT,
-    at,
-    group,
-    instance,
-    node,
-    ready_nodes,
-    state,
-    world,
-)
+from tests.nodes.cluster_state.builders import NOON, STOCKOUT, at, group, instance, node, ready_nodes, state, world
 
 COUNTS = {
     "registered": {
@@ -56,14 +46,16 @@ def mixed():
     )
 
 
-def document(observed: Any = None, now_s: float = 0, turn: Turn | None = None, before: Any = None) -> dict[str, Any]:
+def document(
+    observed: Any = None, now_s: float = 0, turn: LoopSummary | None = None, before: Any = None
+) -> dict[str, Any]:
     registry = state()
     registry.observe(observed or mixed(), at(now_s))
-    return status_document(registry.standing(at(now_s)), turn or Turn(), before)
+    return status_document(registry.health(at(now_s)), turn or LoopSummary(), before)
 
 
 def test_a_whole_document():
-    assert document(turn=Turn(candidates={"g": 2})) == {
+    assert document(turn=LoopSummary(candidates={"g": 2})) == {
         "time": "2026-01-01 12:00:00 +0000 UTC",
         "autoscalerStatus": "Running",
         "clusterWide": {
@@ -100,7 +92,7 @@ def test_keys_come_in_the_order_people_know():
 
 
 def test_the_text_reads_back_as_the_same_data_here_and_in_other_readers():
-    written = document(turn=Turn(message="all 'well': yes"))
+    written = document(turn=LoopSummary(message="all 'well': yes"))
     assert read_status(status_text(written)) == written
     assert yaml.safe_load(status_text(written)) == written
 
@@ -109,15 +101,15 @@ def test_the_text_reads_back_as_the_same_data_here_and_in_other_readers():
 @given(message=st.text(max_size=40), name=st.text(min_size=1, max_size=12))
 def test_whatever_a_cloud_says_and_however_groups_are_called_the_text_reads_back(message: str, name: str):
     registry = state()
-    registry.observe(Observed(groups=(group(0, id=name),)), NOON)
-    registry.growth_failed(name, CloudError(code="no", message=message), NOON)
-    written = status_document(registry.standing(NOON), Turn(message=message))
+    registry.observe(ObservedCluster(groups=(group(0, id=name),)), NOON)
+    registry.register_failed_scale_up(name, ScaleUpError(code="no", message=message), NOON)
+    written = status_document(registry.health(NOON), LoopSummary(message=message))
     assert yaml.safe_load(status_text(written)) == written
     assert read_status(status_text(written)) == written
 
 
 def test_a_cluster_without_groups_reads_back():
-    written = document(Observed())
+    written = document(ObservedCluster())
     assert yaml.safe_load(status_text(written)) == written == read_status(status_text(written))
 
 
@@ -138,8 +130,8 @@ def test_a_quiet_cluster_shows_no_activity_and_no_candidates():
 def test_a_group_in_backoff_shows_why():
     registry = state()
     registry.observe(world(2, *ready_nodes(2)), NOON)
-    registry.growth_failed("g", STOCKOUT, NOON)
-    (told,) = status_document(registry.standing(NOON), Turn())["nodeGroups"]
+    registry.register_failed_scale_up("g", STOCKOUT, NOON)
+    (told,) = status_document(registry.health(NOON), LoopSummary())["nodeGroups"]
     assert told["scaleUp"] == {
         "status": "Backoff",
         "backoffInfo": {"errorCode": "STOCKOUT", "errorMessage": "no more of these"},
@@ -163,7 +155,7 @@ def test_times_of_transitions_stay_while_the_status_stays_also_over_a_restart():
 
 
 def test_scale_down_is_dated_by_when_candidates_were_looked_for():
-    looked = Turn(looked_at=NOON - timedelta(seconds=30))
+    looked = LoopSummary(looked_at=NOON - timedelta(seconds=30))
     assert document(turn=looked)["clusterWide"]["scaleDown"]["lastProbeTime"] == "2026-01-01T11:59:30Z"
 
 

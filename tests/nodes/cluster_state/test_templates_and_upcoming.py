@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from plimsoll.nodes.cluster_state.templates import (
+    GroupNodes,
     GroupTemplates,
-    NodesOfGroups,
-    Source,
+    TemplateSource,
     from_provider,
     nodes_by_group,
 )
@@ -20,7 +20,7 @@ from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod, PodSpec, PodTemplateSpec
 from plimsoll.objects.api.workloads import DaemonSet, DaemonSetSpec
-from tests.nodes.cluster_state.state_worlds import NOON, at, node
+from tests.nodes.cluster_state.builders import NOON, at, node
 
 PROVIDED = node("from-provider")
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/x"
@@ -37,14 +37,14 @@ def templates(**options: Any) -> GroupTemplates:
     return GroupTemplates(read_options({name.replace("_", "-"): value for name, value in options.items()}))
 
 
-def found(*nodes: Node, pods: tuple[Pod, ...] = ()) -> NodesOfGroups:
+def found(*nodes: Node, pods: tuple[Pod, ...] = ()) -> GroupNodes:
     by_node: dict[str, list[Pod]] = {}
     for one in pods:
         by_node.setdefault(one.spec.node_name, []).append(one)
-    return NodesOfGroups(nodes={"g": nodes} if nodes else {}, pods=by_node)
+    return GroupNodes(nodes={"g": nodes} if nodes else {}, pods=by_node)
 
 
-def made(given: NodesOfGroups, *, now_s: float = 0, kept: GroupTemplates | None = None, provider: bool = True):
+def made(given: GroupNodes, *, now_s: float = 0, kept: GroupTemplates | None = None, provider: bool = True):
     offered = {"g": from_provider(PROVIDED)} if provider else {}
     return (kept or templates()).update(given, ["g"], offered, at(now_s)).get("g")
 
@@ -52,7 +52,7 @@ def made(given: NodesOfGroups, *, now_s: float = 0, kept: GroupTemplates | None 
 def test_a_ready_node_is_the_template():
     template = made(found(node("n")))
     assert template is not None
-    assert (template.node.metadata.name, template.source) == ("n", Source.REAL_NODE)
+    assert (template.node.metadata.name, template.source) == ("n", TemplateSource.REAL_NODE)
     assert template.daemons_are_known
 
 
@@ -69,14 +69,14 @@ def test_a_ready_node_is_the_template():
 def test_a_node_that_is_not_well_or_not_for_long_is_not(unfit: Node):
     template = made(found(unfit))
     assert template is not None
-    assert template.source is Source.PROVIDER
+    assert template.source is TemplateSource.PROVIDER
     assert not template.daemons_are_known
 
 
 def test_ready_for_more_than_a_minute_is_long_enough():
     template = made(found(node("n", age_s=60.5)))
     assert template is not None
-    assert template.source is Source.REAL_NODE
+    assert template.source is TemplateSource.REAL_NODE
 
 
 def test_a_good_node_is_remembered_when_the_group_is_empty():
@@ -84,7 +84,7 @@ def test_a_good_node_is_remembered_when_the_group_is_empty():
     made(found(node("n"), pods=(pod("agent", owner="DaemonSet"),)), kept=kept)
     template = made(found(), now_s=86_400, kept=kept)
     assert template is not None
-    assert (template.node.metadata.name, template.source) == ("n", Source.REMEMBERED)
+    assert (template.node.metadata.name, template.source) == ("n", TemplateSource.REMEMBERED)
     assert [daemon.metadata.name for daemon in template.daemons] == ["agent"]
     assert template.daemons_are_known
 
@@ -102,24 +102,24 @@ def test_while_its_node_stays_as_it_is_a_template_is_the_very_same():
 def test_what_is_remembered_for_too_long_is_forgotten():
     kept = templates(node_info_cache_expire_time="1h")
     made(found(node("n")), kept=kept)
-    assert not kept.is_wanting("g", found(), at(3600))
-    assert kept.is_wanting("g", found(), at(3601))
+    assert not kept.needs_provider_template("g", found(), at(3600))
+    assert kept.needs_provider_template("g", found(), at(3601))
     template = made(found(), now_s=3601, kept=kept)
     assert template is not None
-    assert template.source is Source.PROVIDER
+    assert template.source is TemplateSource.PROVIDER
 
 
 def test_what_is_remembered_of_a_group_that_is_gone_is_forgotten():
     kept = templates()
     made(found(node("n")), kept=kept)
     kept.update(found(), [], {}, NOON)
-    assert kept.is_wanting("g", found(), NOON)
+    assert kept.needs_provider_template("g", found(), NOON)
 
 
 def test_the_last_resort_is_any_node():
     template = made(found(node("n", ready=False, taints=("node.kubernetes.io/not-ready", "own"))), provider=False)
     assert template is not None
-    assert template.source is Source.ANY_NODE
+    assert template.source is TemplateSource.ANY_NODE
     assert [taint.key for taint in template.node.spec.taints] == ["own"]
 
 

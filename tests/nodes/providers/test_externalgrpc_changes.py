@@ -11,8 +11,8 @@ from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup
-from tests.nodes.providers.loopback import WITHOUT_EXTENSION, RemoteWorld
-from tests.nodes.providers.provided import blueprint, named
+from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteWorld
+from tests.nodes.providers.simulated_clusters import blueprint, named
 
 
 def kind_of(outcome: Any) -> FailureKind:

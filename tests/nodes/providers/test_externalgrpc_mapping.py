@@ -21,7 +21,7 @@ from plimsoll.nodes.providers.values import GroupOptions, Instance, InstanceErro
 from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 from tests.nodes.providers.protos import GENERATED, generated
-from tests.nodes.providers.provided import DEFAULTS, blueprint
+from tests.nodes.providers.simulated_clusters import DEFAULTS, blueprint
 
 texts = st.text(max_size=8)
 maps = st.dictionaries(texts, texts, max_size=3)

@@ -9,8 +9,8 @@ from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from tests.local.cloud.clouds import SMALL
-from tests.nodes.providers.loopback import WITHOUT_EXTENSION, RemoteWorld
-from tests.nodes.providers.provided import AN_HOUR, DEFAULTS
+from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteWorld
+from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
 
 POD = Pod(spec=PodSpec(containers=(Container(name="c", resources=ResourceRequirements(requests={"cpu": "2"})),)))
 

@@ -11,7 +11,7 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, Done, ErrorClass, Fai
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup
-from tests.nodes.providers.provided import ProviderWorld, blueprint, named
+from tests.nodes.providers.simulated_clusters import ProviderWorld, blueprint, named
 
 
 def kind_of(outcome: Any) -> FailureKind:

@@ -12,14 +12,14 @@ from plimsoll.nodes.model.call_outcomes import ErrorClass, NotImplementedByProvi
 from plimsoll.nodes.model.gpus import GpuConfig
 from plimsoll.nodes.model.group_names import Making, group_id
 from plimsoll.nodes.model.snapshot import CapacityType
-from plimsoll.nodes.providers.ports import Owner
+from plimsoll.nodes.providers.ports import NodeOwner
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.objects.codec.decoding import convert_object
 from tests.local.cloud.clouds import LARGE, SMALL
-from tests.nodes.providers.provided import AN_HOUR, DEFAULTS, ProviderWorld
+from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS, ProviderWorld
 
 GPU = {
     "name": "gpu",
@@ -82,7 +82,7 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
         ]
         found = world.do(world.provider.owners(nodes))
         one_by_one = {
-            node.name: Owner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))
+            node.name: NodeOwner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))
             for node in nodes
             if (group := world.do(world.provider.node_group_for_node(node))) is not None
         }

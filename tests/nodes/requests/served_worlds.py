@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.nodes.loop.scenarios_of_the_loop import Lived, containers, lived
+from tests.nodes.autoscaler.loop_scenarios import Lived, containers, lived
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.nodes.loop.scenarios_of_the_loop import crash_after, group
+from tests.nodes.autoscaler.loop_scenarios import crash_after, group
 from tests.nodes.requests.served_worlds import (
     ATOMIC,
     CHECK,
@@ -22,7 +22,7 @@ from tests.nodes.requests.served_worlds import (
 )
 
 if TYPE_CHECKING:
-    from tests.nodes.loop.scenarios_of_the_loop import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
 
 NO_QUOTA = {"name": "no", "kind": "Fail", "call": "IncreaseSize", "message": "no quota"}
 REFUSAL = ("Provisioned", "False", "CapacityIsNotFound")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.nodes.loop.scenarios_of_the_loop import Lived, containers, group, pods
+from tests.nodes.autoscaler.loop_scenarios import Lived, containers, group, pods
 from tests.nodes.requests.served_worlds import CHECK, conditions, request, served, template
 
 Json = dict[str, Any]

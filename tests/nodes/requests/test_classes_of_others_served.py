@@ -9,7 +9,7 @@ import pytest
 from plimsoll.nodes import builder
 from plimsoll.nodes.requests.classes import Handled, RegisteredClass
 from plimsoll.nodes.requests.conditions import condition
-from tests.nodes.loop.scenarios_of_the_loop import containers, group, lived
+from tests.nodes.autoscaler.loop_scenarios import containers, group, lived
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.local.cloud.faults.call_log import NOBODY_WAITED
-from tests.nodes.loop.scenarios_of_the_loop import crash_after, group
+from tests.nodes.autoscaler.loop_scenarios import crash_after, group
 from tests.nodes.requests.served_worlds import conditions, faults, of_request, request, served, targets, template
 
 if TYPE_CHECKING:
-    from tests.nodes.loop.scenarios_of_the_loop import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
 
 MOST_WRITES = 60
 GROWTH = {"a": 2, "b": 1, "made": 1}

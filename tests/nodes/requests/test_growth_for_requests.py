@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.nodes.loop.scenarios_of_the_loop import group, replica_set
+from tests.nodes.autoscaler.loop_scenarios import group, replica_set
 from tests.nodes.requests.served_worlds import (
     CHECK,
     conditions,
@@ -20,7 +20,7 @@ from tests.nodes.requests.served_worlds import (
 )
 
 if TYPE_CHECKING:
-    from tests.nodes.loop.scenarios_of_the_loop import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
 
 FOUR_TO_A_NODE = template("t", cpu="900m")
 LOOP: Json = {"loop": 1, "every": "10s"}

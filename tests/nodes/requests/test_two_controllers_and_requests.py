@@ -15,7 +15,7 @@ from plimsoll.simulation.ports import Plugs
 from plimsoll.simulation.runner import Telling
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
 from plimsoll.simulation.worlds.world import World
-from tests.nodes.loop.scenarios_of_the_loop import AUTOSCALER, group, scenario_of, steps_of
+from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, group, scenario_of, steps_of
 from tests.nodes.requests.served_worlds import ON, request, template
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response, Transport
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import Loop, LoopTools
-    from tests.nodes.loop.scenarios_of_the_loop import Json
+    from tests.nodes.autoscaler.loop_scenarios import Json
 
     Meeting = Callable[[Loop, Loop], Any]
 

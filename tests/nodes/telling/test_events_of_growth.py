@@ -4,8 +4,14 @@ from dataclasses import replace
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
-from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, size_differs
-from plimsoll.nodes.cluster_state.observed import CloudError
+from plimsoll.nodes.cluster_state.changes import (
+    Changes,
+    FailedScaleUp,
+    failed_instances,
+    never_registered,
+    size_differs,
+)
+from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CONSUMING, MAX_NODES_REACHED
@@ -235,9 +241,9 @@ def test_expendable_pods_are_not_told_anything():
 
 
 def test_growth_that_failed_later_is_told_with_the_clouds_words():
-    error = CloudError(code="STOCKOUT", message="none left")
-    reason = not_made("g", error, failed=3, new=3, messages=["none left"])
-    failed = FailedGrowth(group="g", error=error, nodes=3, reason=reason)
+    error = ScaleUpError(code="STOCKOUT", message="none left")
+    reason = failed_instances("g", error, failed=3, new=3, messages=["none left"])
+    failed = FailedScaleUp(group="g", error=error, nodes=3, reason=reason)
     one = turn(changes=Changes(failed=(failed,)))
 
     assert told(one, "ScaleUpFailed") == [reason.message]
@@ -313,5 +319,5 @@ def test_nothing_is_said_of_priorities_that_meet_a_group_or_that_nobody_follows(
     assert told(prioritised("pool-a", p10="pool-.*"), "PriorityConfigMapNoGroupMatched") == []
     assert told(prioritised("pool-a"), "PriorityConfigMapNoGroupMatched") == []
     unasked = prioritised("pool-a", p10="gpu-.*")
-    unasked = replace(unasked, policy=replace(unasked.policy, choosing=Policy().choosing))
+    unasked = replace(unasked, policy=replace(unasked.policy, choosing=Policy().planning))
     assert told(unasked, "PriorityConfigMapNoGroupMatched") == []

@@ -2,7 +2,7 @@
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
-from plimsoll.nodes.model.results import Cleaned, DeletedGroup, EvictedPod, RemovalResult
+from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, EvictedPod, RemovalResult
 from plimsoll.nodes.reporting.events.emitter import events_of
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
@@ -84,8 +84,8 @@ def test_groups_of_auto_provisioning_that_go_n31():
 
 
 def test_taints_that_nobody_needs_any_more_are_told_of_on_the_node():
-    failed = Cleaned(node="n2", failure=Reason(code="WriteFailed", message="conflict"))
-    one = turn(nodes=(node("n1"),), cleaned=(Cleaned(node="n1"), failed))
+    failed = CleanedNode(node="n2", failure=Reason(code="WriteFailed", message="conflict"))
+    one = turn(nodes=(node("n1"),), cleaned=(CleanedNode(node="n1"), failed))
 
     assert told(one, "ClusterAutoscalerCleanup") == [
         "removed ToBeDeletedByClusterAutoscaler taint from node n1",

@@ -9,10 +9,10 @@ from msgspec import structs
 from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
 from plimsoll.journal.dedupe import JournalNews
 from plimsoll.nodes.cluster_state.changes import never_registered, size_differs
-from plimsoll.nodes.cluster_state.growth_requests import GrowthRequest
-from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
+from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
 from plimsoll.nodes.cluster_state.observed import ObservedGroup
 from plimsoll.nodes.cluster_state.readiness import Readiness
+from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequest
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import DeletedGroup, RemovalResult, Repaired, ScaleUpPart
 from plimsoll.nodes.model.scale_up_options import NotOffered
@@ -305,14 +305,14 @@ def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
 # ---- groups in quiet turns
 
 
-def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, most: int = 10) -> Standing:
-    growing = GrowthRequest(group="g", increase=target - ready, since=NOON, expected=NOON) if target > ready else None
+def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, most: int = 10) -> ClusterHealth:
+    growing = ScaleUpRequest(group="g", increase=target - ready, since=NOON, expected=NOON) if target > ready else None
     readiness = Readiness(ready=tuple(f"n{number}" for number in range(ready)))
     group = ObservedGroup(id="g", min_size=1, max_size=most, target_size=target, autoscaled=autoscaled)
-    one = GroupStanding(
-        group=group, target_size=target, readiness=readiness, growth=growing, backoff=None, is_healthy=True
+    one = GroupHealth(
+        group=group, target_size=target, readiness=readiness, scale_up_request=growing, backoff=None, is_healthy=True
     )
-    return Standing(at=NOON, groups={"g": one})
+    return ClusterHealth(at=NOON, groups={"g": one})
 
 
 def noted(*turns: LoopResult) -> list[list[str]]:

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, timed_out
-from plimsoll.nodes.cluster_state.observed import CloudError
+from plimsoll.nodes.cluster_state.changes import Changes, FailedScaleUp, failed_instances, never_registered, timed_out
+from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.model.results import DeletedGroup, PodState, RemovalResult, Repaired, ScaleUpPart
 from plimsoll.nodes.model.scale_up_options import NotOffered
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.objects.api.nodes import NodeSpec, Taint
-from tests.nodes.cluster_state import state_worlds
+from tests.nodes.cluster_state import builders
 from tests.nodes.planning.worlds_of_offers import group as planned_group
 from tests.nodes.planning.worlds_of_offers import policy, standard
 from tests.nodes.telling.told_turns import (
@@ -138,9 +138,11 @@ def test_accelerators_are_told_apart():
 def test_growth_that_fails_is_counted_by_reason():
     bad = growth(offer("g"))
     refused = turn(scale_up=ScaleUpPart(plan=planned(bad), grown=(grown(bad, failure=STOCKOUT),)))
-    error = CloudError(code="STOCKOUT")
-    late = FailedGrowth(group="g", error=error, nodes=2, reason=timed_out("g", missing=2, waited_s=900))
-    unmade = FailedGrowth(group="g", error=error, nodes=3, reason=not_made("g", error, failed=3, new=3, messages=[]))
+    error = ScaleUpError(code="STOCKOUT")
+    late = FailedScaleUp(group="g", error=error, nodes=2, reason=timed_out("g", missing=2, waited_s=900))
+    unmade = FailedScaleUp(
+        group="g", error=error, nodes=3, reason=failed_instances("g", error, failed=3, new=3, messages=[])
+    )
     samples = after(refused, turn(changes=Changes(failed=(late, unmade))))
 
     assert samples["failed_scale_ups_total"] == 3
@@ -249,8 +251,8 @@ def test_machines_that_never_became_nodes():
 
 def standing_of(**options: Any) -> Any:
     state = ClusterState(policy(**options))
-    state.observe(state_worlds.world(3, *state_worlds.ready_nodes(2), min_size=1), NOON)
-    return state.standing(NOON)
+    state.observe(builders.world(3, *builders.ready_nodes(2), min_size=1), NOON)
+    return state.health(NOON)
 
 
 def test_nodes_and_groups_of_the_cluster():
@@ -270,9 +272,9 @@ def test_nodes_and_groups_of_the_cluster():
 
 def test_groups_that_auto_provisioning_made_are_counted_apart():
     state = ClusterState(policy(node_autoprovisioning=True))
-    made = state_worlds.group(1, id="nodeautoprovisioning-x")
-    state.observe(replace(state_worlds.world(3, *state_worlds.ready_nodes(2)), groups=(made,)), NOON)
-    one = turn(standing=state.standing(NOON), options={"node_autoprovisioning": True})
+    made = builders.group(1, id="nodeautoprovisioning-x")
+    state.observe(replace(builders.world(3, *builders.ready_nodes(2)), groups=(made,)), NOON)
+    one = turn(standing=state.health(NOON), options={"node_autoprovisioning": True})
     known = planned_group("nodeautoprovisioning-x", standard(1), autoprovisioned=True)
     samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))
 

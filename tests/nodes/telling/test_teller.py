@@ -40,7 +40,7 @@ class Office:
 
     def tell(self, *turns: object) -> None:
         for one in turns:
-            self.world.do(self.teller.tell(one))
+            self.world.do(self.teller.report(one))
         self.world.run.settle()
 
     def events(self) -> list[dict[str, object]]:

@@ -87,10 +87,10 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
     teller = Reporter(last_plans=writer)
     turns = [turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
     for number, loop_result in enumerate(turns):
-        world.do(teller.tell(replace(loop_result, at=loop_result.at + timedelta(seconds=number))))
+        world.do(teller.report(replace(loop_result, at=loop_result.at + timedelta(seconds=number))))
     assert said(world).keys() == {"node/n1"}
 
-    world.do(teller.tell(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))
+    world.do(teller.report(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))
 
     assert said(world).keys() == {"node/n1", "node/n2", "node/n3"}
 
@@ -98,7 +98,7 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
 def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
     for name in ("n1", "n2"):
-        world.do(teller.tell(turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),)))))
+        world.do(teller.report(turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),)))))
     world.do(teller.leave(policy()))
 
     assert said(world).keys() == {"node/n1", "node/n2"}
@@ -122,6 +122,6 @@ def test_a_refusal_is_a_value(world: KubeWorld):
 
 def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
-    world.do(teller.tell(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))))
+    world.do(teller.report(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))))
 
     assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])

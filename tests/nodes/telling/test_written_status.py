@@ -16,7 +16,7 @@ from plimsoll.nodes.loop_result import ScaleDownPart
 from plimsoll.nodes.reporting.status.configmap import StatusWriter, options_in
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import GUEST
-from tests.nodes.cluster_state import state_worlds
+from tests.nodes.cluster_state import builders
 from tests.nodes.planning.worlds_of_offers import NOON, policy
 from tests.nodes.telling.told_turns import later, turn, unneeded
 
@@ -36,9 +36,9 @@ def world() -> Iterator[KubeWorld]:
 
 def running(seconds: float = 0, **parts: Any) -> LoopResult:
     state = ClusterState(policy())
-    state.observe(state_worlds.world(2, *state_worlds.ready_nodes(2)), NOON)
+    state.observe(builders.world(2, *builders.ready_nodes(2)), NOON)
     at = NOON + timedelta(seconds=seconds)
-    return later(turn(standing=state.standing(at), **parts), at=at)
+    return later(turn(standing=state.health(at), **parts), at=at)
 
 
 def document(world: KubeWorld) -> Any:

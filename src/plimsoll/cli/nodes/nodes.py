@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.config.configure import Changed, RuntimeConfig
+    from plimsoll.nodes.config.configure import ConfigDiff, RuntimeConfig
     from plimsoll.objects.api.core import ConfigMap
 
 STATUS_MAP = "cluster-autoscaler-status"
@@ -135,27 +135,27 @@ def configure(
 
 
 def _read(connection: Connection, namespace: str, name: str, output: Output) -> tuple[ConfigMap | None, RuntimeConfig]:
-    from plimsoll.nodes.config.configure import read_steering
+    from plimsoll.nodes.config.configure import read_runtime_config
 
     async def work(client: Client) -> tuple[ConfigMap | None, RuntimeConfig]:
-        return await _status_map(client, namespace, name), await read_steering(client, namespace)
+        return await _status_map(client, namespace, name), await read_runtime_config(client, namespace)
 
     return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
 def _configured(
     connection: Connection, namespace: str, flags: dict[str, Any], unset: list[str], output: Output
-) -> tuple[Changed, bool]:
+) -> tuple[ConfigDiff, bool]:
     """What changed, and whether somebody is there who re-reads it."""
     from plimsoll.nodes.config import configure
     from plimsoll.nodes.reporting.status.configmap import options_in
     from plimsoll.runtime.clocks import RealClock
 
-    async def work(client: Client) -> tuple[Changed, bool]:
+    async def work(client: Client) -> tuple[ConfigDiff, bool]:
         found = await _status_map(client, namespace, STATUS_MAP)
         in_force = None if found is None else options_in(found.metadata.annotations)
         now = RealClock().now()
-        wanted = configure.Wanted(options=flags, unset=unset, in_force=in_force or {}, now=now)
+        wanted = configure.ConfigChange(options=flags, unset=unset, in_force=in_force or {}, now=now)
         return await configure.configure(client, namespace, wanted), found is not None
 
     return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
@@ -255,7 +255,7 @@ def _show(steering: RuntimeConfig, output: Output) -> None:
             echo_value(dict(steering.options), output)
 
 
-def _tell_changes(changed: Changed, namespace: str, output: Output) -> None:
+def _tell_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
     differences = changed.differences()
     match output:
         case Output.TABLE:

@@ -101,7 +101,7 @@ def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
     if makes_groups and not given.snapshot.groups:
         options.setdefault("node-autoprovisioning", True)
     policy = read_options(options)
-    overlay = _overlay(policy.choosing.price_overlay)
+    overlay = _overlay(policy.planning.price_overlay)
     return replace(policy, priorities=given.priorities, overlay=overlay)
 
 

@@ -14,8 +14,8 @@ import structlog
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.nodes.actuation.provider_deletions import is_running
-from plimsoll.nodes.actuation.taints import SoftTaints, is_candidate, is_marked, unmark
-from plimsoll.nodes.model.results import Cleaned
+from plimsoll.nodes.actuation.taints import SoftTaints, has_deletion_taint, has_soft_taint, remove_deletion_taint
+from plimsoll.nodes.model.results import CleanedNode
 from plimsoll.nodes.providers.values import NodeRef, ProviderFailed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class Cleaner:
+class TaintCleaner:
     """`provider` is asked as of its last refresh."""
 
     def __init__(self, writer: NodeWriter, provider: Provider, *, clock: Clock) -> None:
@@ -39,11 +39,11 @@ class Cleaner:
         self._provider = provider
         self._soft = SoftTaints(writer, clock=clock)
 
-    async def take_off_marks(
+    async def remove_deletion_taints(
         self, nodes: Iterable[Node], options: ScaleDown, *, leaving: Container[str] = frozenset()
-    ) -> tuple[Cleaned, ...]:
+    ) -> tuple[CleanedNode, ...]:
         """Taints of deletion and the cordons that came with them, of nodes that are not `leaving`."""
-        left_behind = [node for node in nodes if is_marked(node) and node.metadata.name not in leaving]
+        left_behind = [node for node in nodes if has_deletion_taint(node) and node.metadata.name not in leaving]
         if not left_behind:
             return ()
         try:
@@ -53,8 +53,8 @@ class Cleaner:
             return ()
         return tuple([await self._take_off(node, options) for node in staying])
 
-    async def _take_off(self, node: Node, options: ScaleDown) -> Cleaned:
-        written = await unmark(self._writer, node, uncordon=options.cordon_first)
+    async def _take_off(self, node: Node, options: ScaleDown) -> CleanedNode:
+        written = await remove_deletion_taint(self._writer, node, uncordon=options.cordon_first)
         return _cleaned(node, written, "deletion taint")
 
     async def _with_machines(self, nodes: Iterable[Node]) -> list[Node]:
@@ -70,18 +70,18 @@ class Cleaner:
                 found.append(node)
         return found
 
-    async def take_off_soft_taints(self, nodes: Iterable[Node], options: ScaleDown) -> tuple[Cleaned, ...]:
+    async def remove_soft_taints(self, nodes: Iterable[Node], options: ScaleDown) -> tuple[CleanedNode, ...]:
         """At the start only, and not where timers are restored from them."""
         if options.candidate_ttl_s > 0:
             return ()
-        candidates = [node for node in nodes if is_candidate(node)]
-        return tuple([_cleaned(node, await self._soft.take_off(node), "soft taint") for node in candidates])
+        candidates = [node for node in nodes if has_soft_taint(node)]
+        return tuple([_cleaned(node, await self._soft.remove(node), "soft taint") for node in candidates])
 
 
-def _cleaned(node: Node, written: object, what: str) -> Cleaned:
+def _cleaned(node: Node, written: object, what: str) -> CleanedNode:
     failure = written if isinstance(written, Reason) else None
     if failure is None:
         log.info("cleaning.done", node=node.metadata.name, what=what)
     else:
         log.warning("cleaning.failed", node=node.metadata.name, what=what, problem=failure.message)
-    return Cleaned(node=node.metadata.name, failure=failure)
+    return CleanedNode(node=node.metadata.name, failure=failure)

@@ -18,10 +18,10 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import ApiCallFailed, NotFound
-from plimsoll.nodes.actuation.drain import Drainer, load_of
+from plimsoll.nodes.actuation.drain import Drainer, find_pods_to_evict
 from plimsoll.nodes.actuation.node_writer import NodeGone, NodeWriter
-from plimsoll.nodes.actuation.taints import is_marked, mark, unmark
-from plimsoll.nodes.actuation.timing import Looks
+from plimsoll.nodes.actuation.taints import add_deletion_taint, has_deletion_taint, remove_deletion_taint
+from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.nodes.actuation.node_pods import PodsOnNodes
-    from plimsoll.nodes.actuation.provider_deletions import NodeDeletions
+    from plimsoll.nodes.actuation.provider_deletions import ProviderDeletions
     from plimsoll.nodes.actuation.timing import Pacing
     from plimsoll.nodes.config.policy import ScaleDown
     from plimsoll.nodes.model.results import EvictedPod
@@ -97,11 +97,11 @@ class DeletionDependencies:
     pods: PodsOnNodes
     rules: Callable[[], DrainRules]
     clock: Clock
-    deletions: NodeDeletions
+    provider_deletions: ProviderDeletions
     on_evicted: Callable[[Pod], None] = field(default=lambda _: None)
 
 
-class Batch:
+class DeletionBatch:
     """Departures that were begun together. `on_end` hears of each one's end."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Batch:
         pacing: Pacing,
         on_end: Callable[[NodeDeletion], None],
     ) -> None:
-        self.departures = tuple(departures)
+        self.deletions = tuple(departures)
         self._hands = hands
         self._options = options
         self._pacing = pacing
@@ -125,7 +125,7 @@ class Batch:
         try:
             if await self._mark_all():
                 await self._hands.clock.sleep(self._pacing.after_taint_s)
-                await (self._leave_whole() if self.departures[0].removal.goes_whole else self._leave())
+                await (self._leave_whole() if self.deletions[0].removal.goes_whole else self._leave())
         except asyncio.CancelledError:
             await self._undo_in_time()
             raise
@@ -134,8 +134,8 @@ class Batch:
 
     async def _mark_all(self) -> bool:
         """So many at a time; a failure undoes all of them."""
-        for first in range(0, len(self.departures), _MARKED_AT_ONCE):
-            some = self.departures[first : first + _MARKED_AT_ONCE]
+        for first in range(0, len(self.deletions), _MARKED_AT_ONCE):
+            some = self.deletions[first : first + _MARKED_AT_ONCE]
             async with asyncio.TaskGroup() as group:
                 marking = [group.create_task(self._mark(node_deletion)) for node_deletion in some]
             failed = next((reason for task in marking if (reason := task.result()) is not None), None)
@@ -150,7 +150,7 @@ class Batch:
     async def _mark(self, departure: NodeDeletion) -> Reason | None:
         departure.is_marked = True
         cordon = self._options.cordon_first
-        marked = await mark(self._writer, departure.node, at=departure.began_at, cordon=cordon)
+        marked = await add_deletion_taint(self._writer, departure.node, at=departure.began_at, cordon=cordon)
         if isinstance(marked, NodeGone):
             departure.is_marked = False
             await self._end(departure, _gone(departure))
@@ -162,7 +162,7 @@ class Batch:
         return None
 
     async def _unmark(self, departure: NodeDeletion) -> None:
-        written = await unmark(self._writer, departure.node, uncordon=self._options.cordon_first)
+        written = await remove_deletion_taint(self._writer, departure.node, uncordon=self._options.cordon_first)
         if isinstance(written, Reason):
             log.warning("removal.mark_left", node=departure.name, problem=written.message)
         else:
@@ -172,7 +172,7 @@ class Batch:
         """Best effort, all at once, bounded: whoever stops us does not wait for ever."""
         marked = [
             node_deletion
-            for node_deletion in self.departures
+            for node_deletion in self.deletions
             if node_deletion.is_marked and not node_deletion.is_handed and node_deletion.ended is None
         ]
         try:
@@ -186,7 +186,7 @@ class Batch:
 
     @property
     def _staying(self) -> list[NodeDeletion]:
-        return [node_deletion for node_deletion in self.departures if node_deletion.ended is None]
+        return [node_deletion for node_deletion in self.deletions if node_deletion.ended is None]
 
     async def _leave(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -198,7 +198,7 @@ class Batch:
         if setback is None:
             departure.is_handed = True
             group = departure.removal.group
-            failure = await self._hands.deletions.delete_soon(group, departure.ref, self._pacing)
+            failure = await self._hands.provider_deletions.delete_soon(group, departure.ref, self._pacing)
             setback = _of_call(failure)
         await self._end(departure, setback)
 
@@ -218,7 +218,7 @@ class Batch:
         for node_deletion in staying:
             node_deletion.is_handed = True
         group_id = staying[0].removal.group
-        results = await self._hands.deletions.delete(group_id, [one.ref for one in staying], self._pacing)
+        results = await self._hands.provider_deletions.delete(group_id, [one.ref for one in staying], self._pacing)
         for deletion in staying:
             await self._end(deletion, _of_call(results[deletion.name]))
 
@@ -245,7 +245,7 @@ class Batch:
         if current.metadata.uid != departure.node.metadata.uid or current.metadata.deletion_timestamp is not None:
             return _gone(departure)
         departure.node = current
-        if not is_marked(current):
+        if not has_deletion_taint(current):
             return _kept("somebody took the taint off")
         if current.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
             return _kept("it was annotated scale-down-disabled")
@@ -256,7 +256,7 @@ class Batch:
             found = await self._hands.pods.on(departure.name)
         except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"its pods could not be read: {error}"))
-        load = load_of(found, self._hands.rules(), was_empty=departure.removal.is_empty)
+        load = find_pods_to_evict(found, self._hands.rules(), was_empty=departure.removal.is_empty)
         if isinstance(load, Reason):
             return DeletionFailure(reason=load, result=RemovalResult.OVERTAKEN)
         drained = await self._drainer.drain(departure.name, load, self._options)
@@ -268,9 +268,9 @@ class Batch:
         if not self._pacing.deletion_delay_s or not _is_held_up(departure.node):
             return None
         log.info("removal.held_up", node=departure.name)
-        looks = Looks(self._hands.clock, self._pacing, for_s=self._pacing.deletion_delay_s)
+        looks = Polling(self._hands.clock, self._pacing, for_s=self._pacing.deletion_delay_s)
         setback: DeletionFailure | None = None
-        while _is_held_up(departure.node) and await looks.again():
+        while _is_held_up(departure.node) and await looks.wait():
             setback = await self._checked(departure)
             if setback is not None and setback.result is RemovalResult.OVERTAKEN:
                 break

@@ -1,8 +1,8 @@
 """`NodeDeletionController`: carries removals out beside the loop, and knows which nodes are on their way.
 
 The loop begins what a turn decided and asks each turn what is under way and what has ended. Live, `run()` is a service
-that owns all the work: cancelling it is how removals are stopped. In a stepped scenario nobody runs it: `settled()`
-carries out what was begun, within the turn.
+that owns all the work: cancelling it is how removals are stopped. In a stepped scenario nobody runs it:
+`wait_until_idle()` carries out what was begun, within the turn.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.actuation.deletion_batch import NODE_GONE, Batch, DeletionDependencies, NodeDeletion
+from plimsoll.nodes.actuation.deletion_batch import NODE_GONE, DeletionBatch, DeletionDependencies, NodeDeletion
 from plimsoll.nodes.actuation.evicted_pods import RecentEvictions
-from plimsoll.nodes.actuation.provider_deletions import NodeDeletions
+from plimsoll.nodes.actuation.provider_deletions import ProviderDeletions
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
 
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalTools:
+class ActuationDependencies:
     """What a remover works with. `rules`: the drain rules with budgets and controllers as they are known now."""
 
     client: Client
@@ -50,7 +50,7 @@ class RemovalTools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnderWay:
+class DeletionsInProgress:
     """For `planning.removal_candidates.Known`."""
 
     nodes: frozenset[str] = frozenset()
@@ -74,31 +74,31 @@ class _Handed:
 class NodeDeletionController:
     """`policy` and `pacing` may be set anew each turn; what was begun goes on under those it began with."""
 
-    def __init__(self, tools: RemovalTools, pacing: Pacing) -> None:
+    def __init__(self, tools: ActuationDependencies, pacing: Pacing) -> None:
         self.policy = Policy()
         self.pacing = pacing
         self._tools = tools
         self._evictions = RecentEvictions()
-        deletions = NodeDeletions(tools.provider, clock=tools.clock)
+        deletions = ProviderDeletions(tools.provider, clock=tools.clock)
         self._hands = DeletionDependencies(
             client=tools.client,
             pods=tools.pods,
             rules=tools.rules,
             clock=tools.clock,
-            deletions=deletions,
+            provider_deletions=deletions,
             on_evicted=lambda pod: self._evictions.note(pod, tools.clock.now()),
         )
         self._departures: dict[str, NodeDeletion] = {}
         self._handed: dict[str, _Handed] = {}
         self._ended: list[FinishedRemoval] = []
-        self._begun: list[Batch] = []
+        self._begun: list[DeletionBatch] = []
         self._wake = asyncio.Event()
         self._at_rest = asyncio.Event()
         self._at_rest.set()
 
     # ---- what the loop says
 
-    def begin(self, removals: Sequence[NodeRemoval], nodes: Mapping[str, Node], now: datetime) -> None:
+    def start(self, removals: Sequence[NodeRemoval], nodes: Mapping[str, Node], now: datetime) -> None:
         """Start removing. A node that is leaving already, or is not among `nodes`, is not begun.
 
         What is tainted together: a group that goes whole; empty nodes; nodes to drain.
@@ -128,8 +128,8 @@ class NodeDeletionController:
         self._departures[name] = departure
         return departure
 
-    def _batch(self, departures: Sequence[NodeDeletion]) -> Batch:
-        return Batch(
+    def _batch(self, departures: Sequence[NodeDeletion]) -> DeletionBatch:
+        return DeletionBatch(
             departures,
             hands=self._hands,
             options=self.policy.scale_down,
@@ -137,7 +137,7 @@ class NodeDeletionController:
             on_end=self._on_end,
         )
 
-    def seen(self, nodes: Mapping[str, Node], has_instance: Mapping[str, bool]) -> None:
+    def forget_deleted(self, nodes: Mapping[str, Node], has_instance: Mapping[str, bool]) -> None:
         """Forget nodes that are gone, and those that should be gone for so long that their deletion is stuck."""
         now_s = self._tools.clock.monotonic_s()
         for name, handed in list(self._handed.items()):
@@ -154,26 +154,26 @@ class NodeDeletionController:
     # ---- what the loop asks
 
     @property
-    def under_way(self) -> UnderWay:
+    def in_progress(self) -> DeletionsInProgress:
         going = self._departures.values()
-        return UnderWay(
+        return DeletionsInProgress(
             nodes=frozenset((*self._departures, *self._handed)),
             by_group=Counter(node_deletion.removal.group for node_deletion in going),
             removals=len(going),
             drains=sum(1 for node_deletion in going if not node_deletion.removal.is_empty),
         )
 
-    def ended(self) -> tuple[FinishedRemoval, ...]:
+    def take_finished(self) -> tuple[FinishedRemoval, ...]:
         """What has come to an end since this was last asked."""
         told, self._ended = tuple(self._ended), []
         return told
 
-    def clock_was_set(self, by: timedelta) -> None:
-        self._evictions.clock_was_set(by)
+    def adjust_clock(self, by: timedelta) -> None:
+        self._evictions.adjust_clock(by)
 
     def recently_evicted(self, now: datetime, pods: Iterable[Pod] = ()) -> tuple[Pod, ...]:
         """Pods that were evicted lately and that none of `pods`, all that there are, has replaced."""
-        return self._evictions.missing(now, pods, for_s=self.policy.scale_down.eviction_time_s)
+        return self._evictions.find_unreplaced(now, pods, for_s=self.policy.scale_down.eviction_time_s)
 
     # ---- the work
 
@@ -182,27 +182,27 @@ class NodeDeletionController:
         async with asyncio.TaskGroup() as group:
             while True:
                 for batch in self._taken():
-                    group.create_task(self._carry_out(batch), name=f"remove {batch.departures[0].name} and others")
+                    group.create_task(self._carry_out(batch), name=f"remove {batch.deletions[0].name} and others")
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Until everything that was begun has ended; what nobody has taken up yet is carried out here."""
         async with asyncio.TaskGroup() as group:
             for batch in self._taken():
                 group.create_task(self._carry_out(batch))
         await self._at_rest.wait()
 
-    def _taken(self) -> list[Batch]:
+    def _taken(self) -> list[DeletionBatch]:
         batches, self._begun = self._begun, []
         return batches
 
-    async def _carry_out(self, batch: Batch) -> None:
+    async def _carry_out(self, batch: DeletionBatch) -> None:
         try:
             await batch.carry_out()
         finally:
             # Only after a cancellation, or a mistake of ours, is anybody left: nodes that `cleaning` looks after.
-            for node_deletion in batch.departures:
+            for node_deletion in batch.deletions:
                 self._forget(node_deletion)
             if not self._departures:
                 self._at_rest.set()

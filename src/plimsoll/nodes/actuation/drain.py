@@ -29,7 +29,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import ApiCallFailed, NotAllowed
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked
-from plimsoll.nodes.actuation.timing import Looks
+from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
 from plimsoll.nodes.model.results import EvictedPod
@@ -55,7 +55,7 @@ FAILED_TO_EVICT: Final = "FailedToEvictPods"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class PodsToEvict:
     """What a node carries, as its drain sees it."""
 
     moving: tuple[Pod, ...] = ()
@@ -64,7 +64,7 @@ class Load:
     """To be evicted if they are there; nobody waits for them."""
 
 
-def load_of(found: NodePods, rules: DrainRules, *, was_empty: bool) -> Load | Reason:
+def find_pods_to_evict(found: NodePods, rules: DrainRules, *, was_empty: bool) -> PodsToEvict | Reason:
     """What has to leave; or why the node cannot go after all."""
     if found.unreadable:
         return Reason(code=BLOCKED_BY_POD, message=f"{found.unreadable} pods on it cannot be read")
@@ -74,16 +74,16 @@ def load_of(found: NodePods, rules: DrainRules, *, was_empty: bool) -> Load | Re
         verdict = rules.verdict(pod)
         if verdict.keeps_node:
             because = Reason(code=verdict.code, message=verdict.why)
-            return Reason(code=BLOCKED_BY_POD, message=f"pod {name_of(pod)} keeps it", because=(because,))
+            return Reason(code=BLOCKED_BY_POD, message=f"pod {pod_name(pod)} keeps it", because=(because,))
         if verdict.drain is Drain.MOVE and was_empty:
-            return Reason(code=NEW_PODS, message=f"pod {name_of(pod)} has come since it was found empty")
+            return Reason(code=NEW_PODS, message=f"pod {pod_name(pod)} has come since it was found empty")
         if verdict.drain is Drain.SKIP:
             continue
         (daemons if is_daemon_pod(pod) else moving).append(pod)
     if was_empty:
         moving = []
     wanted = rules.options.evict_daemons_of_empty if was_empty else rules.options.evict_daemons_of_occupied
-    return Load(moving=tuple(moving), daemons=tuple(pod for pod in daemons if _is_wanted(pod, default=wanted)))
+    return PodsToEvict(moving=tuple(moving), daemons=tuple(pod for pod in daemons if _is_wanted(pod, default=wanted)))
 
 
 def _is_wanted(daemon: Pod, *, default: bool) -> bool:
@@ -92,7 +92,7 @@ def _is_wanted(daemon: Pod, *, default: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drained:
+class DrainResult:
     """`problem` None: nothing that had to leave is left."""
 
     pods: tuple[EvictedPod, ...] = ()
@@ -111,24 +111,24 @@ class Drainer:
         self._on_evicted = on_evicted
         self._evictor = Evictor(client, clock=clock, pacing=pacing)
 
-    async def drain(self, node: str, load: Load, options: ScaleDown) -> Drained:
+    async def drain(self, node: str, load: PodsToEvict, options: ScaleDown) -> DrainResult:
         tiers = drain_tiers(options)
-        daemons = dict(by_tier(load.daemons, tiers))
+        daemons = dict(group_by_tier(load.daemons, tiers))
         told: list[EvictedPod] = []
-        for tier, moving in by_tier(load.moving, tiers):
+        for tier, moving in group_by_tier(load.moving, tiers):
             told += await self._evict(tier, moving, daemons[tier])
             stuck = [
                 evicted.failure for evicted in told if evicted.failure is not None and not is_daemon_pod(evicted.pod)
             ]
             if stuck:
                 message = f"{len(stuck)} pods could not be evicted"
-                return Drained(pods=tuple(told), problem=_failed(message, because=tuple(stuck)))
+                return DrainResult(pods=tuple(told), problem=_failed(message, because=tuple(stuck)))
             left = await self._left_on(node, moving, for_s=tier.grace_s + self._pacing.headroom_s)
             if left:
-                names = ", ".join(name_of(pod) for pod in left[:3])
+                names = ", ".join(pod_name(pod) for pod in left[:3])
                 message = f"{len(left)} pods are still there after {tier.grace_s} s and headroom ({names})"
-                return Drained(pods=tuple(told), problem=_failed(message))
-        return Drained(pods=tuple(told))
+                return DrainResult(pods=tuple(told), problem=_failed(message))
+        return DrainResult(pods=tuple(told))
 
     async def _evict(self, tier: DrainTier, moving: Sequence[Pod], daemons: Sequence[Pod]) -> list[EvictedPod]:
         async with asyncio.TaskGroup() as group:
@@ -145,7 +145,7 @@ class Drainer:
     async def _left_on(self, node: str, moving: Iterable[Pod], *, for_s: float) -> list[Pod]:
         """Those that are on the node still when there is nothing left to wait for."""
         left = list(moving)
-        looks = Looks(self._clock, self._pacing, for_s=for_s)
+        looks = Polling(self._clock, self._pacing, for_s=for_s)
         while left:
             try:
                 there = {pod.metadata.uid for pod in (await self._pods.on(node)).pods}
@@ -154,9 +154,9 @@ class Drainer:
             else:
                 staying = [pod for pod in left if pod.metadata.uid in there]
                 if len(staying) < len(left):
-                    looks.news()
+                    looks.note_progress()
                 left = staying
-            if left and not await looks.again():
+            if left and not await looks.wait():
                 break
         return left
 
@@ -202,7 +202,7 @@ def parse_drain_tiers(text: str) -> tuple[DrainTier, ...]:
     return tuple(sorted(tiers))
 
 
-def by_tier(pods: Iterable[Pod], tiers: Sequence[DrainTier]) -> list[tuple[DrainTier, list[Pod]]]:
+def group_by_tier(pods: Iterable[Pod], tiers: Sequence[DrainTier]) -> list[tuple[DrainTier, list[Pod]]]:
     """Every tier with its pods; a priority below the lowest counts as the lowest."""
     bounds = [tier.priority for tier in tiers]
     found: list[list[Pod]] = [[] for _ in tiers]
@@ -232,7 +232,7 @@ class Evictor:
             is_late = self._clock.monotonic_s() + self._pacing.eviction_retry_s >= until_s
             if failure is None or is_late or failure.code == _STOPPED:
                 return EvictedPod(pod=pod, failure=failure)
-            log.info("eviction.waits", pod=name_of(pod), problem=failure.message)
+            log.info("eviction.waits", pod=pod_name(pod), problem=failure.message)
             await self._clock.sleep(self._pacing.eviction_retry_s)
 
     async def _attempt(self, pod: Pod, grace_s: int) -> Reason | None:
@@ -241,14 +241,14 @@ class Evictor:
         try:
             outcome = await self._client.evict(meta.name, namespace=meta.namespace, options=options)
         except NotAllowed as error:
-            return Reason(code=_STOPPED, message=f"pod {name_of(pod)}: {error}")
+            return Reason(code=_STOPPED, message=f"pod {pod_name(pod)}: {error}")
         except ApiCallFailed as error:
-            return Reason(code=EVICTION_FAILED, message=f"pod {name_of(pod)}: {error}")
+            return Reason(code=EVICTION_FAILED, message=f"pod {pod_name(pod)}: {error}")
         if isinstance(outcome, Blocked):
             why = "; ".join(outcome.reasons) or outcome.message
-            return Reason(code=EVICTION_BLOCKED, message=f"pod {name_of(pod)}: {why}")
+            return Reason(code=EVICTION_BLOCKED, message=f"pod {pod_name(pod)}: {why}")
         return None
 
 
-def name_of(pod: Pod) -> str:
+def pod_name(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

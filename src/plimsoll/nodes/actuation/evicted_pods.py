@@ -32,10 +32,10 @@ class RecentEvictions:
         if controller_of(pod.metadata) is not None and pod.status.phase not in _ENDED:
             self._pods[pod.metadata.uid] = (at, pod)
 
-    def clock_was_set(self, by: timedelta) -> None:
+    def adjust_clock(self, by: timedelta) -> None:
         self._pods = {uid: (at + by, pod) for uid, (at, pod) in self._pods.items()}
 
-    def missing(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
+    def find_unreplaced(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
         """As their controllers would make them again, without a node. `pods` are all that there are.
 
         Each is waited for `for_s` seconds.

@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.observing.provider_state import CloudRead, GroupRead
+    from plimsoll.nodes.observing.provider_state import NodeGroupState, ProviderState
     from plimsoll.nodes.providers.ports import Group, Provider
 
 
 log = structlog.get_logger(__name__)
 
 
-class EmptiedGroups:
+class EmptyGroups:
     """Remembers since when groups are empty."""
 
     def __init__(self) -> None:
         self._since: dict[str, datetime] = {}
 
-    def put_off(self, by: timedelta) -> None:
+    def postpone(self, by: timedelta) -> None:
         """Nobody could look for so long, or the clock was set by so much."""
         self._since = {name: since + by for name, since in self._since.items()}
 
-    def due(
-        self, cloud: CloudRead, snapshot: Snapshot, policy: Policy, *, used: Collection[str], now: datetime
+    def find_due(
+        self, cloud: ProviderState, snapshot: Snapshot, policy: Policy, *, used: Collection[str], now: datetime
     ) -> tuple[str, ...]:
         """Ids of those to delete now. `used` are groups that something is still planned or booked for."""
         ours = {group.id for group in snapshot.groups if is_autoprovisioned(group, policy)}
@@ -60,11 +60,11 @@ class EmptiedGroups:
         return tuple(name for name in empty if (now - self._since[name]).total_seconds() >= delay_s)
 
 
-async def delete_groups(names: Collection[str], groups: Mapping[str, GroupRead]) -> tuple[DeletedGroup, ...]:
+async def delete_groups(names: Collection[str], groups: Mapping[str, NodeGroupState]) -> tuple[DeletedGroup, ...]:
     return tuple([await _deleted(name, groups[name]) for name in names])
 
 
-async def _deleted(name: str, read: GroupRead) -> DeletedGroup:
+async def _deleted(name: str, read: NodeGroupState) -> DeletedGroup:
     """What was asked for since the turn began is seen by the size, which is read once more."""
     if await read.port.target_size() > 0:
         told = "it has grown meanwhile"
@@ -77,11 +77,11 @@ async def _deleted(name: str, read: GroupRead) -> DeletedGroup:
     return DeletedGroup(group=name, failure=failure)
 
 
-def _is_empty(read: GroupRead) -> bool:
+def _is_empty(read: NodeGroupState) -> bool:
     return read.target == 0 and not read.instances
 
 
-async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
+async def fix_group_sizes(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
     """Instances first: each one deleted lowers its group's target, which is read again before it is shrunk."""
     groups = {group.id: group for group in await provider.node_groups()}
     deletions = (*changes.delete_failed, *changes.delete_unregistered)
@@ -97,12 +97,12 @@ async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
     return (*done, *[await _shrunk(groups[shrink_target.group], shrink_target) for shrink_target in shrinking])
 
 
-async def raise_to_minimum(cloud: CloudRead, policy: Policy) -> tuple[Repaired, ...]:
+async def raise_to_minimum(cloud: ProviderState, policy: Policy) -> tuple[Repaired, ...]:
     """`--enforce-node-group-min-size`: never beyond the maximum, and only groups of which all is known."""
     return tuple([await _raised(read, least) for read, least in _too_small(cloud, policy)])
 
 
-def _too_small(cloud: CloudRead, policy: Policy) -> Iterator[tuple[GroupRead, int]]:
+def _too_small(cloud: ProviderState, policy: Policy) -> Iterator[tuple[NodeGroupState, int]]:
     for observed_group in cloud.observed((), policy).groups:
         if (
             observed_group.autoscaled
@@ -111,7 +111,7 @@ def _too_small(cloud: CloudRead, policy: Policy) -> Iterator[tuple[GroupRead, in
             yield cloud.groups[observed_group.id], observed_group.min_size
 
 
-async def _raised(read: GroupRead, least: int) -> Repaired:
+async def _raised(read: NodeGroupState, least: int) -> Repaired:
     outcome = await read.port.increase_size(least - read.target, expected=read.target)
     failure = failure_of(outcome)
     _log("target.raised", read.port.id, failure, before=read.target, after=least)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.kube.errors import NotAllowed
-from plimsoll.nodes.actuation.timing import Looks
+from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, failure_of
 from plimsoll.nodes.providers.values import InstanceState, ProviderFailed
 
@@ -43,7 +43,7 @@ class _Bucket:
     results: asyncio.Future[Results] = field(default_factory=asyncio.Future)
 
 
-class NodeDeletions:
+class ProviderDeletions:
     """For all removals of a process: it is where their nodes meet."""
 
     def __init__(self, provider: Provider, *, clock: Clock) -> None:
@@ -106,9 +106,9 @@ class NodeDeletions:
 
     async def _still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
         """Those whose machines the cloud still wants after a few looks: it may take its time. None: it did not tell."""
-        looks = Looks(self._clock, pacing, for_s=pacing.provider_stuck_s)
+        looks = Polling(self._clock, pacing, for_s=pacing.provider_stuck_s)
         seen = 0
-        while await looks.again():
+        while await looks.wait():
             try:
                 await self._provider.refresh()
                 found = await self._group(group)

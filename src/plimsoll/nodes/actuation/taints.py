@@ -37,11 +37,11 @@ _LONGEST: Final = 10
 """Digits of a time: until the year 2286."""
 
 
-def is_marked(node: Node) -> bool:
+def has_deletion_taint(node: Node) -> bool:
     return any(taint.key == BEING_DELETED for taint in node.spec.taints)
 
 
-def unix_text(moment: datetime) -> str:
+def format_unix_time(moment: datetime) -> str:
     return str(int(moment.timestamp()))
 
 
@@ -53,32 +53,32 @@ def taint_time(node: Node, key: str) -> datetime | None:
     return datetime.fromtimestamp(int(text), UTC)
 
 
-async def mark(writer: NodeWriter, node: Node, *, at: datetime, cordon: bool) -> Node | NodeGone | Reason:
+async def add_deletion_taint(writer: NodeWriter, node: Node, *, at: datetime, cordon: bool) -> Node | NodeGone | Reason:
     """Taint the node, and cordon it if wanted."""
-    taint = Taint(key=BEING_DELETED, value=unix_text(at), effect=NO_SCHEDULE)
+    taint = Taint(key=BEING_DELETED, value=format_unix_time(at), effect=NO_SCHEDULE)
 
     def change(now: Node) -> dict[str, Any] | None:
         if taint in now.spec.taints and (now.spec.unschedulable or not cordon):
             return None
-        body: dict[str, Any] = {"spec": {"taints": [*others(now, BEING_DELETED), taint]}}
+        body: dict[str, Any] = {"spec": {"taints": [*other_taints(now, BEING_DELETED), taint]}}
         if cordon and not now.spec.unschedulable:
             body["spec"]["unschedulable"] = True
-        elif cordon and not is_marked(now):
+        elif cordon and not has_deletion_taint(now):
             body["metadata"] = {"annotations": {WAS_CORDONED: "true"}}
         return body
 
     return await writer.change(node, change)
 
 
-async def unmark(writer: NodeWriter, node: Node, *, uncordon: bool) -> Node | NodeGone | Reason:
+async def remove_deletion_taint(writer: NodeWriter, node: Node, *, uncordon: bool) -> Node | NodeGone | Reason:
     """Take the taint off, and the cordon that came with it."""
 
     def change(now: Node) -> dict[str, Any] | None:
         was_cordoned = WAS_CORDONED in now.metadata.annotations
         lifts = uncordon and now.spec.unschedulable and not was_cordoned
-        if not (is_marked(now) or was_cordoned or lifts):
+        if not (has_deletion_taint(now) or was_cordoned or lifts):
             return None
-        body: dict[str, Any] = {"spec": {"taints": others(now, BEING_DELETED)}}
+        body: dict[str, Any] = {"spec": {"taints": other_taints(now, BEING_DELETED)}}
         if lifts:
             body["spec"]["unschedulable"] = None
         if was_cordoned:
@@ -88,7 +88,7 @@ async def unmark(writer: NodeWriter, node: Node, *, uncordon: bool) -> Node | No
     return await writer.change(node, change)
 
 
-def others(node: Node, key: str) -> list[Taint]:
+def other_taints(node: Node, key: str) -> list[Taint]:
     """Taints of everybody else, in their order."""
     return [taint for taint in node.spec.taints if taint.key != key]
 
@@ -98,11 +98,11 @@ log = structlog.get_logger(__name__)
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 
-def is_candidate(node: Node) -> bool:
+def has_soft_taint(node: Node) -> bool:
     return any(taint.key == DELETION_CANDIDATE for taint in node.spec.taints)
 
 
-def restored(nodes: Iterable[Node], options: ScaleDown, now: datetime) -> dict[str, datetime]:
+def restore_unneeded_since(nodes: Iterable[Node], options: ScaleDown, now: datetime) -> dict[str, datetime]:
     """Since when nodes are not needed, as a process before this one left it. Nothing unless such marks may be kept."""
     if options.candidate_ttl_s <= 0:
         return {}
@@ -112,7 +112,7 @@ def restored(nodes: Iterable[Node], options: ScaleDown, now: datetime) -> dict[s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoftTainted:
+class SoftTaintChanges:
     """What one turn changed. `left` are nodes that wait for the next turn: for room in it, or after a failure."""
 
     added: tuple[str, ...] = ()
@@ -129,14 +129,14 @@ class SoftTaints:
 
     async def update(
         self, unneeded_since: Mapping[str, datetime], nodes: Mapping[str, Node], options: ScaleDown
-    ) -> SoftTainted:
+    ) -> SoftTaintChanges:
         """Of `nodes`, those that are not needed carry the mark and the others do not; nodes on their way out are left.
 
         Marks come off first: a needed node that pods avoid costs more than an unneeded one that they do not.
         """
-        staying = [node for node in nodes.values() if not is_marked(node)]
-        spoiled = [node for node in staying if is_candidate(node) and node.metadata.name not in unneeded_since]
-        bare = [node for node in staying if not is_candidate(node) and node.metadata.name in unneeded_since]
+        staying = [node for node in nodes.values() if not has_deletion_taint(node)]
+        spoiled = [node for node in staying if has_soft_taint(node) and node.metadata.name not in unneeded_since]
+        bare = [node for node in staying if not has_soft_taint(node) and node.metadata.name in unneeded_since]
         until_s = self._clock.monotonic_s() + options.soft_taint_time_s
         changed: dict[bool, list[str]] = {True: [], False: []}
         left: list[str] = []
@@ -146,26 +146,26 @@ class SoftTaints:
             if number >= options.soft_taint_count or self._clock.monotonic_s() > until_s:
                 left.append(name)
                 continue
-            written = await (self._put_on(node, since) if since is not None else self.take_off(node))
+            written = await (self._put_on(node, since) if since is not None else self.remove(node))
             if isinstance(written, Reason):
                 log.warning("soft_taint.failed", node=name, problem=written.message)
                 left.append(name)
             else:
                 changed[since is not None].append(name)
-        return SoftTainted(added=tuple(changed[True]), removed=tuple(changed[False]), left=tuple(left))
+        return SoftTaintChanges(added=tuple(changed[True]), removed=tuple(changed[False]), left=tuple(left))
 
     async def _put_on(self, node: Node, since: datetime) -> Node | NodeGone | Reason:
-        taint = Taint(key=DELETION_CANDIDATE, value=unix_text(since), effect=PREFER_NO_SCHEDULE)
+        taint = Taint(key=DELETION_CANDIDATE, value=format_unix_time(since), effect=PREFER_NO_SCHEDULE)
 
         def change(now: Node) -> dict[str, Any] | None:
-            if is_candidate(now):
+            if has_soft_taint(now):
                 return None
             return {"spec": {"taints": [*now.spec.taints, taint]}}
 
         return await self._writer.change(node, change)
 
-    async def take_off(self, node: Node) -> Node | NodeGone | Reason:
+    async def remove(self, node: Node) -> Node | NodeGone | Reason:
         def change(now: Node) -> dict[str, Any] | None:
-            return {"spec": {"taints": others(now, DELETION_CANDIDATE)}} if is_candidate(now) else None
+            return {"spec": {"taints": other_taints(now, DELETION_CANDIDATE)}} if has_soft_taint(now) else None
 
         return await self._writer.change(node, change)

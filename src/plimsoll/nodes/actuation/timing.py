@@ -1,4 +1,4 @@
-"""How long each step of a removal waits. Nothing here waits by itself but `Looks`.
+"""How long each step of a removal waits. Nothing here waits by itself but `Polling`.
 
 Live, the times are the operator's flags and those of Cluster Autoscaler. In a stepped scenario a turn takes no time:
 what the world does at once is waited for by counting looks, and what would take time has failed.
@@ -29,7 +29,7 @@ class Pacing:
     """Evictions are tried again so long; the first attempt is made in any case."""
     headroom_s: float = TERMINATION_HEADROOM_S
     """What pods get beyond their grace period."""
-    look_s: float = 5.0
+    poll_s: float = 5.0
     """How often pods, annotations and machines are looked at while they are waited for."""
     deletion_delay_s: float = 120.0
     """How long annotations may hold a node's deletion up."""
@@ -61,7 +61,7 @@ Pacing.STEPPED = Pacing(
     eviction_retry_s=0.0,
     eviction_time_s=0.0,
     headroom_s=0.0,
-    look_s=0.0,
+    poll_s=0.0,
     deletion_delay_s=0.0,
     batch_s=0.0,
     conflict_s=0.0,
@@ -69,7 +69,7 @@ Pacing.STEPPED = Pacing(
 )
 
 
-class Looks:
+class Polling:
     """Waits between looks at something, for so long: `while not done: ... if not await looks.again(): break`."""
 
     def __init__(self, clock: Clock, pacing: Pacing, *, for_s: float) -> None:
@@ -78,7 +78,7 @@ class Looks:
         self._until_s = clock.monotonic_s() + for_s
         self._left = _LOOKS_WITHOUT_NEWS
 
-    async def again(self) -> bool:
+    async def wait(self) -> bool:
         """Wait for the next look; False: there shall be none."""
         if self._pacing.is_stepped:
             self._left -= 1
@@ -87,9 +87,9 @@ class Looks:
         left_s = self._until_s - self._clock.monotonic_s()
         if left_s <= 0:
             return False
-        await self._clock.sleep(min(self._pacing.look_s, left_s))
+        await self._clock.sleep(min(self._pacing.poll_s, left_s))
         return True
 
-    def news(self) -> None:
+    def note_progress(self) -> None:
         """Something moved: where looks are counted, they are counted anew."""
         self._left = _LOOKS_WITHOUT_NEWS

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.nodes.cluster_state.observed import CloudError
+    from plimsoll.nodes.cluster_state.observed import ScaleUpError
     from plimsoll.nodes.config.policy import GroupRules
 
 Key = TypeVar("Key", bound=Hashable)
@@ -43,7 +43,7 @@ class BackedOff:
 
     length_s: float
     failed_at: datetime
-    error: CloudError
+    error: ScaleUpError
 
     @property
     def until(self) -> datetime:
@@ -52,7 +52,7 @@ class BackedOff:
     def holds(self, now: datetime) -> bool:
         return now <= self.until
 
-    def after_failure(self, error: CloudError, rule: BackoffRule, now: datetime) -> BackedOff:
+    def after_failure(self, error: ScaleUpError, rule: BackoffRule, now: datetime) -> BackedOff:
         longer_s = self.length_s if self.holds(now) else 2 * self.length_s
         return BackedOff(length_s=min(longer_s, rule.longest_s), failed_at=now, error=error)
 
@@ -66,7 +66,7 @@ class Backoffs(Generic[Key]):
     def __init__(self) -> None:
         self._waits: dict[Key, BackedOff] = {}
 
-    def failed(self, key: Key, error: CloudError, *, rule: BackoffRule, now: datetime) -> BackedOff:
+    def failed(self, key: Key, error: ScaleUpError, *, rule: BackoffRule, now: datetime) -> BackedOff:
         self.forget_old(rule, now)
         before = self._waits.get(key)
         if before is None:
@@ -87,7 +87,7 @@ class Backoffs(Generic[Key]):
         after = timedelta(seconds=rule.reset_s)
         self._waits = {key: wait for key, wait in self._waits.items() if not wait.failed_at + after < now}
 
-    def put_off(self, by: timedelta) -> None:
+    def postpone(self, by: timedelta) -> None:
         self._waits = {key: changed(wait, failed_at=wait.failed_at + by) for key, wait in self._waits.items()}
 
     def __len__(self) -> int:

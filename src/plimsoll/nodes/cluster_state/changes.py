@@ -16,7 +16,7 @@ from plimsoll.nodes.model.reasons import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.nodes.cluster_state.observed import CloudError
+    from plimsoll.nodes.cluster_state.observed import ScaleUpError
 
 SCALE_UP_FAILED: Final = "ScaleUpFailed"
 WRONG_SIZE: Final = "NodeGroupSizeDiffers"
@@ -24,11 +24,11 @@ _MESSAGES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedGrowth:
+class FailedScaleUp:
     """A group whose growth went wrong, by time or by error; it is backed off already."""
 
     group: str
-    error: CloudError
+    error: ScaleUpError
     nodes: int
     reason: Reason
 
@@ -59,7 +59,7 @@ class Changes:
 
     arrived: tuple[str, ...] = ()
     """Groups whose growth is complete."""
-    failed: tuple[FailedGrowth, ...] = ()
+    failed: tuple[FailedScaleUp, ...] = ()
     shrink: tuple[ShrinkTarget, ...] = ()
     delete_failed: tuple[DeleteInstances, ...] = ()
     delete_unregistered: tuple[DeleteInstances, ...] = ()
@@ -73,7 +73,7 @@ def timed_out(group: str, *, missing: int, waited_s: float) -> Reason:
     )
 
 
-def not_made(group: str, error: CloudError, *, failed: int, new: int, messages: Iterable[str]) -> Reason:
+def failed_instances(group: str, error: ScaleUpError, *, failed: int, new: int, messages: Iterable[str]) -> Reason:
     told = sorted({message for message in messages if message})
     shown = ", ".join(told[:_MESSAGES_SHOWN])
     more = f", ...and {len(told) - _MESSAGES_SHOWN} more" if len(told) > _MESSAGES_SHOWN else ""
@@ -87,7 +87,7 @@ def not_made(group: str, error: CloudError, *, failed: int, new: int, messages: 
     )
 
 
-def stillborn(group: str, count: int) -> Reason:
+def deleted_failed_instances(group: str, count: int) -> Reason:
     return Reason(
         code=SCALE_UP_FAILED,
         message=f"{count} instances of group {group} could not be created and are deleted",

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.cluster_state.backoffs import BackedOff, CreationKey
-    from plimsoll.nodes.cluster_state.growth_requests import GrowthRequest
     from plimsoll.nodes.cluster_state.observed import ObservedGroup
+    from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequest
     from plimsoll.nodes.config.policy import GroupRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupStanding:
+class GroupHealth:
     """One group."""
 
     group: ObservedGroup
     target_size: int
     """The provider's, with growth that was asked for since it was read."""
     readiness: Readiness
-    growth: GrowthRequest | None
+    scale_up_request: ScaleUpRequest | None
     backoff: BackedOff | None
     is_healthy: bool
 
@@ -40,12 +40,12 @@ class GroupStanding:
         return self.readiness.upcoming(self.target_size)
 
     @property
-    def is_growing(self) -> bool:
-        return self.growth is not None and self.target_size > self.readiness.arrived
+    def is_scaling_up(self) -> bool:
+        return self.scale_up_request is not None and self.target_size > self.readiness.arrived
 
     @property
     def missing(self) -> int:
-        return missing_nodes(self.target_size, self.readiness, self.growth)
+        return missing_nodes(self.target_size, self.readiness, self.scale_up_request)
 
     @property
     def not_usable(self) -> str:
@@ -75,11 +75,11 @@ class GroupStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ClusterHealth:
     """All groups by id, and the cluster as a whole."""
 
     at: datetime
-    groups: Mapping[str, GroupStanding] = field(default_factory=dict)
+    groups: Mapping[str, GroupHealth] = field(default_factory=dict)
     total: Readiness = field(default_factory=Readiness)
     is_healthy: bool = True
     creation_backoffs: Mapping[CreationKey, BackedOff] = field(default_factory=dict)
@@ -113,12 +113,12 @@ def cluster_is_healthy(total: Readiness, rules: GroupRules) -> bool:
     return not _is_too_many(len(total.unready), total.registered, rules)
 
 
-def group_is_healthy(target: int, readiness: Readiness, growth: GrowthRequest | None, rules: GroupRules) -> bool:
+def group_is_healthy(target: int, readiness: Readiness, growth: ScaleUpRequest | None, rules: GroupRules) -> bool:
     nodes = len(readiness.ready) + len(readiness.unready) + len(readiness.not_started)
     return not _is_too_many(missing_nodes(target, readiness, growth), nodes, rules)
 
 
-def missing_nodes(target: int, readiness: Readiness, growth: GrowthRequest | None) -> int:
+def missing_nodes(target: int, readiness: Readiness, growth: ScaleUpRequest | None) -> int:
     """Ready nodes that should be there: the target without what is on its way, given up or suspended."""
     expected = target - len(readiness.long_unregistered) - len(readiness.suspended)
     if growth is not None:

@@ -34,7 +34,7 @@ _TROUBLE_TAINTS: Final = frozenset(
 )
 
 
-class Why(Enum):
+class UnreadyReason(Enum):
     """What keeps a node from being ready."""
 
     CONDITION = "condition"
@@ -47,7 +47,7 @@ class Why(Enum):
 class NodeReadiness:
     """`why` is None for a ready node; `since` is the newest change that readiness rests on."""
 
-    why: Why | None
+    why: UnreadyReason | None
     since: datetime | None = None
 
     @property
@@ -71,11 +71,11 @@ class StartupTaints:
 def readiness_of(node: Node, startup: StartupTaints, *, gpu_label: str = "") -> NodeReadiness:
     since = _since(node)
     if not _is_ready_for_kubernetes(node):
-        return NodeReadiness(why=Why.CONDITION, since=since)
+        return NodeReadiness(why=UnreadyReason.CONDITION, since=since)
     if any(taint.key in startup for taint in node.spec.taints):
-        return NodeReadiness(why=Why.STARTUP_TAINT, since=since)
+        return NodeReadiness(why=UnreadyReason.STARTUP_TAINT, since=since)
     if _lacks_accelerators(node, gpu_label):
-        return NodeReadiness(why=Why.RESOURCE, since=since)
+        return NodeReadiness(why=UnreadyReason.RESOURCE, since=since)
     return NodeReadiness(why=None, since=since)
 
 

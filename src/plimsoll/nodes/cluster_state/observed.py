@@ -38,7 +38,7 @@ class ErrorClass(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloudError:
+class ScaleUpError:
     """What the cloud said when it could not do something."""
 
     error_class: ErrorClass = ErrorClass.OTHER
@@ -58,14 +58,14 @@ class ObservedInstance:
     """What its node is called, where the provider knows that: nodes need not tell their machine's id."""
     state: InstanceState | None = InstanceState.RUNNING
     """None: the provider does not tell."""
-    error: CloudError | None = None
+    error: ScaleUpError | None = None
 
     @property
     def is_expected_to_register(self) -> bool:
         return self.state is not InstanceState.DELETING and self.error is None
 
     @property
-    def is_stillborn(self) -> bool:
+    def failed_to_create(self) -> bool:
         return self.state is InstanceState.CREATING and self.error is not None
 
 
@@ -89,7 +89,7 @@ class ObservedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedCluster:
     """One look at the world."""
 
     nodes: tuple[Node, ...] = ()
@@ -111,13 +111,15 @@ def observed_instance(instance: Instance) -> ObservedInstance:
     return ObservedInstance(id=instance.id, name=instance.name, state=_STATES.get(int(instance.state)), error=error)
 
 
-def call_error(failure: CallFailed) -> CloudError:
+def call_error(failure: CallFailed) -> ScaleUpError:
     """A call that grew or made nothing, or of which nobody knows."""
-    return CloudError(error_class=ErrorClass(int(failure.error_class)), code=str(failure.kind), message=failure.message)
+    return ScaleUpError(
+        error_class=ErrorClass(int(failure.error_class)), code=str(failure.kind), message=failure.message
+    )
 
 
-def _instance_error(error: InstanceError) -> CloudError:
-    return CloudError(error_class=ErrorClass(int(error.error_class)), code=error.code, message=error.message)
+def _instance_error(error: InstanceError) -> ScaleUpError:
+    return ScaleUpError(error_class=ErrorClass(int(error.error_class)), code=error.code, message=error.message)
 
 
 _STATES = {int(state): state for state in InstanceState}

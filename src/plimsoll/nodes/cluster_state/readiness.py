@@ -1,6 +1,6 @@
 """Every node and machine put under one heading: ready, unready, not started, deleted, suspended, unregistered. Pure.
 
-The registry calls `sort_out` each turn; health, upcoming nodes and the status ConfigMap only count what is here.
+The registry calls `classify` each turn; health, upcoming nodes and the status ConfigMap only count what is here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.cluster_state.node_readiness import (
     NodeReadiness,
     StartupTaints,
-    Why,
+    UnreadyReason,
     is_suspended,
     is_tainted_for_deletion,
     readiness_of,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.cluster_state.observed import Observed, ObservedGroup
+    from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup
     from plimsoll.nodes.config.policy import GroupRules, PodRules
     from plimsoll.objects.api.nodes import Node
 
@@ -64,7 +64,7 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SortedOut:
+class ReadinessByGroup:
     """By group, and for all nodes together, those of no group too."""
 
     groups: Mapping[str, Readiness]
@@ -84,7 +84,7 @@ class _Headings:
         return Readiness(**{heading: tuple(sorted(names)) for heading, names in self.names.items()})
 
 
-class Sorter:
+class ReadinessClassifier:
     """Knows the rules by which things are put under headings, and what it read of each node last."""
 
     def __init__(self, rules: GroupRules, pods: PodRules) -> None:
@@ -92,7 +92,9 @@ class Sorter:
         self._startup = StartupTaints(pods)
         self._read: dict[str, tuple[Node, NodeReadiness]] = {}
 
-    def sort_out(self, world: Observed, missing_since: Mapping[str, datetime], now: datetime) -> SortedOut:
+    def classify(
+        self, world: ObservedCluster, missing_since: Mapping[str, datetime], now: datetime
+    ) -> ReadinessByGroup:
         """`missing_since` says, by instance, since when it is known without a node."""
         self._forget(world.nodes)
         total = _Headings()
@@ -112,7 +114,9 @@ class Sorter:
                 heading = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
                 total.add(heading, instance)
                 groups[group.id].add(heading, instance)
-        return SortedOut(groups={name: headings.closed() for name, headings in groups.items()}, total=total.closed())
+        return ReadinessByGroup(
+            groups={name: headings.closed() for name, headings in groups.items()}, total=total.closed()
+        )
 
     def provision_time_s(self, group: ObservedGroup | None) -> float:
         own = None if group is None else group.provision_time_s
@@ -122,7 +126,9 @@ class Sorter:
         own = None if group is None else group.startup_time_s
         return self._rules.startup_time_s if own is None else own
 
-    def _headings_of(self, node: Node, group: ObservedGroup | None, world: Observed, now: datetime) -> tuple[str, ...]:
+    def _headings_of(
+        self, node: Node, group: ObservedGroup | None, world: ObservedCluster, now: datetime
+    ) -> tuple[str, ...]:
         if is_gone(node, world.has_instance):
             return ("deleted",)
         if is_suspended(node):
@@ -133,7 +139,7 @@ class Sorter:
         created = node.metadata.creation_timestamp
         if created is not None and created + timedelta(seconds=self._startup_time_s(group)) > now:
             return ("not_started",)
-        return ("unready", "resource_unready") if readiness.why is Why.RESOURCE else ("unready",)
+        return ("unready", "resource_unready") if readiness.why is UnreadyReason.RESOURCE else ("unready",)
 
     def _readiness_of(self, node: Node, gpu_label: str) -> NodeReadiness:
         """Nodes are immutable: one that is the same object as last time is as ready as it was."""

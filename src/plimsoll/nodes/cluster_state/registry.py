@@ -1,14 +1,14 @@
 """The memory of the autoscaler between turns: what is missing since when, what growth was asked for, what failed. Pure.
 
 `ClusterState.observe(world, now)` is the passive side: it makes memory agree with the world and says what it found
-(`Changes`). `grown`, `growth_failed` and `creation_failed` are what actuators tell it; `standing(now)` is what others
-read. It calls nobody. It believes what it is shown: a world known to be stale is not shown to it, and the time that
-passed meanwhile is taken back (`was_blind`), so that nothing is given up for want of news.
+(`Changes`). `register_scale_up`, `register_failed_scale_up` and `register_failed_creation` are what actuators tell it;
+`health(now)` is what others read. It calls nobody. It believes what it is shown: a world known to be stale is not shown
+to it, and the time that passed meanwhile is taken back (`exclude_time`), so that nothing is given up for want of news.
 
 Nothing here survives the process, and nothing needs to: a new one takes nodes that are missing at its first look for
 growth asked for at that moment, takes errors of instances it has not seen for new ones, and counts the time of
 unregistered instances from then; so after a crash things are given up later, never earlier, and nothing is asked for
-twice. `now` is the time that objects tell too, the wall clock's; who sees it jump says so (`clock_was_set`), so that it
+twice. `now` is the time that objects tell too, the wall clock's; who sees it jump says so (`adjust_clock`), so that it
 makes nothing overdue.
 """
 
@@ -19,12 +19,18 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state import changes as found
 from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, CreationKey
-from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedGrowth, ShrinkTarget
-from plimsoll.nodes.cluster_state.growth_requests import GrowthRequests
-from plimsoll.nodes.cluster_state.health import GroupStanding, Standing, cluster_is_healthy, group_is_healthy
-from plimsoll.nodes.cluster_state.observed import TIMEOUT, CloudError, ErrorClass, Observed
-from plimsoll.nodes.cluster_state.readiness import Readiness, SortedOut, Sorter, known_as, unregistered_instances
-from plimsoll.nodes.cluster_state.size_mismatch import SizeWatch
+from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedScaleUp, ShrinkTarget
+from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth, cluster_is_healthy, group_is_healthy
+from plimsoll.nodes.cluster_state.observed import TIMEOUT, ErrorClass, ObservedCluster, ScaleUpError
+from plimsoll.nodes.cluster_state.readiness import (
+    Readiness,
+    ReadinessByGroup,
+    ReadinessClassifier,
+    known_as,
+    unregistered_instances,
+)
+from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequests
+from plimsoll.nodes.cluster_state.size_mismatch import SizeMismatches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,17 +47,17 @@ class ClusterState:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._sorter = Sorter(policy.groups, policy.pods)
-        self._world = Observed()
-        self._sorted = SortedOut(groups={}, total=_NOTHING)
+        self._sorter = ReadinessClassifier(policy.groups, policy.pods)
+        self._world = ObservedCluster()
+        self._sorted = ReadinessByGroup(groups={}, total=_NOTHING)
         self._missing_since: dict[str, datetime] = {}
         self._targets: dict[str, int] = {}
         """The size each group should have by all we know: what the provider said last, and growth asked for since."""
-        self._growths = GrowthRequests()
+        self._growths = ScaleUpRequests()
         self._backoffs: Backoffs[str] = Backoffs()
         self._creations: Backoffs[CreationKey] = Backoffs()
         self._stillborn: frozenset[str] = frozenset()
-        self._sizes = SizeWatch()
+        self._sizes = SizeMismatches()
 
     @property
     def policy(self) -> Policy:
@@ -61,45 +67,45 @@ class ClusterState:
     def policy(self, policy: Policy) -> None:
         if policy != self._policy:
             self._policy = policy
-            self._sorter = Sorter(policy.groups, policy.pods)
+            self._sorter = ReadinessClassifier(policy.groups, policy.pods)
 
     # ---- what actuators tell
 
-    def grown(self, group: str, added: int, now: datetime) -> None:
+    def register_scale_up(self, group: str, added: int, now: datetime) -> None:
         """The provider took a growth by `added` nodes."""
         wait_s = self._sorter.provision_time_s(self._group(group))
-        self._growths.grown(group, added, provision_time_s=wait_s, now=now)
+        self._growths.add(group, added, provision_time_s=wait_s, now=now)
         self._targets[group] = self._targets.get(group, 0) + added
 
-    def growth_failed(self, group: str, error: CloudError, now: datetime) -> None:
+    def register_failed_scale_up(self, group: str, error: ScaleUpError, now: datetime) -> None:
         """The provider refused a growth, or we do not know whether it did: then the next look at the world tells."""
         self._back_off(group, error, now)
 
-    def creation_failed(self, key: CreationKey, error: CloudError, now: datetime) -> None:
+    def register_failed_creation(self, key: CreationKey, error: ScaleUpError, now: datetime) -> None:
         """No group of this kind could be made, or what was made did not fit; its id is no key, it never comes again."""
         self._creations.failed(key, error, rule=self._rule, now=now)
 
-    def was_blind(self, gap: timedelta) -> None:
+    def exclude_time(self, gap: timedelta) -> None:
         """Nobody could look for so long, or nodes could not register: it does not count against anybody."""
         self._missing_since = {one: since + gap for one, since in self._missing_since.items()}
-        self._growths.put_off(gap)
-        self._sizes.put_off(gap)
+        self._growths.postpone(gap)
+        self._sizes.postpone(gap)
 
-    def clock_was_set(self, by: timedelta) -> None:
+    def adjust_clock(self, by: timedelta) -> None:
         """What was noted by the old time is told by the new one."""
-        self.was_blind(by)
-        self._backoffs.put_off(by)
-        self._creations.put_off(by)
+        self.exclude_time(by)
+        self._backoffs.postpone(by)
+        self._creations.postpone(by)
 
     # ---- what the world shows
 
-    def observe(self, world: Observed, now: datetime) -> Changes:
+    def observe(self, world: ObservedCluster, now: datetime) -> Changes:
         self._world = world
         self._forget_groups_that_are_gone()
         self._backoffs.forget_old(self._rule, now)
         self._creations.forget_old(self._rule, now)
         self._note_unregistered(now)
-        self._sorted = self._sorter.sort_out(world, self._missing_since, now)
+        self._sorted = self._sorter.classify(world, self._missing_since, now)
         self._take_over_growth(now)
         arrived = self._end_what_arrived()
         late, given_up = self._end_what_is_overdue(now)
@@ -114,9 +120,9 @@ class ClusterState:
 
     # ---- what everybody reads
 
-    def standing(self, now: datetime) -> Standing:
+    def health(self, now: datetime) -> ClusterHealth:
         groups = {group.id: self._group_standing(group, now) for group in self._world.groups}
-        return Standing(
+        return ClusterHealth(
             at=now,
             groups=groups,
             total=self._sorted.total,
@@ -124,14 +130,14 @@ class ClusterState:
             creation_backoffs=self._creations.all_running(now),
         )
 
-    def _group_standing(self, group: ObservedGroup, now: datetime) -> GroupStanding:
+    def _group_standing(self, group: ObservedGroup, now: datetime) -> GroupHealth:
         target, readiness = self._targets.get(group.id, group.target_size), self._readiness(group.id)
         growth = self._growths.of(group.id)
-        return GroupStanding(
+        return GroupHealth(
             group=group,
             target_size=target,
             readiness=readiness,
-            growth=growth,
+            scale_up_request=growth,
             backoff=self._backoffs.running(group.id, now),
             is_healthy=group_is_healthy(target, readiness, growth, self.policy.groups),
         )
@@ -161,7 +167,7 @@ class ClusterState:
             unasked = readiness.upcoming(group.target_size) - (0 if request is None else request.increase)
             unexplained = min(group.target_size - known, unasked)
             if unexplained > 0 and group.autoscaled:
-                self.grown(group.id, unexplained, now)
+                self.register_scale_up(group.id, unexplained, now)
             self._targets[group.id] = group.target_size
 
     def _end_what_arrived(self) -> tuple[str, ...]:
@@ -171,10 +177,10 @@ class ClusterState:
             if self._growths.of(group.id) is not None and group.target_size <= self._readiness(group.id).arrived
         ]
         for group_id in done:
-            self._growths.ended(group_id)
+            self._growths.remove(group_id)
         return tuple(sorted(done))
 
-    def _end_what_is_overdue(self, now: datetime) -> tuple[list[FailedGrowth], list[ShrinkTarget]]:
+    def _end_what_is_overdue(self, now: datetime) -> tuple[list[FailedScaleUp], list[ShrinkTarget]]:
         failed, shrink = [], []
         for request in self._growths.all():
             if not request.is_overdue(now):
@@ -183,20 +189,20 @@ class ClusterState:
             assert group is not None, "requests of groups that are gone were forgotten"
             missing = group.target_size - self._readiness(group.id).arrived
             reason = found.timed_out(group.id, missing=missing, waited_s=(now - request.since).total_seconds())
-            error = CloudError(code=TIMEOUT, message=reason.message)
-            self._growths.ended(group.id)
+            error = ScaleUpError(code=TIMEOUT, message=reason.message)
+            self._growths.remove(group.id)
             self._back_off(group.id, error, now)
-            failed.append(FailedGrowth(group=group.id, error=error, nodes=missing, reason=reason))
+            failed.append(FailedScaleUp(group=group.id, error=error, nodes=missing, reason=reason))
             existing = self._existing(group)
             if existing < group.target_size:
                 shrink.append(ShrinkTarget(group=group.id, before=group.target_size, after=existing, reason=reason))
         return failed, shrink
 
-    def _note_instance_errors(self, now: datetime) -> list[FailedGrowth]:
-        failed: list[FailedGrowth] = []
+    def _note_instance_errors(self, now: datetime) -> list[FailedScaleUp]:
+        failed: list[FailedScaleUp] = []
         seen, self._stillborn = self._stillborn, frozenset()
         for group in self._ours():
-            broken = [observed_instance for observed_instance in group.instances if observed_instance.is_stillborn]
+            broken = [observed_instance for observed_instance in group.instances if observed_instance.failed_to_create]
             self._stillborn |= {observed_instance.id for observed_instance in broken}
             if self._growths.of(group.id) is None:
                 continue
@@ -208,15 +214,15 @@ class ClusterState:
 
     def _instances_failed(
         self, group: ObservedGroup, alike: Sequence[ObservedInstance], new: int, now: datetime
-    ) -> FailedGrowth:
+    ) -> FailedScaleUp:
         errors = [observed_instance.error for observed_instance in alike if observed_instance.error is not None]
         error = errors[0]
-        reason = found.not_made(
+        reason = found.failed_instances(
             group.id, error, failed=len(alike), new=new, messages=(cloud_error.message for cloud_error in errors)
         )
-        self._growths.reduced(group.id, new)
+        self._growths.reduce(group.id, new)
         self._back_off(group.id, error, now)
-        return FailedGrowth(group=group.id, error=error, nodes=new, reason=reason)
+        return FailedScaleUp(group=group.id, error=error, nodes=new, reason=reason)
 
     def _repairs(self, given_up: list[ShrinkTarget], now: datetime) -> tuple[ShrinkTarget, ...]:
         """Of growth that is overdue, and of sizes that differ for too long; once a group."""
@@ -239,10 +245,12 @@ class ClusterState:
         deletions = []
         for group in self._ours():
             broken = tuple(
-                sorted(observed_instance.id for observed_instance in group.instances if observed_instance.is_stillborn)
+                sorted(
+                    observed_instance.id for observed_instance in group.instances if observed_instance.failed_to_create
+                )
             )
             if broken:
-                reason = found.stillborn(group.id, len(broken))
+                reason = found.deleted_failed_instances(group.id, len(broken))
                 force = self.policy.groups.force_delete_failed
                 deletions.append(DeleteInstances(group=group.id, instances=broken, force=force, reason=reason))
         return tuple(deletions)
@@ -263,7 +271,7 @@ class ClusterState:
 
     # ---- small things
 
-    def _back_off(self, group_id: str, error: CloudError, now: datetime) -> None:
+    def _back_off(self, group_id: str, error: ScaleUpError, now: datetime) -> None:
         """The group; and its kind, so that a stock-out is not forgotten with the id of a group made at will.
 
         What a machine type is out of, it is out of for every profile.
@@ -273,9 +281,9 @@ class ClusterState:
         if group is None or not group.machine_type:
             return
         if error.error_class is ErrorClass.OUT_OF_RESOURCE:
-            self.creation_failed((group.machine_type, group.zone, ""), error, now)
+            self.register_failed_creation((group.machine_type, group.zone, ""), error, now)
         elif group.profile:
-            self.creation_failed((group.machine_type, group.zone, group.profile), error, now)
+            self.register_failed_creation((group.machine_type, group.zone, group.profile), error, now)
 
     def _ours(self) -> list[ObservedGroup]:
         """Groups that may be changed, by id."""

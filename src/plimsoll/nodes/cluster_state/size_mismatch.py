@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class SizeMismatch:
     """So many nodes where so many are wanted, since then."""
 
     nodes: int
@@ -26,23 +26,23 @@ class Difference:
     since: datetime
 
 
-class SizeWatch:
+class SizeMismatches:
     """What differed at the last look."""
 
     def __init__(self) -> None:
-        self._differences: dict[str, Difference] = {}
+        self._differences: dict[str, SizeMismatch] = {}
 
-    def observe(self, group: str, readiness: Readiness, target: int, now: datetime) -> Difference | None:
+    def observe(self, group: str, readiness: Readiness, target: int, now: datetime) -> SizeMismatch | None:
         nodes = readiness.registered
         if target - readiness.all_unregistered <= nodes <= target:
             self._differences.pop(group, None)
             return None
         before = self._differences.get(group)
         if before is None or (before.nodes, before.target) != (nodes, target):
-            before = self._differences[group] = Difference(nodes=nodes, target=target, since=now)
+            before = self._differences[group] = SizeMismatch(nodes=nodes, target=target, since=now)
         return before
 
-    def put_off(self, by: timedelta) -> None:
+    def postpone(self, by: timedelta) -> None:
         self._differences = {
             group: changed(difference, since=difference.since + by) for group, difference in self._differences.items()
         }

@@ -22,7 +22,7 @@ from plimsoll.objects.codec.yaml import load_all, resolve
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
+    from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
     from plimsoll.nodes.cluster_state.readiness import Readiness
 
 STATUS_KEY: Final = "status"
@@ -37,7 +37,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class LoopSummary:
     """What a turn adds to the standing."""
 
     candidates: Mapping[str, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Turn:
     message: str = ""
 
 
-def status_document(standing: Standing, turn: Turn, before: Document | None = None) -> Document:
+def status_document(standing: ClusterHealth, turn: LoopSummary, before: Document | None = None) -> Document:
     """The document of a running autoscaler."""
     last = before or {}
     groups_before = {item["name"]: item for item in _items(last, "nodeGroups") if isinstance(item.get("name"), str)}
@@ -56,7 +56,7 @@ def status_document(standing: Standing, turn: Turn, before: Document | None = No
         for name, group in sorted(standing.groups.items())
         if group.group.autoscaled
     ]
-    growing = any(group.is_growing for group in standing.groups.values())
+    growing = any(group.is_scaling_up for group in standing.groups.values())
     wide_before = _part(last, "clusterWide")
     document = _head(standing.at, RUNNING, turn.message)
     document["clusterWide"] = {
@@ -118,7 +118,7 @@ def _head(now: datetime, status: str, message: str) -> Document:
     return document
 
 
-def _group(group: GroupStanding, standing: Standing, turn: Turn, before: Document) -> Document:
+def _group(group: GroupHealth, standing: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
     health = {
         "status": _health(group.is_healthy),
         "nodeCounts": _counts(group.readiness),
@@ -135,8 +135,8 @@ def _group(group: GroupStanding, standing: Standing, turn: Turn, before: Documen
     }
 
 
-def _group_scale_up(group: GroupStanding) -> Document:
-    if group.is_growing:
+def _group_scale_up(group: GroupHealth) -> Document:
+    if group.is_scaling_up:
         return {"status": "InProgress"}
     if group.backoff is None:
         return {"status": "NoActivity"}
@@ -145,7 +145,7 @@ def _group_scale_up(group: GroupStanding) -> Document:
     return {"status": "Backoff", "backoffInfo": {key: value for key, value in info.items() if value}}
 
 
-def _scale_down(candidates: int, standing: Standing, turn: Turn, before: Document) -> Document:
+def _scale_down(candidates: int, standing: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
     status = "CandidatesPresent" if candidates else "NoCandidates"
     return _probed({"status": status, "candidates": candidates}, turn.looked_at or standing.at, before)
 

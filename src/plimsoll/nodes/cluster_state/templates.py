@@ -42,7 +42,7 @@ _OF_CONDITIONS: Final = frozenset(
 )
 
 
-class Source(StrEnum):
+class TemplateSource(StrEnum):
     """Where a template came from."""
 
     REAL_NODE = "real node"
@@ -57,16 +57,16 @@ class GroupTemplate:
 
     node: Node
     daemons: tuple[Pod, ...] = ()
-    source: Source
+    source: TemplateSource
 
     @property
     def daemons_are_known(self) -> bool:
         """A provider knows nothing of daemon sets: every one that would run there is added by the planner."""
-        return self.source is not Source.PROVIDER
+        return self.source is not TemplateSource.PROVIDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodesOfGroups:
+class GroupNodes:
     """What templates are made of in a turn."""
 
     nodes: Mapping[str, Sequence[Node]]
@@ -90,7 +90,7 @@ class GroupTemplates:
         self._remembered: dict[str, _Remembered] = {}
 
     def update(
-        self, found: NodesOfGroups, groups: Iterable[str], offered: Mapping[str, GroupTemplate], now: datetime
+        self, found: GroupNodes, groups: Iterable[str], offered: Mapping[str, GroupTemplate], now: datetime
     ) -> dict[str, GroupTemplate]:
         """A template for each group that can have one. Groups that are gone are forgotten."""
         there = sorted(groups)
@@ -102,17 +102,17 @@ class GroupTemplates:
                 templates[group] = template
         return templates
 
-    def is_wanting(self, group: str, found: NodesOfGroups, now: datetime) -> bool:
+    def needs_provider_template(self, group: str, found: GroupNodes, now: datetime) -> bool:
         """Whether the provider must be asked: no good node, and none remembered."""
         return self._witness(found.nodes.get(group, ()), found.gpu_label, now) is None and not self._is_kept(group, now)
 
     def _of_group(
-        self, group: str, found: NodesOfGroups, offered: GroupTemplate | None, now: datetime
+        self, group: str, found: GroupNodes, offered: GroupTemplate | None, now: datetime
     ) -> GroupTemplate | None:
         nodes = found.nodes.get(group, ())
         witness = self._witness(nodes, found.gpu_label, now)
         if witness is not None:
-            template = _made_from(witness, found.pods, Source.REAL_NODE)
+            template = _made_from(witness, found.pods, TemplateSource.REAL_NODE)
             kept = self._remembered.get(group)
             if kept is not None and kept.template == template:
                 # The very same object tells everybody that nothing is new.
@@ -121,10 +121,10 @@ class GroupTemplates:
             return template
         if group in self._remembered:
             last = self._remembered[group].template
-            return GroupTemplate(node=last.node, daemons=last.daemons, source=Source.REMEMBERED)
+            return GroupTemplate(node=last.node, daemons=last.daemons, source=TemplateSource.REMEMBERED)
         if offered is not None:
             return offered
-        return _made_from(min(nodes, key=_age), found.pods, Source.ANY_NODE) if nodes else None
+        return _made_from(min(nodes, key=_age), found.pods, TemplateSource.ANY_NODE) if nodes else None
 
     def _witness(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
         """The oldest good one; the others are not looked at."""
@@ -161,7 +161,7 @@ def nodes_by_group(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[s
 
 def from_provider(node: Node, pods: Iterable[Pod] = ()) -> GroupTemplate:
     """`pods` are what the provider says such a node brings: mirror pods, kube-proxy."""
-    return GroupTemplate(node=_without_conditions(node), daemons=tuple(pods), source=Source.PROVIDER)
+    return GroupTemplate(node=_without_conditions(node), daemons=tuple(pods), source=TemplateSource.PROVIDER)
 
 
 def _is_good(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) -> bool:
@@ -171,7 +171,7 @@ def _is_good(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) 
     return readiness.since is None or readiness.since + _STABLE_AFTER < now
 
 
-def _made_from(node: Node, pods: Mapping[str, Collection[Pod]], source: Source) -> GroupTemplate:
+def _made_from(node: Node, pods: Mapping[str, Collection[Pod]], source: TemplateSource) -> GroupTemplate:
     on_it = pods.get(node.metadata.name, ())
     staying = (pod for pod in on_it if pod.metadata.deletion_timestamp is None)
     daemons = (pod for pod in staying if has_mirror(pod) or is_daemon_pod(pod))

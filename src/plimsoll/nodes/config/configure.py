@@ -57,7 +57,7 @@ class RuntimeConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ConfigChange:
     """A change: flags to set, flags to forget. `in_force` are the options of the running program, as far as known.
 
     `now` is noted with the change.
@@ -70,7 +70,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class ConfigDiff:
     """Options of the ConfigMap before and after."""
 
     before: Mapping[str, Any]
@@ -83,7 +83,7 @@ class Changed:
         return [one for one in found if one[1] != one[2]]
 
 
-async def read_steering(client: Client, namespace: str) -> RuntimeConfig:
+async def read_runtime_config(client: Client, namespace: str) -> RuntimeConfig:
     found = await read_config_map(client, namespace)
     if found is None:
         return RuntimeConfig()
@@ -110,21 +110,21 @@ def _moment(written: str) -> datetime | None:
         return None
 
 
-async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
+async def configure(client: Client, namespace: str, wanted: ConfigChange) -> ConfigDiff:
     """Sets and forgets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
     changes = canonical(wanted.options)
     _check_running(changes)
     unset = [_known(name).name for name in wanted.unset]
 
-    async def attempt() -> Changed:
-        before = await read_steering(client, namespace)
+    async def attempt() -> ConfigDiff:
+        before = await read_runtime_config(client, namespace)
         if before.problem and not before.options:
             raise InvalidInput(f"{before.problem}; mend or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}")
         held = canonical(before.options)
         after = {name: value for name, value in {**held, **changes}.items() if name not in unset}
         others = {name: value for name, value in wanted.in_force.items() if name not in held and name not in after}
         read_options({**others, **after}, path="")
-        changed = Changed(before=held, after=dict(sorted(after.items())))
+        changed = ConfigDiff(before=held, after=dict(sorted(after.items())))
         if not changed.differences():
             return changed
         patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}

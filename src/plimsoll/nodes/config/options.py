@@ -29,11 +29,11 @@ from plimsoll.nodes.config.policy import (
     PRIORITY,
     AutoProvisioning,
     Balancing,
-    Choosing,
     GroupRules,
     Limits,
     Operation,
     Planner,
+    PlanningOptions,
     PodRules,
     Policy,
     Requests,
@@ -49,7 +49,7 @@ __all__ = ["FLAGS", "InvalidOptions", "Policy", "accepted_only", "known_flag", "
 PARTS: Final[Mapping[str, type]] = {
     "limits": Limits,
     "groups": GroupRules,
-    "choosing": Choosing,
+    "planning": PlanningOptions,
     "balancing": Balancing,
     "nap": AutoProvisioning,
     "pods": PodRules,
@@ -180,8 +180,8 @@ class _Reading:
         self._check_pair(limits.memory_total, "memory-total", least="min-memory", most="max-memory")
         self._check_names("nodes", [named_bounds.name for named_bounds in policy.groups.nodes], "node group")
         self._check_names("gpu-total", [named_bounds.name for named_bounds in limits.gpu_total], "accelerator")
-        self._check_names("expander", list(policy.choosing.expander), "expander")
-        self._check_choosing(policy.choosing)
+        self._check_names("expander", list(policy.planning.expander), "expander")
+        self._check_choosing(policy.planning)
         if not policy.nap.prefix:
             self.wrong("autoprovisioning-prefix", "must not be empty: it tells our groups from others")
         self._check_tiers(policy.scale_down.drain_priority_config)
@@ -211,7 +211,7 @@ class _Reading:
         for twice in sorted({name for name in names if names.count(name) > 1}):
             self.wrong(option, f"names the {what} {twice} more than once")
 
-    def _check_choosing(self, choosing: Choosing) -> None:
+    def _check_choosing(self, choosing: PlanningOptions) -> None:
         chain = choosing.expander
         if choosing.planner == Planner.OPTIMAL and chain and chain not in OPTIMAL_CHAINS:
             self.wrong(

@@ -106,7 +106,7 @@ def _expander(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choosing:
+class PlanningOptions:
     """How a plan is chosen among those that would do."""
 
     expander: tuple[str, ...] = listed("expander", item=_expander)
@@ -308,7 +308,7 @@ class Policy:
 
     limits: Limits = field(default_factory=Limits)
     groups: GroupRules = field(default_factory=GroupRules)
-    choosing: Choosing = field(default_factory=Choosing)
+    planning: PlanningOptions = field(default_factory=PlanningOptions)
     balancing: Balancing = field(default_factory=Balancing)
     nap: AutoProvisioning = field(default_factory=AutoProvisioning)
     pods: PodRules = field(default_factory=PodRules)

@@ -58,7 +58,7 @@ class ConfigSource(Protocol):
         """Return once it is known what was wished before the program started: a pause, above all."""
         ...
 
-    def wishes(self) -> ActiveConfig: ...
+    def current(self) -> ActiveConfig: ...
 
 
 class ConfigMapConfig:
@@ -86,7 +86,7 @@ class ConfigMapConfig:
         await self._ours.synced()
         await self._preferred.synced()
 
-    def wishes(self) -> ActiveConfig:
+    def current(self) -> ActiveConfig:
         problems: list[str] = []
         policy = self._policy(problems)
         ours = self._ours.cache.get(CONFIG_MAP, self._namespace)

@@ -132,7 +132,7 @@ class ScaleUpPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+class CleanedNode:
     """A node whose deletion taint was to be removed. `failure` is None if that succeeded."""
 
     node: str

@@ -1,7 +1,7 @@
 """The cluster as informers show it: one consistent read of everything a turn looks at, and how old it may be.
 
-`Watching` asks for the informers, once, before they run; `read()` takes what their caches hold at that moment. Objects
-that could not be decoded are in it too: an odd pod must not make its node look empty.
+`ClusterListers` asks for the informers, once, before they run; `read()` takes what their caches hold at that moment.
+Objects that could not be decoded are in it too: an odd pod must not make its node look empty.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.observing.named_owners import NamedOwners
-from plimsoll.nodes.observing.pod_store import PodBook
+from plimsoll.nodes.observing.pod_owners import PodOwnerIndex
+from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.planning.scaledown.drainability import Controller
 from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
@@ -39,11 +39,11 @@ goes on without renewing its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRead:
+class ClusterObjects:
     """Everything at one moment, in the order of the caches."""
 
     nodes: tuple[Node, ...] = ()
-    pods: PodBook
+    pods: PodStore
     """Until the next read."""
     bad_pods: tuple[BadObject, ...] = ()
     bad_nodes: tuple[BadObject, ...] = ()
@@ -71,7 +71,7 @@ def is_stale(informer: Informer[Any]) -> bool:
     return age_s > _STALE_AFTER_S or (age_s > _TROUBLED_AFTER_S and bool(informer.status.trouble))
 
 
-class Watching:
+class ClusterListers:
     """The informers of a node autoscaler. `knows_owners`: an owner that no cache holds is gone, not merely unknown.
 
     `as_scheduled` gives pods as the cluster's scheduler sees them, where that differs from what they say.
@@ -87,8 +87,8 @@ class Watching:
         self._knows = knows_owners or (lambda _uid: True)
         self._nodes = informers.of(Node)
         self.pods = informers.of(Pod)
-        self._book = PodBook(self.pods.cache, as_scheduled=as_scheduled)
-        self._named_owners = NamedOwners(self.pods.cache, _KINDS)
+        self._book = PodStore(self.pods.cache, as_scheduled=as_scheduled)
+        self._named_owners = PodOwnerIndex(self.pods.cache, _KINDS)
         self._daemon_sets = informers.of(DaemonSet)
         self._budgets = informers.of(PodDisruptionBudget)
         self._controllers = [informers.of(kind) for kind in _CONTROLLERS]
@@ -144,9 +144,9 @@ class Watching:
                 found[key] = Controller(exists=False)
         return found
 
-    def read(self) -> ClusterRead:
+    def read(self) -> ClusterObjects:
         self._book.renew()
-        return ClusterRead(
+        return ClusterObjects(
             nodes=self._nodes.cache.list(),
             pods=self._book,
             bad_pods=tuple(self.pods.cache.bad.values()),

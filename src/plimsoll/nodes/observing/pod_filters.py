@@ -1,6 +1,6 @@
 """Every pod where a turn wants it: on a node, waiting to be planned for, set aside. Sorted again only where it changed.
 
-`PodSorter` follows the book of pods (`pod_books`); what `waiting_pods` says of a pod stands until the pod is another
+`PodFilter` follows the book of pods (`pod_books`); what `waiting_pods` says of a pod stands until the pod is another
 one, the rules are, or the time comes that it waits for. The result is the same as if all had been looked at.
 
 Which pods wait for a node, which of them a turn plans for, and why not for the others. Pure.
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.events import Place
     from plimsoll.nodes.config.policy import PodRules
-    from plimsoll.nodes.observing.pod_store import PodBook
+    from plimsoll.nodes.observing.pod_store import PodStore
     from plimsoll.objects.api.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sorted:
+class FilteredPods:
     """All pods, each in at most one place; what has ended is in none."""
 
     counted: Mapping[Place, Pod]
     """For planners: on a node, or promised one; and those that wait, without one. No expendable ones. Good until the
     next sorting."""
-    news: ChangedKeys
+    changed_keys: ChangedKeys
     """Where `counted` is another; for the one who makes snapshots of it."""
-    guests: tuple[Pod, ...] = ()
+    extra_pods: tuple[Pod, ...] = ()
     """The same of pods that the cluster does not show so: they stand for any of their name."""
     pending: int
     """How many of both wait."""
@@ -65,65 +65,65 @@ class Sorted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Viewpoint:
+class PodFilterContext:
     """What pods are judged by. `waits_for_scheduler` is False in a world where none runs by itself."""
 
     rules: PodRules
     now: datetime
     waits_for_scheduler: bool = True
 
-    def fate_of(self, pod: Pod) -> Fate:
-        return fate_of(pod, self.rules, now=self.now, waits_for_scheduler=self.waits_for_scheduler)
+    def filter_pod(self, pod: Pod) -> FilterResult:
+        return filter_pod(pod, self.rules, now=self.now, waits_for_scheduler=self.waits_for_scheduler)
 
-    def judges_like(self, before: Viewpoint | None) -> bool:
+    def filters_like(self, before: PodFilterContext | None) -> bool:
         """Whether what was found before stands, but for pods that are waited with until some time."""
         if before is None or self.now < before.now:
             return False
         return self.waits_for_scheduler == before.waits_for_scheduler and self.rules == before.rules
 
 
-class PodSorter:
+class PodFilter:
     """One a controller."""
 
     def __init__(self) -> None:
-        self._book: PodBook | None = None
+        self._book: PodStore | None = None
         self._trail = ChangedKeys()
         self._news = ChangedKeys()
-        self._from: Viewpoint | None = None
+        self._from: PodFilterContext | None = None
         self._counted: dict[Place, Pod] = {}
         self._pending: dict[Place, None] = {}
         self._unprocessed: dict[Place, None] = {}
         self._set_aside: dict[Place, SetAside] = {}
 
-    def sorted(self, book: PodBook, viewpoint: Viewpoint, *, guests: Iterable[Pod] = ()) -> Sorted:
-        """`guests` are pods that the cluster does not show, or not as they are to be seen; few."""
+    def filter(self, book: PodStore, viewpoint: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
+        """`extra_pods` are pods that the cluster does not show, or not as they are to be seen; few."""
         if book is not self._book:
             self._book, self._trail = book, book.follow()
         for place in self._to_look_at(book, viewpoint):
             pod = book.get(place)
-            self._put(place, None if pod is None else viewpoint.fate_of(pod))
+            self._put(place, None if pod is None else viewpoint.filter_pod(pod))
         self._from = viewpoint
         self._trail.caught_up()
-        fates = [viewpoint.fate_of(guest) for guest in guests]
+        fates = [viewpoint.filter_pod(guest) for guest in extra_pods]
         aside = [self._set_aside[place] for place in sorted(self._set_aside)]
-        return Sorted(
+        return FilteredPods(
             counted=self._counted,
-            news=self._news,
-            guests=tuple([fate for fate in fates if _is_counted(fate)]),
+            changed_keys=self._news,
+            extra_pods=tuple([fate for fate in fates if _is_counted(fate)]),
             pending=len(self._pending) + sum(_is_counted(fate) and not fate.spec.node_name for fate in fates),
             unprocessed=len(self._unprocessed) + fates.count(UNPROCESSED),
             set_aside=(*aside, *(fate for fate in fates if isinstance(fate, SetAside))),
         )
 
-    def _to_look_at(self, book: PodBook, viewpoint: Viewpoint) -> list[Place]:
-        changed = self._trail.changed if viewpoint.judges_like(self._from) else None
+    def _to_look_at(self, book: PodStore, viewpoint: PodFilterContext) -> list[Place]:
+        changed = self._trail.changed if viewpoint.filters_like(self._from) else None
         if changed is None:
             known = (*self._counted, *self._unprocessed, *self._set_aside)
             return [*dict.fromkeys((*known, *book.places()))]
         waited_with = [place for place, set_aside in self._set_aside.items() if set_aside.reason.code == TOO_NEW]
         return [*changed, *waited_with]
 
-    def _put(self, place: Place, fate: Fate) -> None:
+    def _put(self, place: Place, fate: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._set_aside):
             elsewhere.pop(place, None)
         if isinstance(fate, SetAside):
@@ -140,7 +140,7 @@ class PodSorter:
             self._news.note(place)
 
 
-def _is_counted(fate: Fate) -> TypeGuard[Pod]:
+def _is_counted(fate: FilterResult) -> TypeGuard[Pod]:
     return fate is not None and fate is not UNPROCESSED and not isinstance(fate, SetAside)
 
 
@@ -163,11 +163,11 @@ class _Unprocessed(Enum):
 UNPROCESSED: Final = _Unprocessed.UNPROCESSED
 """A waiting pod that the scheduler has not looked at yet."""
 
-Fate = Union["Pod", SetAside, _Unprocessed, None]
+FilterResult = Union["Pod", SetAside, _Unprocessed, None]
 """A pod as planners see it, on a node or waiting for one; or why they do not, which for most is nobody's business."""
 
 
-def fate_of(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bool) -> Fate:
+def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bool) -> FilterResult:
     """`waits_for_scheduler` is False in a world where none runs by itself: every waiting pod counts then."""
     if pod.status.phase in _ENDED:
         return None
@@ -179,17 +179,17 @@ def fate_of(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bo
         return None
     if (reason := _why_not_planned(pod, rules) or _too_new(pod, rules, now)) is not None:
         return SetAside(pod=pod, reason=reason)
-    if waits_for_scheduler and not was_refused(pod) and not _is_bypassed(pod, rules):
+    if waits_for_scheduler and not is_unschedulable(pod) and not _is_bypassed(pod, rules):
         return UNPROCESSED
     return pod
 
 
-def is_waiting(pod: Pod) -> bool:
+def is_pending(pod: Pod) -> bool:
     """Without a node, and still to run."""
     return not pod.spec.node_name and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
 
 
-def why_set_aside(pod: Pod, rules: PodRules) -> Reason | None:
+def find_set_aside_reason(pod: Pod, rules: PodRules) -> Reason | None:
     """Of a waiting pod, at any time and whoever schedules: why no node is added for it; None: one may be."""
     if pod.status.nominated_node_name:
         return Reason(code=NOMINATED, message=f"it is promised room on node {pod.status.nominated_node_name}")
@@ -236,7 +236,7 @@ def _expendable(rules: PodRules) -> Reason:
     return Reason(code=EXPENDABLE, message=f"its priority is below {rules.expendable_below}: it is expendable")
 
 
-def was_refused(pod: Pod) -> bool:
+def is_unschedulable(pod: Pod) -> bool:
     """Whether the scheduler found no place for it."""
     return any(
         condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"

@@ -1,4 +1,4 @@
-"""All pods of a cluster as of one moment, kept from turn to turn: `PodBook`.
+"""All pods of a cluster as of one moment, kept from turn to turn: `PodStore`.
 
 A cluster has a hundred thousand pods, and between two turns one in a hundred changes. The book is brought up to date by
 what its cache says has changed, and tells whoever follows it what that was; nobody has to look through all of them.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
 
 
-class PodBook(Collection["Pod"]):
+class PodStore(Collection["Pod"]):
     """Changes in `renew` alone. `as_scheduled` gives a pod as the cluster's scheduler sees it."""
 
     def __init__(self, cache: Cache[Pod], *, as_scheduled: Callable[[Pod], Pod] | None = None) -> None:

@@ -1,6 +1,6 @@
 """The cloud as its provider tells it, once a turn: groups with sizes and machines, whose node is whose, what is sold.
 
-`look_at_cloud` comes right after `refresh`, so providers may answer from what they read there. It raises
+`read_provider_state` comes right after `refresh`, so providers may answer from what they read there. It raises
 `ProviderFailed` where the provider does not tell: a turn that knows only half of the cloud must not act.
 """
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.cluster_state.observed import Observed, ObservedGroup, observed_instance
-from plimsoll.nodes.cluster_state.templates import NodesOfGroups, from_provider, nodes_by_group
+from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup, observed_instance
+from plimsoll.nodes.cluster_state.templates import GroupNodes, from_provider, nodes_by_group
 from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, ShrinkRules
 from plimsoll.nodes.planning.scaleup.candidates import sizes_of
-from plimsoll.nodes.providers.ports import KnowsOwners
+from plimsoll.nodes.providers.ports import NodeOwners
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.cluster_state.health import Standing
+    from plimsoll.nodes.cluster_state.health import ClusterHealth
     from plimsoll.nodes.cluster_state.templates import GroupTemplate, GroupTemplates
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.providers.ports import Group as GroupPort
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRead:
+class NodeGroupState:
     """One group. `port` is for whoever acts on it."""
 
     port: GroupPort
@@ -49,19 +49,19 @@ class GroupRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloudRead:
+class ProviderState:
     """All of it."""
 
-    groups: Mapping[str, GroupRead] = field(default_factory=dict)
+    groups: Mapping[str, NodeGroupState] = field(default_factory=dict)
     group_of: Mapping[str, str] = field(default_factory=dict)
     """Node name to group id; nodes of no group are missing."""
     has_instance: Mapping[str, bool] = field(default_factory=dict)
     machine_types: tuple[MachineType, ...] = ()
     gpu_label: str = ""
 
-    def observed(self, nodes: Sequence[Node], policy: Policy) -> Observed:
+    def observed(self, nodes: Sequence[Node], policy: Policy) -> ObservedCluster:
         """For the cluster state."""
-        return Observed(
+        return ObservedCluster(
             nodes=tuple(nodes),
             group_of=self.group_of,
             groups=tuple(_observed_group(group_read, policy) for group_read in self.groups.values()),
@@ -69,7 +69,7 @@ class CloudRead:
             gpu_label=self.gpu_label,
         )
 
-    def planned_groups(self, standing: Standing, policy: Policy) -> tuple[NodeGroup, ...]:
+    def planned_groups(self, standing: ClusterHealth, policy: Policy) -> tuple[NodeGroup, ...]:
         """For planners: those of which a template is known, as the cluster state judges them."""
         return tuple(
             _planned_group(group_read, policy, standing=standing)
@@ -78,7 +78,7 @@ class CloudRead:
         )
 
 
-async def look_at_cloud(
+async def read_provider_state(
     provider: Provider,
     nodes: Sequence[Node],
     pods: Mapping[str, Collection[Pod]],
@@ -86,18 +86,18 @@ async def look_at_cloud(
     policy: Policy,
     templates: GroupTemplates,
     now: datetime,
-) -> CloudRead:
+) -> ProviderState:
     ports = {group.id: group for group in await provider.node_groups()}
     group_of, has_instance = await _owners(provider, nodes)
     gpu_label = await provider.gpu_label()
-    found = NodesOfGroups(nodes=nodes_by_group(nodes, group_of), pods=pods, gpu_label=gpu_label)
+    found = GroupNodes(nodes=nodes_by_group(nodes, group_of), pods=pods, gpu_label=gpu_label)
     made = await _templates(ports, found, templates, now)
     types = await provider.machine_types()
     groups = {
         name: await _group(provider, port, template=made.get(name), policy=policy, now=now)
         for name, port in sorted(ports.items())
     }
-    return CloudRead(
+    return ProviderState(
         groups=groups,
         group_of=group_of,
         has_instance=has_instance,
@@ -108,7 +108,7 @@ async def look_at_cloud(
 
 async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
     refs = [NodeRef.of_node(node) for node in nodes]
-    if isinstance(provider, KnowsOwners):
+    if isinstance(provider, NodeOwners):
         owners = await provider.owners(refs)
         known_machines = {name: owner.has_instance for name, owner in owners.items() if owner.has_instance is not None}
         return {name: owner.group for name, owner in owners.items()}, known_machines
@@ -126,12 +126,12 @@ async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, 
 
 
 async def _templates(
-    ports: Mapping[str, GroupPort], found: NodesOfGroups, templates: GroupTemplates, now: datetime
+    ports: Mapping[str, GroupPort], found: GroupNodes, templates: GroupTemplates, now: datetime
 ) -> dict[str, GroupTemplate]:
     """The provider is asked only for groups that no node can speak for."""
     offered: dict[str, GroupTemplate] = {}
     for name, port in ports.items():
-        if templates.is_wanting(name, found, now):
+        if templates.needs_provider_template(name, found, now):
             node = await port.template_node_info()
             if not isinstance(node, NotImplementedByProvider):
                 offered[name] = from_provider(node)
@@ -140,10 +140,10 @@ async def _templates(
 
 async def _group(
     provider: Provider, port: GroupPort, *, template: GroupTemplate | None, policy: Policy, now: datetime
-) -> GroupRead:
+) -> NodeGroupState:
     defaults = _defaults(policy)
     options = await port.get_options(defaults)
-    return GroupRead(
+    return NodeGroupState(
         port=port,
         target=await port.target_size(),
         instances=await port.nodes(),
@@ -175,7 +175,7 @@ def _defaults(policy: Policy) -> GroupOptions:
     )
 
 
-def _observed_group(read: GroupRead, policy: Policy) -> ObservedGroup:
+def _observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup:
     bare = _planned_group(read, policy) if read.template is not None else None
     sizes = None if bare is None else sizes_of(bare, policy)
     labels = read.template.node.metadata.labels if read.template is not None else {}
@@ -194,7 +194,7 @@ def _observed_group(read: GroupRead, policy: Policy) -> ObservedGroup:
     )
 
 
-def _planned_group(read: GroupRead, policy: Policy, *, standing: Standing | None = None) -> NodeGroup:
+def _planned_group(read: NodeGroupState, policy: Policy, *, standing: ClusterHealth | None = None) -> NodeGroup:
     assert read.template is not None, "asked only about groups with a template"
     port, labels = read.port, read.template.node.metadata.labels
     stands = None if standing is None else standing.groups[port.id]

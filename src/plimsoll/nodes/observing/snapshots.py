@@ -1,6 +1,6 @@
 """From what was read to what planners are asked about: a numbered snapshot of the cluster and its pending pods. Pure.
 
-`Snapshots` keeps what it was shown last: objects that are still the same ones in the caches are not read again.
+`LoopSnapshots` keeps what it was shown last: objects that are still the same ones in the caches are not read again.
 Nodes that registered but have not started are left out, and a fake ready node stands for each node on its way
 (specs/nodes.md 6.1.8), so that pods are planned onto those and not onto more.
 """
@@ -20,33 +20,40 @@ from plimsoll.scheduling.cluster_view import PodKey, pod_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.nodes.cluster_state.health import Standing
+    from plimsoll.nodes.cluster_state.health import ClusterHealth
     from plimsoll.nodes.cluster_state.upcoming import UpcomingNode
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
-    from plimsoll.nodes.observing.listers import ClusterRead
-    from plimsoll.nodes.observing.pod_filters import Sorted
-    from plimsoll.nodes.observing.provider_state import CloudRead
+    from plimsoll.nodes.observing.listers import ClusterObjects
+    from plimsoll.nodes.observing.pod_filters import FilteredPods
+    from plimsoll.nodes.observing.provider_state import ProviderState
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.workloads import DaemonSet
     from plimsoll.objects.codec.decode_problems import BadObject
 
 
-class Snapshots:
+class LoopSnapshots:
     """One a controller: each snapshot is made of the one before, so that a turn costs by what changed."""
 
     def __init__(self) -> None:
         self._keeper = SnapshotBuilder()
         self._nodes: dict[str, Node] = {}
         self._besides: dict[PodKey, Pod | BadObject] = {}
-        self._coming = ComingNodes()
+        self._coming = UpcomingNodeCache()
 
-    def next(
-        self, cluster: ClusterRead, cloud: CloudRead, pods: Sorted, *, standing: Standing, policy: Policy, number: int
+    def build(
+        self,
+        cluster: ClusterObjects,
+        cloud: ProviderState,
+        pods: FilteredPods,
+        *,
+        standing: ClusterHealth,
+        policy: Policy,
+        number: int,
     ) -> Snapshot:
         groups = cloud.planned_groups(standing, policy)
-        coming = self._coming.of(groups, standing, policy, cluster.daemon_sets)
+        coming = self._coming.build(groups, standing, policy, cluster.daemon_sets)
         around = Surroundings(
             at=standing.at,
             namespaces=cluster.namespaces,
@@ -68,14 +75,14 @@ class Snapshots:
             PodKey(bad_object.namespace, bad_object.name): bad_object for bad_object in cluster.bad_pods
         }
         besides |= {pod_key(pod): pod for upcoming_node in coming for pod in upcoming_node.pods}
-        besides |= {pod_key(pod): pod for pod in pods.guests}
+        besides |= {pod_key(pod): pod for pod in pods.extra_pods}
         return replace(self._observed(nodes, pods, besides, around), number=number)
 
     def _observed(
-        self, nodes: dict[str, Node], pods: Sorted, besides: dict[PodKey, Pod | BadObject], around: Surroundings
+        self, nodes: dict[str, Node], pods: FilteredPods, besides: dict[PodKey, Pod | BadObject], around: Surroundings
     ) -> Snapshot:
         """`besides` are pods that nobody sorted: they cannot be read, or the cluster does not show them."""
-        news = pods.news.changed
+        news = pods.changed_keys.changed
         if news is None:
             self._keeper, self._nodes, self._besides = SnapshotBuilder(), {}, {}
         changed: dict[PodKey, Pod | BadObject | None] = {}
@@ -85,23 +92,23 @@ class Snapshots:
         changes = Changes(nodes=_changed(self._nodes, nodes), pods=changed)
         snapshot = self._keeper.update(changes, around)
         self._nodes, self._besides = nodes, besides
-        pods.news.caught_up()
+        pods.changed_keys.caught_up()
         return snapshot
 
 
-def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
+def with_placed_pods(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
     """The same cluster once pending pods are where a plan found room for them; nobody else is waited for."""
     return replace(settled(snapshot, places), pending=()) if places else snapshot
 
 
-class ComingNodes:
+class UpcomingNodeCache:
     """Nodes on their way, with the daemon pods they will bring. While a group's template lasts, they stay the same."""
 
     def __init__(self) -> None:
         self._made: dict[str, _Made] = {}
 
-    def of(
-        self, groups: Iterable[NodeGroup], standing: Standing, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
+    def build(
+        self, groups: Iterable[NodeGroup], standing: ClusterHealth, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
     ) -> list[UpcomingNode]:
         coming = standing.upcoming
         sets = DaemonSets(daemon_sets)

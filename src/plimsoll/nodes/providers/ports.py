@@ -35,7 +35,7 @@ class Created(Value):
     extra_ids: tuple[str, ...] = ()
 
 
-class Owner(Value):
+class NodeOwner(Value):
     """Whose a node is: the id of its group, and whether a machine is behind it; None: the provider cannot tell."""
 
     group: str
@@ -172,9 +172,9 @@ class Provider(Protocol):
 
 
 @runtime_checkable
-class KnowsOwners(Protocol):
+class NodeOwners(Protocol):
     """What a provider may have besides: it says at once of all nodes what it would say of each."""
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
+    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         """By the names of nodes; those of no group are missing (`node_group_for_node`, `has_instance`)."""
         ...

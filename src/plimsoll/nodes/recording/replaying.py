@@ -15,7 +15,7 @@ from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import Recording
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import ScaleUpPart
-from plimsoll.nodes.observing.snapshots import with_places
+from plimsoll.nodes.observing.snapshots import with_placed_pods
 from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
 from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
@@ -50,7 +50,7 @@ _LONGEST: Final = 200
 def planned_turn(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> LoopResult:
     """A turn in which everything is planned and nothing done, with the snapshot's time as the present."""
     up = plan_scale_up(snapshot, policy)
-    settled = with_places(snapshot, up.existing)
+    settled = with_placed_pods(snapshot, up.existing)
     simulation = find_unneeded(settled, policy, now=snapshot.at, known=known)
     since = {
         unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
@@ -85,7 +85,7 @@ def _saving(turn: LoopResult) -> dict[str, Any]:
     if options.consolidation not in MODES or turn.snapshot is None:
         return {}
     found = consolidate(
-        with_places(turn.snapshot, turn.scale_up.plan.existing),
+        with_placed_pods(turn.snapshot, turn.scale_up.plan.existing),
         turn.policy,
         now=turn.at,
         known=turn.scale_down.known,

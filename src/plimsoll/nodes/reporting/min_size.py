@@ -42,7 +42,7 @@ def raised_groups(turn: LoopResult) -> tuple[Raised, ...]:
 
 
 def _raised(one: Repaired, turn: LoopResult) -> Raised:
-    standing = None if turn.standing is None else turn.standing.groups.get(one.group)
+    standing = None if turn.health is None else turn.health.groups.get(one.group)
     groups = () if turn.snapshot is None else turn.snapshot.groups
     before, after = one.before or 0, one.after or 0
     return Raised(

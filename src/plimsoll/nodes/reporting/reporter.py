@@ -56,7 +56,7 @@ class Reporter:
         self._groups = GroupNotes()
         self._sentence = ""
 
-    async def tell(self, turn: LoopResult) -> None:
+    async def report(self, turn: LoopResult) -> None:
         self.last = turn
         self.metrics.observe(turn)
         self._log(turn)

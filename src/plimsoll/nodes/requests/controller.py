@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.results import ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import Stale
-    from plimsoll.nodes.observing.requests_watched import RequestsWatched
+    from plimsoll.nodes.observing.request_lister import RequestLister
     from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.booking.booking import Booked
@@ -75,7 +75,7 @@ class RequestContext:
 class RequestDependencies:
     """What a desk is made of."""
 
-    watched: RequestsWatched
+    watched: RequestLister
     writer: RequestWriter
     roll_back: RollBack
     provider: Provider

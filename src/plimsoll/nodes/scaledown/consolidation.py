@@ -32,7 +32,7 @@ _LOOKED_AT_AGAIN: Final = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class ConsolidationResult:
     """What a turn makes of it: nodes that may go now, and growth that was asked for."""
 
     removals: tuple[NodeRemoval, ...] = ()
@@ -42,13 +42,13 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationContext:
-    """One look at the cluster. `coming` are groups with nodes still on their way."""
+    """One look at the cluster. `groups_scaling_up` are groups with nodes still on their way."""
 
     snapshot: Snapshot
     policy: Policy
     known: ScaleDownState
     now: datetime
-    coming: frozenset[str] = frozenset()
+    groups_scaling_up: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Consolidator:
     def forget(self) -> None:
         self._proposal = _Proposal(memory=self._proposal.memory)
 
-    def put_off(self, by: timedelta) -> None:
+    def postpone(self, by: timedelta) -> None:
         """Nobody could look for so long, or the clock was set by so much: nothing is confirmed or given up by that."""
         if self._proposal.since is not None:
             self._proposal.since += by
@@ -91,25 +91,25 @@ class Consolidator:
         """Whether cheaper nodes were asked for: what they are for must not be undone by a cool-down."""
         return self._replacing is not None
 
-    async def step(self, asked: ConsolidationContext, *, may_act: bool) -> Saved:
+    async def run(self, asked: ConsolidationContext, *, may_act: bool) -> ConsolidationResult:
         if asked.policy.scale_down.consolidation not in MODES:
-            return Saved()
+            return ConsolidationResult()
         found = await self._proposed(asked)
         if self._replacing is not None:
             return self._replaced(found, asked, self._replacing)
         if not may_act or not self._is_confirmed(found, asked.now):
-            return Saved(savings_per_hour=found.savings_per_hour)
+            return ConsolidationResult(savings_per_hour=found.savings_per_hour)
         self.forget()
         if found.removals or found.replacement is None:
-            return Saved(removals=found.removals, savings_per_hour=found.savings_per_hour)
-        grown = await self._grower.carry_out(found.replacement.plan.growths, now=asked.now)
+            return ConsolidationResult(removals=found.removals, savings_per_hour=found.savings_per_hour)
+        grown = await self._grower.execute(found.replacement.plan.growths, now=asked.now)
         if any(result.is_done for result in grown):
             self._replacing = _Replacing(
                 nodes=frozenset(found.replacement.nodes),
                 groups=frozenset(result.group for result in grown if result.is_done),
                 until=asked.now + timedelta(seconds=asked.policy.groups.provision_time_s),
             )
-        return Saved(replacing=grown, savings_per_hour=found.savings_per_hour)
+        return ConsolidationResult(replacing=grown, savings_per_hour=found.savings_per_hour)
 
     async def _proposed(self, asked: ConsolidationContext) -> Consolidation:
         written = asked.policy.scale_down.consolidation_budgets
@@ -140,13 +140,15 @@ class Consolidator:
             return False
         return now - self._proposal.since >= _LOOKED_AT_AGAIN
 
-    def _replaced(self, found: Consolidation, asked: ConsolidationContext, replacing: _Replacing) -> Saved:
+    def _replaced(
+        self, found: Consolidation, asked: ConsolidationContext, replacing: _Replacing
+    ) -> ConsolidationResult:
         if asked.now > replacing.until:
             self._replacing = None
-            return Saved(savings_per_hour=found.savings_per_hour)
-        if replacing.groups & asked.coming:
-            return Saved(savings_per_hour=found.savings_per_hour)
+            return ConsolidationResult(savings_per_hour=found.savings_per_hour)
+        if replacing.groups & asked.groups_scaling_up:
+            return ConsolidationResult(savings_per_hour=found.savings_per_hour)
         going = tuple(node_removal for node_removal in found.removals if node_removal.node in replacing.nodes)
         if going:
             self._replacing = None
-        return Saved(removals=going, savings_per_hour=found.savings_per_hour)
+        return ConsolidationResult(removals=going, savings_per_hour=found.savings_per_hour)

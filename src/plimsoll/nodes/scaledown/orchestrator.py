@@ -53,9 +53,9 @@ class ScaleDownContext:
     controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
     unready: frozenset[str] = frozenset()
     booked: frozenset[str] = frozenset()
-    groups_coming: frozenset[str] = frozenset()
+    groups_scaling_up: frozenset[str] = frozenset()
     """Groups with nodes still on their way."""
-    hindrance: Reason | None = None
+    blocked_by: Reason | None = None
     """Why nothing may begin in this turn whatever is unneeded: a growth, pods that are too new."""
 
 
@@ -67,7 +67,7 @@ class Cooldowns:
     removed: dict[str, datetime] = field(default_factory=dict)
     failed: dict[str, datetime] = field(default_factory=dict)
 
-    def put_off(self, by: timedelta) -> None:
+    def postpone(self, by: timedelta) -> None:
         for times in (self.added, self.removed, self.failed):
             times.update({group: time + by for group, time in times.items()})
 
@@ -92,9 +92,9 @@ class Cooldowns:
 class NodeActuators:
     """What acts on nodes."""
 
-    remover: NodeDeletionController
+    deletions: NodeDeletionController
     soft_taints: SoftTaints
-    ledger: RemovalLimit
+    rate: RemovalLimit
 
 
 class ScaleDownOrchestrator:
@@ -104,16 +104,16 @@ class ScaleDownOrchestrator:
         self, hands: NodeActuators, planning: PlanRunner, saving: Consolidator, *, stepped: bool = False
     ) -> None:
         self._saving = saving
-        self._remover = hands.remover
+        self._remover = hands.deletions
         self._soft_taints = hands.soft_taints
-        self._ledger = hands.ledger
+        self._ledger = hands.rate
         self._planning = planning
         self._stepped = stepped
         self._since: dict[str, datetime] = {}
         self._unremovable_until: dict[str, datetime] = {}
         self._why_unremovable: dict[str, Reason] = {}
         self._hints: dict[PodKey, str] = {}
-        self.times = Cooldowns()
+        self.cooldowns = Cooldowns()
 
     def forget(self) -> None:
         """The cluster is not healthy: who was unneeded may be needed soon."""
@@ -123,8 +123,8 @@ class ScaleDownOrchestrator:
         """Timers of an earlier process, from the marks it left on nodes."""
         self._since.update(since)
 
-    async def step(self, at: ScaleDownContext, brakes: ActionGuard) -> ScaleDownPart:
-        before = self._noted(self._remover.ended(), at.now)
+    async def run(self, at: ScaleDownContext, brakes: ActionGuard) -> ScaleDownPart:
+        before = self._noted(self._remover.take_finished(), at.now)
         if not at.policy.scale_down.enabled:
             self.forget()
             return ScaleDownPart(
@@ -146,17 +146,17 @@ class ScaleDownOrchestrator:
             await self._soft_taints.update(self._since, at.nodes, at.policy.scale_down)
         return await self._begun(part, simulation, at, brakes)
 
-    def put_off(self, by: timedelta) -> None:
+    def postpone(self, by: timedelta) -> None:
         """Nobody could look for so long, or the clock was set by so much: nothing goes, and no wait ends, for that."""
         self._since = {node: since + by for node, since in self._since.items()}
         self._unremovable_until = {node: until + by for node, until in self._unremovable_until.items()}
-        self.times.put_off(by)
-        self._saving.put_off(by)
+        self.cooldowns.postpone(by)
+        self._saving.postpone(by)
 
-    def clock_was_set(self, by: timedelta) -> None:
+    def adjust_clock(self, by: timedelta) -> None:
         """What was noted by the old time is told by the new one, also of what is no wait."""
-        self.put_off(by)
-        self._remover.clock_was_set(by)
+        self.postpone(by)
+        self._remover.adjust_clock(by)
         self._ledger.clock_was_set(by)
 
     # ---- beginning
@@ -165,12 +165,12 @@ class ScaleDownOrchestrator:
         self, part: ScaleDownPart, simulation: Simulation, at: ScaleDownContext, brakes: ActionGuard
     ) -> ScaleDownPart:
         options = at.policy.scale_down
-        waits_for = "" if options.delay_type_local else self.times.cooldown(options, at.now)
+        waits_for = "" if options.delay_type_local else self.cooldowns.cooldown(options, at.now)
         if waits_for and not self._saving.is_waiting:
             reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {waits_for}")
             return replace(part, skipped=reason, is_in_cooldown=True)
-        if at.hindrance is not None:
-            return replace(part, skipped=at.hindrance)
+        if at.blocked_by is not None:
+            return replace(part, skipped=at.blocked_by)
         departures = NodesToDelete() if waits_for else self._departing(simulation, at)
         if not departures.removals and not self._busy:
             part, departures = await self._saved(part, departures, at, brakes)
@@ -180,10 +180,10 @@ class ScaleDownOrchestrator:
             held_back = dict.fromkeys((node_removal.node for node_removal in departures.removals), brakes.reason)
         else:
             chosen, held_back = await self._ledger.allowed(departures.removals, options.max_removals_per_hour)
-        self._remover.begin(chosen, at.nodes, at.now)
+        self._remover.start(chosen, at.nodes, at.now)
         if self._stepped:
-            await self._remover.settled()
-            part = replace(part, ended=(*part.ended, *self._noted(self._remover.ended(), at.now)))
+            await self._remover.wait_until_idle()
+            part = replace(part, ended=(*part.ended, *self._noted(self._remover.take_finished(), at.now)))
         return replace(
             part,
             departures=departures,
@@ -197,12 +197,16 @@ class ScaleDownOrchestrator:
     ) -> tuple[ScaleDownPart, NodesToDelete]:
         """What consolidation adds, within what may go on at once."""
         asked = ConsolidationContext(
-            snapshot=at.snapshot, policy=at.policy, known=self._known(at), now=at.now, coming=at.groups_coming
+            snapshot=at.snapshot,
+            policy=at.policy,
+            known=self._known(at),
+            now=at.now,
+            groups_scaling_up=at.groups_scaling_up,
         )
-        saved = await self._saving.step(asked, may_act=brakes.reason is None)
+        saved = await self._saving.run(asked, may_act=brakes.reason is None)
         for result in saved.replacing:
             if result.is_done:
-                self.times.note(self.times.added, result.group, at.now)
+                self.cooldowns.note(self.cooldowns.added, result.group, at.now)
         part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
         return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
 
@@ -215,16 +219,16 @@ class ScaleDownOrchestrator:
         return replace(departures, removals=tuple(free))
 
     def _waits(self, removal: NodeRemoval, at: ScaleDownContext) -> bool:
-        return bool(self.times.cooldown(at.policy.scale_down, at.now, group=removal.group))
+        return bool(self.cooldowns.cooldown(at.policy.scale_down, at.now, group=removal.group))
 
     # ---- remembering
 
     @property
     def _busy(self) -> int:
-        return self._remover.under_way.removals
+        return self._remover.in_progress.removals
 
     def _known(self, at: ScaleDownContext) -> ScaleDownState:
-        busy = self._remover.under_way
+        busy = self._remover.in_progress
         return ScaleDownState(
             unneeded_since=self._since,
             unremovable_until=self._unremovable_until,
@@ -267,10 +271,10 @@ class ScaleDownOrchestrator:
         seen = tuple(ended)
         for finished in seen:
             if finished.result is RemovalResult.REMOVED:
-                self.times.note(self.times.removed, finished.removal.group, now)
+                self.cooldowns.note(self.cooldowns.removed, finished.removal.group, now)
                 self._since.pop(finished.removal.node, None)
             elif finished.result is RemovalResult.FAILED:
-                self.times.note(self.times.failed, finished.removal.group, now)
+                self.cooldowns.note(self.cooldowns.failed, finished.removal.group, now)
         return seen
 
 

@@ -46,7 +46,7 @@ class ScaleUpExecutor:
         self._provider = provider
         self._state = state
 
-    async def carry_out(self, growths: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
+    async def execute(self, growths: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
         """In the order of the plan; one that fails does not stop the others, but for those that go with it."""
         found: list[ScaleUpResult] = []
         failed: set[str] = set()
@@ -97,7 +97,7 @@ class ScaleUpExecutor:
 
     def _not_made(self, growth: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
         log.warning("node_group.not_created", group=growth.offer.group, problem=failure.message)
-        self._state.creation_failed(_creation_key(growth.offer, failure), call_error(failure), now)
+        self._state.register_failed_creation(_creation_key(growth.offer, failure), call_error(failure), now)
         return _failed(growth, failure)
 
     # ---- sizes
@@ -114,12 +114,12 @@ class ScaleUpExecutor:
         failure = failure_of(outcome)
         if failure is None:
             log.info("scale_up.requested", group=group.id, before=expected, after=expected + by)
-            self._state.grown(group.id, by, now)
+            self._state.register_scale_up(group.id, by, now)
             return ScaleUpResult(growth=growth, group=group.id, before=expected, after=expected + by, created=created)
         log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
-        self._state.growth_failed(group.id, call_error(failure), now)
+        self._state.register_failed_scale_up(group.id, call_error(failure), now)
         if created:
-            self._state.creation_failed(_creation_key(growth.offer, failure), call_error(failure), now)
+            self._state.register_failed_creation(_creation_key(growth.offer, failure), call_error(failure), now)
         return ScaleUpResult(
             growth=growth, group=group.id, before=expected, after=expected + by, created=created, failure=failure
         )

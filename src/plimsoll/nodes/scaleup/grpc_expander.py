@@ -42,7 +42,7 @@ class GrpcExpander:
         self._calls = calls
         self._max_pods = max_pods
 
-    async def planned(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan:
+    async def plan(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan:
         """The plan, asked about as often as it needs."""
         answers: dict[str, tuple[str, ...]] = {}
         for _ in range(_MOST_QUESTIONS):

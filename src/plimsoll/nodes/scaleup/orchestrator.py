@@ -36,10 +36,10 @@ _SETTLING_WITH_GPU_S: Final = 30.0
 """Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
 
 
-class Asking(Protocol):
+class ExternalExpander(Protocol):
     """An expander outside this program: `asking_expander`."""
 
-    async def planned(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan: ...
+    async def plan(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,30 +51,30 @@ class ScaleUpContext:
     now: datetime
     ready_nodes: int
     stopwatch: Stopwatch
-    waits_for_more: bool = True
+    delay_new_pods: bool = True
     """Pods that were made just now are waited with; not in a world that is told step by step."""
-    gate: Callable[[ScaleUpPlan], Awaitable[ScaleUpPlan]] | None = None
+    before_execute: Callable[[ScaleUpPlan], Awaitable[ScaleUpPlan]] | None = None
     """Who has to say what may be carried out of a plan, right before it is: intents of requests are written there."""
 
 
 class ScaleUpOrchestrator:
     """Plans growth and has it carried out."""
 
-    def __init__(self, grower: ScaleUpExecutor, planning: PlanRunner, asking: Asking | None = None) -> None:
+    def __init__(self, grower: ScaleUpExecutor, planning: PlanRunner, asking: ExternalExpander | None = None) -> None:
         self._grower = grower
         self._planning = planning
         self._asking = asking
         self._promises = PodNominations()
 
-    def with_promises(self, snapshot: Snapshot) -> Snapshot:
+    def with_nominations(self, snapshot: Snapshot) -> Snapshot:
         """Nodes that were asked for lately are for the pods they were asked for."""
         places = self._promises.places(snapshot)
         return replace(snapshot, promises=places) if places else snapshot
 
-    async def step(self, at: ScaleUpContext, brakes: ActionGuard) -> ScaleUpPart:
+    async def run(self, at: ScaleUpContext, brakes: ActionGuard) -> ScaleUpPart:
         if not at.snapshot.pending:
             return ScaleUpPart()
-        if at.waits_for_more and _are_all_new(at.snapshot.pending, at.policy, at.now):
+        if at.delay_new_pods and _are_all_new(at.snapshot.pending, at.policy, at.now):
             why = Reason(code=PODS_TOO_NEW, message="all pending pods were made just now; more may follow")
             return ScaleUpPart(skipped=why)
         plan = await self._planned(at)
@@ -84,15 +84,15 @@ class ScaleUpOrchestrator:
             return part
         if brakes.reason is not None:
             return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
-        if at.gate is not None:
-            plan = await at.gate(plan)
+        if at.before_execute is not None:
+            plan = await at.before_execute(plan)
             part = replace(part, plan=plan)
-        grown = await self._grower.carry_out(plan.growths, now=at.now)
+        grown = await self._grower.execute(plan.growths, now=at.now)
         done = [(result.group, result.after - result.before, result.growth) for result in grown if result.is_done]
-        self.promise(at.snapshot, plan.existing, done)
+        self.nominate(at.snapshot, plan.existing, done)
         return replace(part, grown=grown)
 
-    def promise(
+    def nominate(
         self,
         snapshot: Snapshot,
         housed: Mapping[str, Mapping[str, int]],
@@ -108,7 +108,7 @@ class ScaleUpOrchestrator:
             proven: ScaleUpPlan = await self._planning(lambda: verified(proposal))
             return proven
 
-        return await (plan(at.policy) if self._asking is None else self._asking.planned(at.policy, plan))
+        return await (plan(at.policy) if self._asking is None else self._asking.plan(at.policy, plan))
 
 
 def _held_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:

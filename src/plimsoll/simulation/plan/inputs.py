@@ -20,7 +20,7 @@ from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, is_waiting, why_set_aside
+from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_set_aside_reason, is_pending
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.requests.classes import BUILT_IN
@@ -195,7 +195,7 @@ class _Reading:
 
     def _waiting(self, pods: Iterable[Pod], cutoff: int) -> Iterator[PendingPods]:
         for pod in pods:
-            if not is_waiting(pod):
+            if not is_pending(pod):
                 continue
             if why := told_set_aside(pod, cutoff=cutoff):
                 self._set_aside[_key(pod)] = why
@@ -342,5 +342,5 @@ _WORDS: Final = {
 
 def told_set_aside(pod: Pod, *, cutoff: int) -> str:
     """Of a waiting pod; empty: it is planned for."""
-    reason = why_set_aside(pod, PodRules(expendable_below=cutoff))
+    reason = find_set_aside_reason(pod, PodRules(expendable_below=cutoff))
     return "" if reason is None else _WORDS.get(reason.code, reason.message).format(cutoff=cutoff)

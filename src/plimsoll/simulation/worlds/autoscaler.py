@@ -54,18 +54,18 @@ class ScenarioLoop:
                     overlay=overlay_from(str(tools.options.get("price-overlay") or ""), path="options.price-overlay"),
                 ),
                 clock=tools.clock,
-                planning=_inline,
+                run_planner=_inline,
                 profiles=profiles_from(
                     str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
                 ),
                 journal=MemoryJournal(),
-                measuring=RealClock() if tools.is_timed else None,
+                stopwatch_clock=RealClock() if tools.is_timed else None,
                 stepped=not tools.is_live,
                 knows_owner=tools.knows_owner,
             )
         )
         if tools.is_live:
-            self._parts.teller.on_turn = self._told
+            self._parts.reporter.on_turn = self._told
 
     def services(self) -> Sequence[Service]:
         return self._parts.services()
@@ -78,7 +78,7 @@ class ScenarioLoop:
         self._on_turn(time_text(turn.at), loop_entry(turn, is_timed=self._is_timed))
 
     def metrics(self) -> dict[str, float]:
-        return self._parts.teller.metrics.samples()
+        return self._parts.reporter.metrics.samples()
 
 
 async def _inline(plan: Callable[[], T]) -> T:

@@ -11,9 +11,9 @@ from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
+from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import HERE, LARGE_ENOUGH, bounds
-from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class AutoscaledWorld(CapiWorld):
                 provider=self.provider,
                 configuration=ConfigMapConfig(flags, informers, naming=self.provider.naming),
                 clock=self.clock,
-                planning=_inline,
+                run_planner=_inline,
                 stepped=True,
             )
         )

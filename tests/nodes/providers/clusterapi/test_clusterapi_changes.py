@@ -11,9 +11,9 @@ from plimsoll.kube.errors import Forbidden, ServerFailed, Status, TimedOut
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, Outcome
 from plimsoll.nodes.providers.values import InstanceState, NodeRef
 from tests.kube.worlds import unchanged
+from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import MARK, bounds, collection, machine, scalable
-from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

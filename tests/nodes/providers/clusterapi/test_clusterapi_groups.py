@@ -11,6 +11,7 @@ from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.providers.clusterapi.annotations import is_propagated, is_synced
 from plimsoll.nodes.providers.clusterapi.settings import Discovery, read_discovery, read_settings
 from plimsoll.nodes.providers.values import GroupOptions, ProviderFailed
+from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiWorld
 from tests.nodes.providers.clusterapi.capi_objects import (
     GROUP,
     HERE,
@@ -21,8 +22,7 @@ from tests.nodes.providers.clusterapi.capi_objects import (
     definition,
     scalable,
 )
-from tests.nodes.providers.clusterapi.capi_worlds import DEFINITIONS, CapiWorld
-from tests.nodes.providers.provided import AN_HOUR, DEFAULTS
+from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
 
 OPTIONS = f"{GROUP}/autoscaling-options-"
 

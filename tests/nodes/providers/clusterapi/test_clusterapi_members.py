@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.model.call_outcomes import ErrorClass
 from plimsoll.nodes.providers.values import Instance, InstanceError, InstanceState, NodeRef
+from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import GROUP, HERE, collection, machine, scalable
-from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

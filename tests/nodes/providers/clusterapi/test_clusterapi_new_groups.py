@@ -12,6 +12,7 @@ from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import Blueprint
 from plimsoll.objects.api.nodes import Node, Taint
+from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (
     CAPACITY,
@@ -23,7 +24,6 @@ from tests.nodes.providers.clusterapi.capi_objects import (
     collection,
     definition,
 )
-from tests.nodes.providers.clusterapi.capi_worlds import DEFINITIONS, CapiWorld
 
 TEMPLATE = "autoscaling.x-k8s.io/nap-template"
 SYNCED = "autoscaling.x-k8s.io/nap-synced-labels"

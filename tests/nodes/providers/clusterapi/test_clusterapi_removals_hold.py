@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from plimsoll.kube.errors import TimedOut
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
+from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
-from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
 from tests.nodes.providers.clusterapi.test_clusterapi_changes import Scaling
 
 _NODES = 5

@@ -14,9 +14,9 @@ from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
+from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, scalable
-from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import blueprint, template, theoretical
 from tests.nodes.providers.clusterapi.test_clusterapi_templates import infrastructure_template, referring
 

@@ -15,7 +15,7 @@ from plimsoll.nodes.observing.attach_limits import with_template_limits
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.providers.clusterapi.node_templates import (
     Infrastructure,
-    NoTemplate,
+    TemplateProblem,
     capacity_of,
     labels_of,
     taints_of,
@@ -25,6 +25,7 @@ from plimsoll.objects.api.cluster_api import MachineDeployment
 from plimsoll.objects.api.nodes import Node, Taint
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.scheduling import Storage
+from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (
     CAPACITY,
@@ -35,7 +36,6 @@ from tests.nodes.providers.clusterapi.capi_objects import (
     definition,
     scalable,
 )
-from tests.nodes.providers.clusterapi.capi_worlds import DEFINITIONS, CapiWorld
 
 TOLD = Infrastructure(capacity={"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": "1"}, architecture="arm64")
 
@@ -72,10 +72,10 @@ def test_annotations_go_before_the_infrastructures_word():
 
 
 def test_processors_and_memory_must_be_known():
-    assert capacity_of(written(cpu="4"), Infrastructure()) == NoTemplate(
+    assert capacity_of(written(cpu="4"), Infrastructure()) == TemplateProblem(
         problem="nothing tells how much memory its nodes have"
     )
-    assert isinstance(capacity_of(written(cpu="4", memory="much"), Infrastructure()), NoTemplate)
+    assert isinstance(capacity_of(written(cpu="4", memory="much"), Infrastructure()), TemplateProblem)
 
 
 def test_accelerators_need_a_type_and_a_count():

@@ -11,8 +11,8 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import UNLIMITED
 from tests.local.apiserver.application.worlds import ADMIN, new_server
+from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_objects import LARGE_ENOUGH, bounds, machine, scalable
-from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
 
 
 def test_machines_are_of_the_management_cluster_and_nodes_of_the_workload_cluster():

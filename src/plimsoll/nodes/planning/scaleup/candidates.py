@@ -80,7 +80,7 @@ def scale_up_options(
 ) -> ScaleUpOptions:
     """`planner` is who asks; unset, the one the policy comes to. `usage` is that of the snapshot, if counted before."""
     known = prices_are_known(snapshot, policy.overlay)
-    asking = planner or policy.choosing.effective_planner(prices_are_known=known)
+    asking = planner or policy.planning.effective_planner(prices_are_known=known)
     limits = ceilings(usage or usage_of(snapshot.view), policy, asking)
     daemons = DaemonSets(snapshot.daemon_sets)
     found, left_out = _existing(snapshot, policy, limits, daemons)

@@ -71,7 +71,7 @@ def propose(
     snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, memory: PlannerCache | None = None
 ) -> Proposal:
     """The planning step alone: from a snapshot to a finished plan, but for pods that are promised a place."""
-    chosen = effort or Effort(gap=policy.choosing.plan_gap)
+    chosen = effort or Effort(gap=policy.planning.plan_gap)
     board = ScaleUpProblem.of(with_promises_kept(snapshot), policy, memory)
     return _proposed(board, chosen, FailedClasses())
 

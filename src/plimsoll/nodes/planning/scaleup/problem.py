@@ -137,11 +137,11 @@ def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
     """Bundles need all groups at once: who asks for one gets the planner that can, whatever the expander."""
     if any(pending.bundle for pending in snapshot.pending):
         return Planner.OPTIMAL
-    return policy.choosing.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
+    return policy.planning.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
 
 
 def _in_tiers(offered: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
-    if not policy.priorities or PRIORITY not in policy.choosing.expander:
+    if not policy.priorities or PRIORITY not in policy.planning.expander:
         return offered
     kept, left_out = in_tiers(offered.offers, policy.priorities)
     return replace(offered, offers=kept, not_offered=(*offered.not_offered, *left_out))

@@ -52,11 +52,11 @@ def plan_compatible(board: ScaleUpProblem, meetings: PodRelations, doubts: Faile
     tried = {offer: growing.by(offer) for offer in range(len(board.offers))}
     options = {offer: _option(board, served, here, offer) for offer, served in tried.items() if _nodes(board, served)}
     known = prices_are_known(board.snapshot, board.policy.overlay)
-    chain = board.policy.choosing.effective_expanders(prices_are_known=known)
+    chain = board.policy.planning.effective_expanders(prices_are_known=known)
     around = Circumstances(
         cluster_nodes=len(board.arrays),
         priorities=board.policy.priorities,
-        seed=board.policy.choosing.random_seed,
+        seed=board.policy.planning.random_seed,
         answers=board.policy.expander_answers,
     )
     best = choose(list(options.values()), chain, around)

@@ -15,7 +15,7 @@ from msgspec import structs
 from plimsoll.kube.requests.options import Selection
 from plimsoll.nodes.providers.clusterapi.annotations import Sizes, group_id, is_nap_template, sizes_of
 from plimsoll.nodes.providers.clusterapi.client import look_up_served, read, read_if_there
-from plimsoll.nodes.providers.clusterapi.machines import Members
+from plimsoll.nodes.providers.clusterapi.machines import MachineIndex
 from plimsoll.objects.api.cluster_api import ClusterMachine
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class GroupObject:
         return self.object.spec.replicas or 0
 
 
-class ProviderCache:
-    """A copy of the objects; `renew` makes a new one."""
+class ClusterApiCache:
+    """A copy of the objects; `refresh` makes a new one."""
 
     def __init__(self, client: Client, settings: ClusterApiSettings) -> None:
         self.client = client
@@ -60,12 +60,12 @@ class ProviderCache:
         self._is_there = False
         self._groups: dict[str, GroupObject] = {}
         self._templates: dict[str, Scalable] = {}
-        self._members = Members.of((), (), keys=settings.keys)
+        self._members = MachineIndex.of((), (), keys=settings.keys)
         self.going: set[MachineKey] = set()
         """Machines that were given up through us since the last refresh."""
         self._told: dict[str, str] = {}
 
-    async def renew(self) -> None:
+    async def refresh(self) -> None:
         """Ask for everything. Where that fails, what was known is not used again either, nor the version served."""
         self._is_there = False
         served = self._served or await look_up_served(self.client, self.settings)
@@ -74,7 +74,7 @@ class ProviderCache:
         machines = await self._listed(served, ClusterMachine)
         self._served = served
         self._take(scalables)
-        self._members = Members.of(scalables, machines, keys=self.settings.keys)
+        self._members = MachineIndex.of(scalables, machines, keys=self.settings.keys)
         self.going.clear()
         self._is_there = True
 
@@ -97,7 +97,7 @@ class ProviderCache:
         await self._ready()
         return self._templates
 
-    async def members(self) -> Members:
+    async def members(self) -> MachineIndex:
         await self._ready()
         return self._members
 
@@ -127,7 +127,7 @@ class ProviderCache:
 
     async def _ready(self) -> None:
         if not self._is_there:
-            await self.renew()
+            await self.refresh()
 
     async def _listed(self, served: Served, struct: type[T]) -> tuple[T, ...]:
         selection = Selection(namespace=self.settings.namespace, page_size=PAGE_SIZE)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.providers.clusterapi.cache import GroupObject, ProviderCache
+    from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache, GroupObject
     from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
     from plimsoll.objects.api.cluster_api import Scalable
     from plimsoll.objects.api.meta import WireObject
@@ -119,7 +119,7 @@ async def preferred_version(client: Client, group: str) -> str:
 _TRIES: Final = 5
 
 
-async def resize(holdings: ProviderCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
+async def resize(holdings: ClusterApiCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
     """Ask `decide` what the present size is to become, until that is so or is not to be."""
     meta = group.object.metadata
     resource = (await holdings.served()).resource(type(group.object))

@@ -26,7 +26,7 @@ from plimsoll.objects.api.cluster_api import ClusterMachine
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.nodes.providers.clusterapi.cache import GroupObject, ProviderCache
+    from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache, GroupObject
     from plimsoll.nodes.providers.clusterapi.machines import MachineKey
     from plimsoll.nodes.providers.values import NodeRef
     from plimsoll.objects.codec.decoding import DecodedList
@@ -46,10 +46,10 @@ class _Chosen:
         return len(self.machines) + len(self.listed)
 
 
-class Remover:
+class MachineDeleter:
     """Of one provider. One removal at a time: the next one counts what the last one did."""
 
-    def __init__(self, holdings: ProviderCache) -> None:
+    def __init__(self, holdings: ClusterApiCache) -> None:
         self._holdings = holdings
         self._lock = asyncio.Lock()
         self._given_up: dict[str, set[str]] = {}

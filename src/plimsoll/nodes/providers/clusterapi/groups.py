@@ -1,6 +1,6 @@
 """Node groups that are objects of Cluster API.
 
-A group knows its bounds as of the last refresh and asks `ProviderCache` for the rest. Growth goes through `resizing`,
+A group knows its bounds as of the last refresh and asks `ClusterApiCache` for the rest. Growth goes through `resizing`,
 removal of certain nodes through `removing`.
 
 Groups that auto-provisioning could make of a template, and their making.
@@ -28,7 +28,7 @@ from plimsoll.nodes.providers.clusterapi.client import (
 )
 from plimsoll.nodes.providers.clusterapi.machine_types import copy_of, is_copy_for, lost_taints
 from plimsoll.nodes.providers.clusterapi.machines import instance_of, is_real, key_of
-from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, template_of
+from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, template_of
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.theoretical import Theoretical, node_of
 from plimsoll.nodes.providers.values import Instance, InstanceState, ProviderFailed
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.snapshot import MachineType
-    from plimsoll.nodes.providers.clusterapi.cache import GroupObject, ProviderCache
-    from plimsoll.nodes.providers.clusterapi.delete_nodes import Remover
-    from plimsoll.nodes.providers.clusterapi.node_templates import Surroundings
+    from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache, GroupObject
+    from plimsoll.nodes.providers.clusterapi.delete_nodes import MachineDeleter
+    from plimsoll.nodes.providers.clusterapi.node_templates import InfrastructureTemplates
     from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef
     from plimsoll.objects.api.cluster_api import Scalable
     from plimsoll.objects.api.nodes import Node
@@ -51,13 +51,18 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class ExistingGroup:
+class ClusterApiGroup:
     """A MachineDeployment, a MachineSet without one above it, or a MachinePool."""
 
     exists = True
 
     def __init__(
-        self, group: GroupObject, *, holdings: ProviderCache, surroundings: Surroundings, remover: Remover
+        self,
+        group: GroupObject,
+        *,
+        holdings: ClusterApiCache,
+        surroundings: InfrastructureTemplates,
+        remover: MachineDeleter,
     ) -> None:
         self._holdings = holdings
         self._surroundings = surroundings
@@ -93,7 +98,7 @@ class ExistingGroup:
         infrastructure = await self._surroundings.infrastructure(found)
         architecture = self._holdings.settings.architecture
         template = template_of(found, infrastructure, architecture=architecture, like=await self._labels_of_a_node())
-        if not isinstance(template, NoTemplate):
+        if not isinstance(template, TemplateProblem):
             return template
         log.info("provider.no_template", group=self.id, problem=template.problem)
         return NotImplementedByProvider(call="TemplateNodeInfo")
@@ -201,10 +206,12 @@ class ExistingGroup:
         return {}
 
 
-class TheoreticalGroup(Theoretical):
+class TheoreticalClusterApiGroup(Theoretical):
     """A copy of a template that nobody has made yet."""
 
-    def __init__(self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, holdings: ProviderCache) -> None:
+    def __init__(
+        self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, holdings: ClusterApiCache
+    ) -> None:
         self._namespace = template.metadata.namespace
         name = f"{MachineDeployment.kind_name()}/{self._namespace}/{blueprint.id}"
         super().__init__(name, min_size=0, max_size=blueprint.max_size)

@@ -24,7 +24,7 @@ from plimsoll.nodes.providers.clusterapi.annotations import (
     is_propagated,
     is_synced,
 )
-from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, labels_of, taints_of, template_of
+from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, labels_of, taints_of, template_of
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ _OF_ITSELF: Final = frozenset({ARCH, OS, HOSTNAME})
 
 def machine_type_of(
     template: Scalable, infrastructure: Infrastructure, *, architecture: str
-) -> MachineType | NoTemplate:
+) -> MachineType | TemplateProblem:
     node = template_of(template, infrastructure, architecture=architecture)
-    if isinstance(node, NoTemplate):
+    if isinstance(node, TemplateProblem):
         return node
     labels = node.metadata.labels
     zone = template.spec.template.spec.failure_domain or labels.get(ZONE, "")

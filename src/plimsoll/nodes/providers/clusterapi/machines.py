@@ -92,7 +92,7 @@ _NOBODY: Final = MachineKey("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
+class MachineIndex:
     """All machines of one moment, found by any name."""
 
     machines: Mapping[MachineKey, ClusterMachine]
@@ -108,7 +108,7 @@ class Members:
     _of_group: Mapping[str, Sequence[MachineKey]]
 
     @classmethod
-    def of(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> Members:
+    def of(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> MachineIndex:
         known, objects = {key_of(cluster_machine): cluster_machine for cluster_machine in machines}, tuple(scalables)
         sets = {
             (scalable.metadata.namespace, scalable.metadata.name): scalable

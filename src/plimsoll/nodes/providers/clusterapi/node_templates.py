@@ -70,7 +70,7 @@ class Infrastructure(Value):
 NOTHING_TOLD: Final = Infrastructure()
 
 
-class NoTemplate(Value):
+class TemplateProblem(Value):
     """What is missing, or wrong."""
 
     problem: str
@@ -78,10 +78,10 @@ class NoTemplate(Value):
 
 def template_of(
     found: Scalable, infrastructure: Infrastructure, *, architecture: str, like: Mapping[str, str] | None = None
-) -> Node | NoTemplate:
+) -> Node | TemplateProblem:
     """`like` are the labels of a node that the group has; `architecture` is for when nobody says it."""
     capacity = capacity_of(found, infrastructure)
-    if isinstance(capacity, NoTemplate):
+    if isinstance(capacity, TemplateProblem):
         return capacity
     # Attach limits are looked up by this name: no other group may have it.
     meta = found.metadata
@@ -110,15 +110,15 @@ def _attach_limits(annotations: Mapping[str, str]) -> dict[str, str]:
     return {ATTACH_LIMITS: told} if told else {}
 
 
-def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | NoTemplate:
+def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | TemplateProblem:
     """Annotations beat the infrastructure's word, resource by resource. Processors and memory must be known."""
     written = _written(found.metadata.annotations)
-    if isinstance(written, NoTemplate):
+    if isinstance(written, TemplateProblem):
         return written
     capacity: ResourceList = {PODS: _MAX_PODS, **infrastructure.capacity, **written}
     missing = [name for name in (CPU, MEMORY) if name not in capacity]
     if missing:
-        return NoTemplate(problem=f"nothing tells how much {' and '.join(missing)} its nodes have")
+        return TemplateProblem(problem=f"nothing tells how much {' and '.join(missing)} its nodes have")
     return capacity
 
 
@@ -156,7 +156,7 @@ def _taints_in(text: str | None) -> Iterator[Taint]:
             yield Taint(key=key, value=value, effect=effect)
 
 
-def _written(annotations: Mapping[str, str]) -> ResourceList | NoTemplate:
+def _written(annotations: Mapping[str, str]) -> ResourceList | TemplateProblem:
     found: ResourceList = {}
     texts = {resource: annotations.get(f"{CAPACITY_PREFIX}{name}", "") for resource, name in _QUANTITIES}
     texts[PODS] = annotations.get(f"{CAPACITY_PREFIX}maxPods", "")
@@ -166,7 +166,7 @@ def _written(annotations: Mapping[str, str]) -> ResourceList | NoTemplate:
         if not text:
             continue
         if problem := _problem(text):
-            return NoTemplate(problem=f"{resource}: {problem}")
+            return TemplateProblem(problem=f"{resource}: {problem}")
         if Quantity.parse(text):
             found[resource] = text
     return found
@@ -191,7 +191,7 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 6
 
 
-class Surroundings:
+class InfrastructureTemplates:
     """Of the workload cluster's nodes it is known until the next refresh what they are.
 
     Machine templates never change, so what one has told stays; one that told nothing is asked again now and then.

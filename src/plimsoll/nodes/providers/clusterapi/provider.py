@@ -14,11 +14,11 @@ import structlog
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
-from plimsoll.nodes.providers.clusterapi.cache import ProviderCache
-from plimsoll.nodes.providers.clusterapi.delete_nodes import Remover
-from plimsoll.nodes.providers.clusterapi.groups import ExistingGroup, TheoreticalGroup
+from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache
+from plimsoll.nodes.providers.clusterapi.delete_nodes import MachineDeleter
+from plimsoll.nodes.providers.clusterapi.groups import ClusterApiGroup, TheoreticalClusterApiGroup
 from plimsoll.nodes.providers.clusterapi.machine_types import machine_type_of, problem_with
-from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, Surroundings
+from plimsoll.nodes.providers.clusterapi.node_templates import InfrastructureTemplates, TemplateProblem
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class ClusterApiProvider:
     naming = _NAMING
 
     def __init__(self, management: Client, workload: Client, settings: ClusterApiSettings = _PLAIN) -> None:
-        self._holdings = ProviderCache(management, settings)
-        self._surroundings = Surroundings(management, workload)
-        self._remover = Remover(self._holdings)
+        self._holdings = ClusterApiCache(management, settings)
+        self._surroundings = InfrastructureTemplates(management, workload)
+        self._remover = MachineDeleter(self._holdings)
 
     async def refresh(self) -> None:
         self._surroundings.forget()
-        await self._holdings.renew()
+        await self._holdings.refresh()
 
     async def cleanup(self) -> None:
         """There is nothing to close: the clients are their owner's."""
@@ -83,20 +83,20 @@ class ClusterApiProvider:
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         found = [await self._kind(scalable) for scalable in (await self._holdings.nap_templates()).values()]
-        return tuple(one for one in found if not isinstance(one, NoTemplate))
+        return tuple(one for one in found if not isinstance(one, TemplateProblem))
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
         template = (await self._holdings.nap_templates()).get(blueprint.machine_type)
         if template is None:
             return _illegal(f"there is no MachineDeployment {blueprint.machine_type} that is a machine type")
         kind = await self._kind(template)
-        if isinstance(kind, NoTemplate):
+        if isinstance(kind, TemplateProblem):
             return _illegal(kind.problem)
         if problem := problem_with(blueprint, template, kind):
             return _illegal(problem)
         if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
             return _illegal(f"{blueprint.id} cannot be the name of a MachineDeployment")
-        return TheoreticalGroup(blueprint, template, kind=kind, holdings=self._holdings)
+        return TheoreticalClusterApiGroup(blueprint, template, kind=kind, holdings=self._holdings)
 
     async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
         return NotImplementedByProvider(call="GetResourceLimiter")
@@ -114,13 +114,13 @@ class ClusterApiProvider:
 
     # ---- inside
 
-    def _existing(self, group: GroupObject) -> ExistingGroup:
-        return ExistingGroup(group, holdings=self._holdings, surroundings=self._surroundings, remover=self._remover)
+    def _existing(self, group: GroupObject) -> ClusterApiGroup:
+        return ClusterApiGroup(group, holdings=self._holdings, surroundings=self._surroundings, remover=self._remover)
 
-    async def _kind(self, template: Scalable) -> MachineType | NoTemplate:
+    async def _kind(self, template: Scalable) -> MachineType | TemplateProblem:
         infrastructure = await self._surroundings.infrastructure(template)
         kind = machine_type_of(template, infrastructure, architecture=self._holdings.settings.architecture)
-        if isinstance(kind, NoTemplate):
+        if isinstance(kind, TemplateProblem):
             log.info("provider.no_machine_type", template=template.metadata.name, problem=kind.problem)
         return kind
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class CachedAnswer(Generic[T]):
     """One remembered answer; None: nothing is known."""
 
     __slots__ = ("answer",)
@@ -31,10 +31,10 @@ class Caches:
     """Of one client."""
 
     def __init__(self) -> None:
-        self.groups: Kept[tuple[Any, ...]] = Kept()
-        self.machine_types: Kept[tuple[Any, ...]] = Kept()
-        self.gpu_label: Kept[str] = Kept()
-        self.gpu_types: Kept[tuple[str, ...]] = Kept()
+        self.groups: CachedAnswer[tuple[Any, ...]] = CachedAnswer()
+        self.machine_types: CachedAnswer[tuple[Any, ...]] = CachedAnswer()
+        self.gpu_label: CachedAnswer[str] = CachedAnswer()
+        self.gpu_types: CachedAnswer[tuple[str, ...]] = CachedAnswer()
         self.templates: dict[str, Any] = {}
         self.atomic: dict[str, bool] = {}
         self._group_of: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """Node groups of the simulated cloud, and those that could be made.
 
-An `ExistingGroup` knows its bounds as of the last refresh and asks `Holdings` for the rest. A `TheoreticalGroup` is a
-blueprint until `create`; afterwards the provider lists the group as an existing one.
+An `SimulatedGroup` knows its bounds as of the last refresh and asks `SimulatedCloudCache` for the rest. A
+`TheoreticalSimulatedGroup` is a blueprint until `create`; afterwards the provider lists the group as an existing one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, No
 from plimsoll.nodes.model.group_names import profile_hash
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.providers.ports import Created
+from plimsoll.nodes.providers.simulated.cache import UnknownTemplate, instance_of
 from plimsoll.nodes.providers.simulated.cloud_ports import outcome_of, read
-from plimsoll.nodes.providers.simulated.holdings import NoTemplate, instance_of
 from plimsoll.nodes.providers.theoretical import Theoretical, node_of
 from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud import GROUP_ID_ANNOTATION, NodeGroupSpec, NodeTemplate
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from plimsoll.nodes.model.snapshot import MachineType
+    from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
-    from plimsoll.nodes.providers.simulated.holdings import Holdings
     from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.simulated_cloud import NodeGroup
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class ExistingGroup:
+class SimulatedGroup:
     """A NodeGroup object."""
 
     exists = True
 
-    def __init__(self, group: NodeGroup, *, cloud: CloudPort, holdings: Holdings) -> None:
+    def __init__(self, group: NodeGroup, *, cloud: CloudPort, holdings: SimulatedCloudCache) -> None:
         self._cloud = cloud
         self._holdings = holdings
         self._name = group.metadata.name
@@ -67,7 +67,7 @@ class ExistingGroup:
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
         template = await self._holdings.template(await self._current())
-        if not isinstance(template, NoTemplate):
+        if not isinstance(template, UnknownTemplate):
             return template
         log.warning("provider.no_template", group=self.id, problem=template.problem)
         return NotImplementedByProvider(call="TemplateNodeInfo")
@@ -119,7 +119,7 @@ class ExistingGroup:
         try:
             return await outcome_of(call, changing)
         finally:
-            self._holdings.outdate(self._name)
+            self._holdings.invalidate(self._name)
 
     async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
         """Names for the cloud. Nodes whose machines are gone need no removing; who is another group's is refused."""
@@ -132,10 +132,12 @@ def _names(node: NodeRef) -> set[str]:
     return {node.name, node.provider_id} - {""}
 
 
-class TheoreticalGroup(Theoretical):
+class TheoreticalSimulatedGroup(Theoretical):
     """A group that auto-provisioning could make of a machine type."""
 
-    def __init__(self, blueprint: Blueprint, kind: MachineType, *, cloud: CloudPort, holdings: Holdings) -> None:
+    def __init__(
+        self, blueprint: Blueprint, kind: MachineType, *, cloud: CloudPort, holdings: SimulatedCloudCache
+    ) -> None:
         super().__init__(blueprint.id, min_size=0, max_size=blueprint.max_size)
         self._blueprint = blueprint
         self._kind = kind
@@ -150,7 +152,7 @@ class TheoreticalGroup(Theoretical):
         """A group of this id that is just what this one would be was made by an earlier call."""
         spec = _spec_of(self._blueprint)
         outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
-        self._holdings.outdate(self.id)
+        self._holdings.invalidate(self.id)
         if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
             there = await self._holdings.group(self.id)
             if there is not None and _is_same(there.spec, spec):

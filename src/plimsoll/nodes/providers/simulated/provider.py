@@ -13,9 +13,9 @@ from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE
 from plimsoll.nodes.model.prices import estimated_price
-from plimsoll.nodes.providers.ports import Owner
-from plimsoll.nodes.providers.simulated.groups import ExistingGroup, TheoreticalGroup
-from plimsoll.nodes.providers.simulated.holdings import Holdings, machine_type_of
+from plimsoll.nodes.providers.ports import NodeOwner
+from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache, machine_type_of
+from plimsoll.nodes.providers.simulated.groups import SimulatedGroup, TheoreticalSimulatedGroup
 from plimsoll.nodes.providers.values import HOUR_S
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.scheduling.rules.resources_fit import pod_demand
@@ -45,10 +45,10 @@ class SimulatedProvider:
 
     def __init__(self, cloud: CloudPort) -> None:
         self._cloud = cloud
-        self._holdings = Holdings(cloud)
+        self._holdings = SimulatedCloudCache(cloud)
 
     async def refresh(self) -> None:
-        await self._holdings.renew()
+        await self._holdings.refresh()
 
     async def cleanup(self) -> None:
         """There is nothing to close."""
@@ -63,10 +63,12 @@ class SimulatedProvider:
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
         return await self._holdings.has_machine(node)
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
+    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         ids = {name: self._existing(group).id for name, group in (await self._holdings.groups()).items()}
         members = await self._holdings.members(nodes)
-        return {name: Owner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()}
+        return {
+            name: NodeOwner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()
+        }
 
     # ---- money
 
@@ -99,7 +101,7 @@ class SimulatedProvider:
                 return _illegal(f"machine type {kind.name} is not sold in zone {zone}")
         if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
             return _illegal(f"{blueprint.id} cannot be the id of a group")
-        return TheoreticalGroup(blueprint, kind, cloud=self._cloud, holdings=self._holdings)
+        return TheoreticalSimulatedGroup(blueprint, kind, cloud=self._cloud, holdings=self._holdings)
 
     async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
         return NotImplementedByProvider(call="GetResourceLimiter")
@@ -118,8 +120,8 @@ class SimulatedProvider:
     async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
         return gpu_config_of(node, label=GPU_LABEL)
 
-    def _existing(self, group: NodeGroup) -> ExistingGroup:
-        return ExistingGroup(group, cloud=self._cloud, holdings=self._holdings)
+    def _existing(self, group: NodeGroup) -> SimulatedGroup:
+        return SimulatedGroup(group, cloud=self._cloud, holdings=self._holdings)
 
 
 def _illegal(why: str) -> CallFailed:

@@ -157,7 +157,7 @@ def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
 def _no_priority_is_met(turn: LoopResult) -> bool:
     """Groups without a priority grow only where no group that was offered has one: the planner sees to that."""
     policy, growths = turn.policy, turn.scale_up.plan.growths
-    if not growths or not policy.priorities or PRIORITY not in policy.choosing.expander:
+    if not growths or not policy.priorities or PRIORITY not in policy.planning.expander:
         return False
     patterns = [compiled_pattern(text) for texts in policy.priorities.values() for text in texts]
     return not any(pattern.search(scale_up.offer.group) for scale_up in growths for pattern in patterns)

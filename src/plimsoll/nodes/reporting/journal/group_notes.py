@@ -20,7 +20,7 @@ from plimsoll.scheduling.cluster_view import PodKey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plimsoll.nodes.cluster_state.health import GroupStanding
+    from plimsoll.nodes.cluster_state.health import GroupHealth
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.snapshot import Snapshot
 
@@ -39,9 +39,9 @@ class GroupNotes:
     def of(self, turn: LoopResult) -> tuple[NotDone, ...]:
         """A note a group that this turn did nothing about; none where nobody could look."""
         acted = self._note(turn)
-        if turn.standing is None:
+        if turn.health is None:
             return ()
-        groups = turn.standing.groups
+        groups = turn.health.groups
         self._grown = {name: told for name, told in self._grown.items() if name in groups or name in acted}
         self._shrunk = {name: told for name, told in self._shrunk.items() if name in groups}
         return tuple(self._noted(group_standing) for name, group_standing in groups.items() if name not in acted)
@@ -57,11 +57,11 @@ class GroupNotes:
                 self._shrunk[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
         return acted
 
-    def _noted(self, one: GroupStanding) -> NotDone:
+    def _noted(self, one: GroupHealth) -> NotDone:
         name = one.group.id
         known = [told[name] for told in (self._grown, self._shrunk) if name in told]
         message = "; ".join([_sizes(one), *_coming(one), *known])
-        state = "growing" if one.is_growing else "steady" if one.group.autoscaled else "fixed"
+        state = "growing" if one.is_scaling_up else "steady" if one.group.autoscaled else "fixed"
         facts = {"size": one.target_size, "state": state, "min": one.group.min_size, "max": one.group.max_size}
         reason = Reason(code="GroupAsItIs", message=message, facts=facts)
         return NotDone(what=_AS_IT_IS, about=(Ref(kind="nodegroup", name=name),), reason=reason)
@@ -72,7 +72,7 @@ def _growths(turn: LoopResult) -> Iterator[tuple[str, int, int]]:
     yield from ((raised.group, raised.before, raised.after) for raised in raised_groups(turn) if raised.failure is None)
 
 
-def _sizes(one: GroupStanding) -> str:
+def _sizes(one: GroupHealth) -> str:
     group = one.group
     has = f"{one.target_size} node{'s' * (one.target_size != 1)}, {len(one.readiness.ready)} ready"
     if not group.autoscaled:
@@ -81,7 +81,7 @@ def _sizes(one: GroupStanding) -> str:
     return f"{has} (minimum {group.min_size}, {most})"
 
 
-def _coming(one: GroupStanding) -> list[str]:
+def _coming(one: GroupHealth) -> list[str]:
     return [f"{one.upcoming} on the way"] if one.upcoming else []
 
 

@@ -255,7 +255,7 @@ def _groups(turn: LoopResult) -> Iterator[NotDone]:
     """Groups that cannot be used, then what was not offered to this turn's pods."""
     listed = _Listed()
     unusable: set[str] = set()
-    for name, standing in (turn.standing.groups if turn.standing is not None else {}).items():
+    for name, standing in (turn.health.groups if turn.health is not None else {}).items():
         if (reason := standing.reason) is not None and standing.group.autoscaled:
             unusable.add(name)
             listed.add("cannot grow", reason, (_group(name),))

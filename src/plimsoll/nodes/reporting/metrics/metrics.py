@@ -33,7 +33,7 @@ from plimsoll.nodes.reporting.min_size import raised_groups
 from plimsoll.nodes.reporting.requests import count_requests
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
+    from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
     from plimsoll.nodes.config.policy import PodRules, Policy
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.results import FinishedRemoval, ScaleUpResult
@@ -54,10 +54,10 @@ class Metrics:
 
     def observe(self, turn: LoopResult) -> None:
         self._observe_policy(turn.policy)
-        if turn.standing is not None:
-            self._observe_standing(turn.standing, turn.policy)
-        if turn.standing is not None and turn.snapshot is not None:
-            self._observe_groups(turn.standing, turn.snapshot, turn.policy)
+        if turn.health is not None:
+            self._observe_standing(turn.health, turn.policy)
+        if turn.health is not None and turn.snapshot is not None:
+            self._observe_groups(turn.health, turn.snapshot, turn.policy)
         self._observe_nodes(turn)
         self._observe_failures(turn)
         for result in turn.grown:
@@ -92,7 +92,7 @@ class Metrics:
             if bounds is not None and bounds.most is not None:
                 gauge.labels("maximum").set(bounds.most / unit)
 
-    def _observe_standing(self, standing: Standing, policy: Policy) -> None:
+    def _observe_standing(self, standing: ClusterHealth, policy: Policy) -> None:
         to, total = self.families, standing.total
         to.safe_to_autoscale.set(standing.is_healthy)
         to.nodes.labels("ready").set(len(total.ready))
@@ -107,7 +107,7 @@ class Metrics:
         )
         to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
 
-    def _observe_groups(self, standing: Standing, snapshot: Snapshot, policy: Policy) -> None:
+    def _observe_groups(self, standing: ClusterHealth, snapshot: Snapshot, policy: Policy) -> None:
         to = self.families
         managed = [group for group in standing.groups.values() if group.group.autoscaled]
         ours = {group.id for group in snapshot.groups if is_autoprovisioned(group, policy)}
@@ -119,7 +119,7 @@ class Metrics:
         for group_standing in managed if policy.operation.metrics_per_group else ():
             self._observe_group(group_standing)
 
-    def _observe_group(self, one: GroupStanding) -> None:
+    def _observe_group(self, one: GroupHealth) -> None:
         to, name = self.families, one.group.id
         to.group_min.labels(name).set(one.group.min_size)
         to.group_max.labels(name).set(one.group.max_size)

@@ -87,7 +87,7 @@ class StatusWriter:
             return error
         self.uid = written.metadata.uid
         self._told = _Told(document=document, notes=notes, at=turn.at)
-        if turn.standing is not None:
+        if turn.health is not None:
             self._last = document
         return None
 
@@ -127,10 +127,10 @@ class StatusWriter:
 
 def _document_of(turn: LoopResult, before: documents.Document | None) -> documents.Document:
     told = "" if turn.ended_early is None else str(turn.ended_early)
-    if turn.standing is None:
+    if turn.health is None:
         return documents.initializing_document(turn.at, told)
     candidates = Counter(unneeded_node.group for unneeded_node in turn.scale_down.unneeded)
-    return documents.status_document(turn.standing, documents.Turn(candidates=candidates, message=told), before)
+    return documents.status_document(turn.health, documents.LoopSummary(candidates=candidates, message=told), before)
 
 
 LAST_TURN: Final = "plimsoll.io/last-turn"

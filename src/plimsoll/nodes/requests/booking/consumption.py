@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.observing.pod_filters import was_refused
+from plimsoll.nodes.observing.pod_filters import is_unschedulable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
 from plimsoll.nodes.planning.state.placeholder_pods import is_booked
 from plimsoll.nodes.requests.classes import is_same
@@ -274,6 +274,6 @@ def _why_gone(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
         return ""
     if unbookable:
         return f"there is no room for {unbookable} of the {seen.total} pods that capacity was found for"
-    if not seen.parameters.reserves and any(map(was_refused, pods)):
+    if not seen.parameters.reserves and any(map(is_unschedulable, pods)):
         return "its capacity was found but, as it asked, not kept for it"
     return ""

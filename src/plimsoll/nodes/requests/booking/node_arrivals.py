@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth
+    from plimsoll.nodes.cluster_state.changes import Changes, FailedScaleUp
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.requests.booking.booking import Booked
     from plimsoll.nodes.requests.model import RequestView
@@ -34,14 +34,14 @@ class Missed:
 
     seen: RequestView
     told: str
-    failure: FailedGrowth | None = None
+    failure: FailedScaleUp | None = None
 
 
 class Arrivals:
     """One a controller."""
 
     def __init__(self) -> None:
-        self._failed: list[FailedGrowth] = []
+        self._failed: list[FailedScaleUp] = []
         self._short: dict[str, int] = {}
         """By uid: turns in a row in which its booking found too little room."""
         self._complete: set[str] = set()
@@ -115,7 +115,7 @@ def _explained(one: RequestView, snapshot: Snapshot) -> bool:
     return any(group in groups and is_coming(name, snapshot) for name, group in snapshot.group_of.items())
 
 
-def _bearing(failure: FailedGrowth, waiting: Sequence[RequestView]) -> list[RequestView]:
+def _bearing(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:
     """Of those with nodes in the group the last ones, until the nodes that failed are theirs."""
     found: list[RequestView] = []
     left = failure.nodes

@@ -1,0 +1,67 @@
+"""Which controllers pods name as theirs, kept while pods come and go: `PodOwnerIndex`.
+
+A controller that a pod names and that no cache holds is gone, and nobody will make the pod again (specs/nodes.md 6.7).
+Thousands of pods name the same few controllers, so those are counted, and only pods that changed are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.store.cache import Cache
+    from plimsoll.nodes.planning.scaledown.drainability import ControllerKey
+    from plimsoll.objects.api.pods import Pod
+
+    Named = tuple[ControllerKey, str]
+    """A controller and the uid it is named with."""
+
+
+class PodOwnerIndex:
+    """Of the pods in a cache, as far as controllers of these kinds are meant."""
+
+    def __init__(self, cache: Cache[Pod], kinds: Collection[str]) -> None:
+        self._cache = cache
+        self._trail = cache.follow()
+        self._kinds = frozenset(kinds)
+        self._named_by: dict[Place, list[Named]] = {}
+        self._pods: dict[Named, int] = {}
+        self._alone: dict[Named, list[Named]] = {}
+        """Nearly every pod names one, which thousands do: they share one list."""
+
+    def now(self) -> Collection[Named]:
+        """Each once."""
+        changed = self._trail.changed
+        if changed is None:
+            self._named_by, self._pods, self._alone = {}, {}, {}
+            for pod in self._cache.list():
+                self._put((pod.metadata.namespace, pod.metadata.name), pod)
+        else:
+            for place in changed:
+                namespace, name = place
+                self._put(place, self._cache.get(name, namespace))
+        self._trail.caught_up()
+        return self._pods.keys()
+
+    def _put(self, place: Place, pod: Pod | None) -> None:
+        for one in self._named_by.pop(place, ()):
+            self._pods[one] -= 1
+            if not self._pods[one]:
+                del self._pods[one]
+                self._alone.pop(one, None)
+        named = [] if pod is None else self._read(pod)
+        for one in named:
+            self._pods[one] = self._pods.get(one, 0) + 1
+        if named:
+            self._named_by[place] = self._alone.setdefault(named[0], named) if len(named) == 1 else named
+
+    def _read(self, pod: Pod) -> list[Named]:
+        namespace = pod.metadata.namespace
+        return [
+            ((namespace, owner.kind, owner.name), owner.uid)
+            for owner in pod.metadata.owner_references
+            if owner.controller and owner.kind in self._kinds
+        ]

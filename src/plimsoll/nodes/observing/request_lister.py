@@ -1,0 +1,162 @@
+"""ProvisioningRequests of a cluster and what is read beside them, as informers show it (specs/nodes.md 2, 3.9, 4.7).
+
+Made only where requests are answered at all (`--enable-provisioning-requests`), before the informers run; `read()`
+takes what their caches hold. A cluster whose server does not know requests, or classes, has none: that is told once,
+asked again by the informers, and blinds nobody. Anything else that keeps them from being seen is as bad as not seeing
+pods, because nodes may be booked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
+import structlog
+
+from plimsoll.kube.errors import NotFound
+from plimsoll.nodes.observing.listers import Stale, is_stale
+from plimsoll.nodes.requests.pod_sets import PodMemory
+from plimsoll.nodes.requests.reader import RequestsListed
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.pods import PodTemplate
+from plimsoll.objects.api.policy import LimitRange, PriorityClass
+from plimsoll.objects.api.provisioning_requests import ProvisioningClass, ProvisioningRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.informer.informer import Informer
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.codec.decoding import RawObject
+
+Json = dict[str, Any]
+V = TypeVar("V")
+T = TypeVar("T", bound=WireObject)
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_LOOK_AGAIN_S: Final = 0.1
+"""Between two looks whether a list came or the server said that there is no such thing."""
+
+
+class RequestLister:
+    """The informers. `registered`: classes of the entry point, with the types of conditions that are their own.
+
+    `as_scheduled` gives a pod as the cluster's scheduler sees it, where that differs from what it says.
+    """
+
+    def __init__(
+        self,
+        informers: SharedInformerFactory,
+        *,
+        clock: Clock,
+        registered: Mapping[str, Collection[str]] | None = None,
+        as_scheduled: Callable[[Pod], Pod] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._as_scheduled = as_scheduled
+        self._registered = registered or {}
+        self.requests = informers.of(ProvisioningRequest)
+        self._classes = informers.of(ProvisioningClass)
+        self._templates = informers.with_raw(PodTemplate)
+        self._limit_ranges = informers.of(LimitRange)
+        self._priority_classes = informers.of(PriorityClass)
+        self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda raw: msgspec.json.decode(raw.raw))
+        self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
+        self._memory = PodMemory()
+        self._told: set[str] = set()
+
+    @property
+    def _custom(self) -> tuple[Informer[Any], ...]:
+        return self.requests, self._classes
+
+    @property
+    def _core(self) -> tuple[Informer[Any], ...]:
+        return self._templates, self._limit_ranges, self._priority_classes
+
+    async def synced(self) -> None:
+        """Return once everything has been seen, or is known not to be served."""
+        for informer in self._core:
+            await informer.synced()
+        for informer in self._custom:
+            while not informer.has_synced and not _is_unknown(informer):
+                await self._clock.sleep(_LOOK_AGAIN_S)
+
+    def stale(self) -> Stale | None:
+        """What has not been heard of for too long."""
+        there = (*self._core, *(informer for informer in self._custom if not _is_unknown(informer)))
+        oldest = max((informer for informer in there if is_stale(informer)), key=lambda one: one.age_s(), default=None)
+        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
+
+    def read(self) -> RequestsListed:
+        requests = self._served(self.requests)
+        return RequestsListed(
+            requests=requests,
+            templates=self._templates_of(requests),
+            limit_ranges=self._ranges(),
+            priority_classes=self._priority_classes.cache.list(),
+            provisioning_classes=self._served(self._classes),
+            bad=tuple(bad for informer in (*self._custom, *self._core) for bad in informer.cache.bad.values()),
+            registered=self._registered,
+            as_scheduled=self._as_scheduled,
+            memory=self._memory,
+        )
+
+    def _served(self, informer: Informer[T]) -> tuple[T, ...]:
+        """All there are. What a server does not serve any more is gone, though the cache still has it."""
+        name = informer.resource
+        if not _is_unknown(informer):
+            self._told.discard(name)
+            return informer.cache.list()
+        if name not in self._told:
+            self._told.add(name)
+            log.warning("requests.not_served", resource=name, problem="its CustomResourceDefinition is not installed")
+        return ()
+
+    def _templates_of(self, requests: Iterable[ProvisioningRequest]) -> dict[str, Json]:
+        """Those that requests refer to: of all others nobody has to look into the bytes."""
+        wanted = {
+            (request.metadata.namespace, pod_set.pod_template_ref.name)
+            for request in requests
+            for pod_set in request.spec.pod_sets
+        }
+        cache = self._templates.cache
+        found = {
+            f"{namespace}/{name}": there
+            for namespace, name in wanted
+            if (there := cache.get(name, namespace)) is not None
+        }
+        return self._template_bodies.of(found)
+
+    def _ranges(self) -> dict[str, list[Json]]:
+        there = {
+            f"{limit_range.metadata.namespace}/{limit_range.metadata.name}": limit_range
+            for limit_range in self._limit_ranges.cache
+        }
+        by_namespace: dict[str, list[Json]] = {}
+        for name, body in sorted(self._range_bodies.of(there).items()):
+            by_namespace.setdefault(name.partition("/")[0], []).append(body)
+        return by_namespace
+
+
+class _Bodies(Generic[V]):
+    """Objects as JSON. One that has not changed gives the very same body, so that whoever read it knows it again."""
+
+    def __init__(self, body_of: Callable[[V], Json]) -> None:
+        self._body_of = body_of
+        self._before: dict[str, tuple[V, Json]] = {}
+
+    def of(self, objects: Mapping[str, V]) -> dict[str, Json]:
+        now: dict[str, tuple[V, Json]] = {}
+        for name, one in objects.items():
+            before = self._before.get(name)
+            now[name] = before if before is not None and before[0] is one else (one, self._body_of(one))
+        self._before = now
+        return {name: body for name, (_, body) in now.items()}
+
+
+def _is_unknown(informer: Informer[Any]) -> bool:
+    """Whether the server says that it has no such kind; an informer's trouble begins with the name of the error."""
+    return informer.status.trouble.partition(":")[0] == NotFound.__name__

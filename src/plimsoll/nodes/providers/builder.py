@@ -1,0 +1,127 @@
+"""Which provider, and which expander outside, the flags name. The concrete parts come from who runs the program.
+
+Used by the wiring of the node autoscaler. Nothing is loaded here but what is chosen: gRPC is heavy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.configuration import Surroundings, find_access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.config.policy import Operation, PlanningOptions, Policy
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
+    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
+
+log = structlog.get_logger(__name__)
+
+SIMULATED: Final = "simulated"
+EXTERNAL: Final = "externalgrpc"
+CLUSTER_API: Final = "clusterapi"
+_EXPANDER_TIMEOUT_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderDependencies:
+    """What the process has. Clients are closed by who made them."""
+
+    workload: Client
+    """Of the cluster that is autoscaled."""
+    clock: Clock
+    simulated_cloud: Callable[[Client], CloudPort]
+    connect: Callable[[Access], Client]
+    """To another cluster than the workload's, the one that Cluster API runs in; under the same guard."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def make_provider(policy: Policy, around: ProviderDependencies) -> Provider:
+    """Raises `InvalidInput` where what the flags name cannot be used. Nobody is called yet."""
+    operation = policy.operation
+    if operation.provider != CLUSTER_API and policy.groups.discovery:
+        log.warning("provider.discovery_not_used", provider=operation.provider, flag="node-group-auto-discovery")
+    if operation.provider == EXTERNAL:
+        return _external(operation)
+    if operation.provider == CLUSTER_API:
+        return _cluster_api(policy, around)
+    if operation.cloud_config:
+        log.warning("provider.configuration_not_used", provider=operation.provider, flag="cloud-config")
+    return _simulated(around)
+
+
+def management_access(operation: Operation, *, environment: Mapping[str, str], clock: Clock) -> Access | None:
+    """The cluster that Cluster API runs in; None: the one that is autoscaled. Raises `InvalidInput`."""
+    if operation.cloud_config:
+        return find_access(kubeconfig=operation.cloud_config, environment=environment, clock=clock)
+    if not operation.cloud_config_only:
+        return None
+    pod = Surroundings(environment=environment, clock=clock).pod
+    if pod is None:
+        problem = "must be given: this does not run in a cluster, and the kubeconfig is not to be used instead"
+        raise InvalidInput(problem, path="cloud-config")
+    return pod.access(clock=clock)
+
+
+def make_expander(choosing: PlanningOptions) -> GrpcExpander | None:
+    """None if nobody is to be asked. Raises `InvalidInput`."""
+    if "grpc" not in choosing.expander:
+        return None
+    from plimsoll.nodes.providers.externalgrpc.channels import believing  # noqa: PLC0415 - likewise
+    from plimsoll.nodes.providers.externalgrpc.configuration import (  # noqa: PLC0415 - likewise
+        check_address,
+        content_of,
+        is_this_machine,
+    )
+    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander  # noqa: PLC0415 - loads gRPC, which few need
+
+    check_address(choosing.grpc_url, path="grpc-expander-url")
+    authorities = None
+    if choosing.grpc_cert:
+        authorities = content_of(Path(choosing.grpc_cert), "grpc-expander-cert")
+    elif not is_this_machine(choosing.grpc_url):
+        raise InvalidInput(f"must be given: {choosing.grpc_url} is not on this machine", path="grpc-expander-cert")
+    calls = believing(choosing.grpc_url, authorities, timeout_s=_EXPANDER_TIMEOUT_S)
+    return GrpcExpander(calls, max_pods=choosing.grpc_max_pods)
+
+
+def _simulated(around: ProviderDependencies) -> Provider:
+    from plimsoll.nodes.providers.simulated.provider import SimulatedProvider  # noqa: PLC0415 - lazy
+
+    return SimulatedProvider(around.simulated_cloud(around.workload))
+
+
+def _external(operation: Operation) -> Provider:
+    if not operation.cloud_config:
+        raise InvalidInput("must be given: the file that says where the provider listens", path="cloud-config")
+    from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls  # noqa: PLC0415 - loads gRPC
+    from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider  # noqa: PLC0415 - likewise
+    from plimsoll.nodes.providers.externalgrpc.configuration import read_configuration  # noqa: PLC0415 - likewise
+
+    try:
+        configuration = read_configuration(Path(operation.cloud_config))
+    except InvalidInput as error:
+        raise error.under("cloud-config") from error
+    return ExternalGrpcProvider(GrpcCalls(configuration))
+
+
+def _cluster_api(policy: Policy, around: ProviderDependencies) -> Provider:
+    from plimsoll.nodes.providers.clusterapi import (  # noqa: PLC0415 - only what is chosen is loaded
+        ClusterApiProvider,
+        read_settings,
+    )
+
+    settings = read_settings(around.environment, policy.groups.discovery)
+    access = management_access(policy.operation, environment=around.environment, clock=around.clock)
+    management = around.workload if access is None else around.connect(access)
+    return ClusterApiProvider(management, around.workload, settings)

@@ -1,0 +1,214 @@
+"""What the provider knows of the cloud between two refreshes: groups, their machines, what is sold.
+
+Four calls a refresh, however many groups there are. What a change made out of date is asked again when somebody looks
+at it; templates are kept for as long as nothing they are made of changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from plimsoll.core.resources import ResourceVector
+from plimsoll.core.values import Value
+from plimsoll.nodes.model.call_outcomes import ErrorClass
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType
+from plimsoll.nodes.providers.simulated.cloud_ports import read
+from plimsoll.nodes.providers.values import Instance, InstanceError, InstanceState
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, MachineState
+from plimsoll.objects.api.simulated_cloud import ErrorClass as CloudErrorClass
+from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
+    from plimsoll.nodes.providers.values import NodeRef
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.simulated_cloud import Cloud, Machine, NodeGroup, NodeGroupSpec
+    from plimsoll.objects.api.simulated_cloud import MachineType as SoldType
+
+_STATES = {
+    MachineState.CREATING: InstanceState.CREATING,
+    MachineState.RUNNING: InstanceState.RUNNING,
+    MachineState.DELETING: InstanceState.DELETING,
+    MachineState.FAILED: InstanceState.CREATING,
+}
+
+
+class UnknownTemplate(Value):
+    """The group asks for what the cloud does not sell."""
+
+    problem: str
+
+
+class SimulatedCloudCache:
+    """A copy of the cloud's objects; `refresh` makes a new one."""
+
+    def __init__(self, cloud: CloudPort) -> None:
+        self._port = cloud
+        self._is_there = False
+        self._stale: set[str] = set()
+        self._groups: dict[str, NodeGroup] = {}
+        self._machines: dict[str, tuple[Machine, ...]] = {}
+        self._by_id: dict[str, Machine] = {}
+        self._by_name: dict[str, Machine] = {}
+        self._sold: dict[str, SoldType] = {}
+        self._cloud: Cloud | None = None
+        self._templates: dict[str, tuple[NodeGroupSpec, int, Node | UnknownTemplate]] = {}
+
+    async def refresh(self) -> None:
+        """Ask for everything. Where that fails, what was known is not used again either."""
+        self._is_there = False
+        groups = await read(self._port.node_groups())
+        machines = await read(self._port.machines())
+        self._cloud = await read(self._port.cloud())
+        self._sold = {machine_type.name: machine_type for machine_type in await read(self._port.machine_types())}
+        self._groups = {group.metadata.name: group for group in groups}
+        self._machines = _by_group(machines)
+        self._index()
+        self._templates = {name: kept for name, kept in self._templates.items() if name in self._groups}
+        self._stale.clear()
+        self._is_there = True
+
+    def invalidate(self, group: str) -> None:
+        """Somebody changed the group, or tried to."""
+        self._stale.add(group)
+
+    async def groups(self) -> dict[str, NodeGroup]:
+        await self._ready()
+        for name in sorted(self._stale):
+            await self._look_again(name)
+        return self._groups
+
+    async def group(self, name: str) -> NodeGroup | None:
+        await self._ready()
+        if name in self._stale:
+            await self._look_again(name)
+        return self._groups.get(name)
+
+    async def machines(self, group: str) -> tuple[Machine, ...]:
+        await self.group(group)
+        return self._machines.get(group, ())
+
+    async def group_of(self, node: NodeRef) -> str:
+        """By the machine behind it, else by the node's own label; empty for a node of no group."""
+        await self._ready()
+        machine = self._machine_of(node)
+        if machine is not None:
+            return machine.spec.group
+        labelled = node.labels.get(GROUP_LABEL, "")
+        return labelled if await self.group(labelled) is not None else ""
+
+    async def has_machine(self, node: NodeRef) -> bool:
+        await self._ready()
+        return self._machine_of(node) is not None
+
+    async def members(self, nodes: Iterable[NodeRef]) -> dict[str, tuple[str, bool]]:
+        """Names of nodes to the group of each, and whether a machine is behind it; those of no group are missing."""
+        groups = await self.groups()
+        found: dict[str, tuple[str, bool]] = {}
+        for node in nodes:
+            machine = self._machine_of(node)
+            group = node.labels.get(GROUP_LABEL, "") if machine is None else machine.spec.group
+            if group in groups:
+                found[node.name] = (group, machine is not None)
+        return found
+
+    async def sold(self) -> dict[str, SoldType]:
+        await self._ready()
+        return self._sold
+
+    async def zones(self) -> tuple[str, ...]:
+        await self._ready()
+        assert self._cloud is not None
+        return self._cloud.spec.zones
+
+    async def template(self, group: NodeGroup) -> Node | UnknownTemplate:
+        """Asked for once for each shape that the group takes on."""
+        await self._ready()
+        assert self._cloud is not None
+        name, generation = group.metadata.name, self._cloud.metadata.generation
+        shape = structs.replace(group.spec, min=0, max=0, target=0, deletions=())
+        kept = self._templates.get(name)
+        if kept is None or kept[:2] != (shape, generation):
+            kept = (shape, generation, await read(self._template(name)))
+            self._templates[name] = kept
+        return kept[2]
+
+    # ---- inside
+
+    async def _ready(self) -> None:
+        if not self._is_there:
+            await self.refresh()
+
+    async def _look_again(self, name: str) -> None:
+        found = await read(self._found(name))
+        machines = await read(self._port.machines(name))
+        self._groups.pop(name, None)
+        self._machines.pop(name, None)
+        if found is not None:
+            self._groups = dict(sorted({**self._groups, name: found}.items()))
+            self._machines[name] = machines
+        self._index()
+        self._stale.discard(name)
+
+    async def _found(self, name: str) -> NodeGroup | None:
+        try:
+            return await self._port.node_group(name)
+        except NoSuchGroup:
+            return None
+
+    async def _template(self, name: str) -> Node | UnknownTemplate:
+        try:
+            return await self._port.template(name)
+        except CloudRefused as error:
+            return UnknownTemplate(problem=str(error))
+
+    def _index(self) -> None:
+        machines = [machine for members in self._machines.values() for machine in members]
+        self._by_id = {machine.spec.provider_id: machine for machine in machines}
+        self._by_name = {machine.metadata.name: machine for machine in machines}
+
+    def _machine_of(self, node: NodeRef) -> Machine | None:
+        return self._by_id.get(node.provider_id) if node.provider_id else self._by_name.get(node.name)
+
+
+def _by_group(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...]]:
+    found: dict[str, list[Machine]] = {}
+    for machine in machines:
+        found.setdefault(machine.spec.group, []).append(machine)
+    return {group: tuple(members) for group, members in found.items()}
+
+
+def instance_of(machine: Machine) -> Instance:
+    """A machine that failed is, to an autoscaler, one that is being created and has an error."""
+    is_going = machine.metadata.deletion_timestamp is not None
+    said = machine.status.error
+    error = None
+    if said is not None:
+        out = said.class_ == CloudErrorClass.OUT_OF_RESOURCES
+        error_class = ErrorClass.OUT_OF_RESOURCES if out else ErrorClass.OTHER
+        error = InstanceError(error_class=error_class, code=said.code or "Unknown", message=said.message)
+    return Instance(
+        id=machine.spec.provider_id,
+        name=machine.metadata.name,
+        state=InstanceState.DELETING if is_going else _STATES[MachineState(machine.status.state)],
+        error=error,
+    )
+
+
+def machine_type_of(sold: SoldType, *, zones: tuple[str, ...]) -> MachineType:
+    """As planning knows it; `zones` are all of the cloud's, for a type that is sold everywhere."""
+    whole = {"cpu": sold.cpu, "memory": sold.memory, "pods": sold.pods, **sold.gpu}
+    return MachineType(
+        name=sold.name,
+        capacity=ResourceVector.from_quantities(whole),
+        allocatable=ResourceVector.from_quantities({**whole, **sold.allocatable}),
+        price_per_hour=sold.price,
+        zones=tuple(zone for zone in zones if not sold.zones or zone in sold.zones),
+        labels=sold.labels,
+        architecture=sold.arch,
+        capacity_type=CapacityType(sold.capacity_type or CapacityType.ON_DEMAND),
+    )

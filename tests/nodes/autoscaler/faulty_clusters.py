@@ -1,0 +1,186 @@
+"""Worlds in which the autoscaler's lines to the API server and to the cloud can be cut, and its clock be set.
+
+Only the autoscaler's own: schedulers, kubelets, workload controllers and the cloud go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from plimsoll.kube.errors import AnswerLost, NotSent
+from plimsoll.local.apiserver.storage.store import Put
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud.api import SimulatedCloud
+from plimsoll.local.components import Components
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.crashes import MortalTransport
+from plimsoll.simulation.worlds.world import World
+from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, scenario_of, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.transport import Request, Response, Stream, Transport
+    from plimsoll.local.apiserver.storage.objects import Key, Stored
+    from plimsoll.runtime.services import Service
+    from plimsoll.simulation.ports import Loop, LoopTools
+    from tests.nodes.autoscaler.loop_scenarios import Json
+
+
+class Line:
+    """Cut, it carries nothing, and what was under way on it breaks."""
+
+    def __init__(self) -> None:
+        self._broken = asyncio.Event()
+
+    @property
+    def is_cut(self) -> bool:
+        return self._broken.is_set()
+
+    def cut(self) -> None:
+        self._broken.set()
+
+    def mend(self) -> None:
+        self._broken = asyncio.Event()
+
+    async def broken(self) -> None:
+        await self._broken.wait()
+
+
+class LinedTransport:
+    """The calls of one client, as far as its line carries them."""
+
+    def __init__(self, transport: Transport, line: Line) -> None:
+        self._transport = transport
+        self._line = line
+
+    async def send(self, call: Request) -> Response:
+        if self._line.is_cut:
+            raise NotSent("nobody answers")
+        reply = await self._transport.send(call)
+        return reply if reply.stream is None else reply._replace(stream=LinedStream(reply.stream, self._line))
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class LinedStream:
+    """A watch that breaks with its line."""
+
+    def __init__(self, stream: Stream, line: Line) -> None:
+        self._stream = stream
+        self._line = line
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        async with asyncio.TaskGroup() as group:
+            chunk = group.create_task(_next_of(self._stream))
+            broken = group.create_task(self._line.broken())
+            await asyncio.wait((chunk, broken), return_when=asyncio.FIRST_COMPLETED)
+            chunk.cancel()
+            broken.cancel()
+        if chunk.cancelled():
+            raise AnswerLost("the connection broke")
+        found = chunk.result()
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _next_of(stream: Stream) -> bytes | None:
+    return await anext(stream, None)
+
+
+class SetClock:
+    """A wall clock that somebody sets, beside a steady one that goes on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return self._clock.now() + self.ahead
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+
+class TroubledLoop:
+    """An autoscaler with informers of its own."""
+
+    def __init__(self, inner: Loop, components: Components) -> None:
+        self._inner = inner
+        self._components = components
+
+    def services(self) -> Sequence[Service]:
+        return [*self._components.services(whose="troubled"), *self._inner.services()]
+
+    async def run_loop(self) -> dict[str, Any]:
+        return await self._inner.run_loop()
+
+    def metrics(self) -> dict[str, float]:
+        return self._inner.metrics()
+
+
+class TroubledWorld(World):
+    """`with TroubledWorld(…) as world:`, then `world.take({…})` step by step."""
+
+    def __init__(self, **scenario: Any) -> None:
+        self.api = Line()
+        self.cloud_line = Line()
+        self._plugged = Plugs(make_loop=self._make_loop)
+        super().__init__(scenario_of((), scenario), plugs=self._plugged)
+        self.clock = SetClock(self.run.clock)
+        self._telling = Telling(self, self._plugged)
+
+    def take(self, *steps: Json) -> None:
+        for step in steps_of(steps, world=self.scenario.world):
+            self._telling.take(step, path="test")
+
+    def outcome(self) -> Json:
+        return self._telling.ended().outcome
+
+    def calls(self, *names: str) -> list[Json]:
+        return [one for one in self.outcome()["providerCalls"] if one["call"] in names]
+
+    def change_body(self, key: Key, change: Callable[[Json], None]) -> None:
+        """Write past the API server's checks."""
+
+        def decide(found: Stored | None) -> Put:
+            assert found is not None
+            body = found.body()
+            change(body)
+            return Put(body)
+
+        self.at_once(self._application.server.store.update(key, decide))
+
+    def _make_loop(self, tools: LoopTools) -> TroubledLoop:
+        entropy = SeededEntropy("troubled")
+        components = Components(lambda name: self._lined(name, self.api), clock=tools.clock, entropy=entropy)
+        cloud = SimulatedCloud(self._lined(AUTOSCALER, self.cloud_line), clock=tools.clock, log=self.log)
+        return TroubledLoop(
+            ScenarioLoop(replace(tools, components=components, cloud=cloud, clock=self.clock)), components
+        )
+
+    def _lined(self, manager: str, line: Line) -> Client:
+        mortal = MortalTransport(
+            EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
+        )
+        return self._client(LinedTransport(mortal, line), manager)

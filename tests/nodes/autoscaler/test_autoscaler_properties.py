@@ -1,0 +1,76 @@
+"""Whatever the world: limits hold, what cannot move stays, nothing goes before its time, and it all comes to rest."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.nodes.autoscaler.loop_scenarios import Lived, group, lived, pods, replica_set
+
+UNNEEDED = timedelta(seconds=60)
+MAX_CPU = 40
+
+groups = st.lists(
+    st.builds(
+        lambda kind, target, most, least: {"machineType": kind, "target": target, "max": most, "min": least},
+        st.sampled_from(["n1-standard-2", "n1-standard-4", "n1-standard-8"]),
+        st.integers(0, 3),
+        st.integers(3, 5),
+        st.integers(0, 1),
+    ),
+    min_size=1,
+    max_size=3,
+)
+loads = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["300m", "1", "1900m", "3500m"])), max_size=3)
+
+
+@given(groups=groups, before=loads, after=loads, nap=st.booleans(), unmovable=st.booleans())
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *, nap: bool, unmovable: bool):
+    named = [group(f"g{number}", **one) for number, one in enumerate(groups)]
+    named = [{**one, "target": max(one["target"], one["min"])} for one in named]
+    bare = [pods("bare", 1, cpu="200m")] if unmovable else []
+    ended = lived(
+        {"schedule": True},
+        {"loop": 3},
+        {"apply": [replica_set(f"after{number}", count, cpu=cpu) for number, (count, cpu) in enumerate(after)]},
+        *([{"loop": 4}, {"schedule": True}] * 6),
+        {"loop": 10},
+        options={
+            "node-autoprovisioning": nap,
+            "max-cpu": MAX_CPU,
+            "scale-down-unneeded-time": "60s",
+            "scale-down-delay-after-add": "10s",
+        },
+        nodeGroups=named,
+        objects=[replica_set(f"before{number}", count, cpu=cpu) for number, (count, cpu) in enumerate(before)],
+        pods=bare,
+    )
+    _limits_hold(ended)
+    _nothing_went_early(ended)
+    if unmovable:
+        home = ended.outcome["pods"]["default/bare-0"]
+        assert home is None or home in ended.outcome["nodes"], "nobody would make it again"
+    assert _last_call(ended) <= datetime.fromisoformat(ended.outcome["loops"][-8]["time"]), "it came to rest"
+
+
+def _limits_hold(ended: Lived) -> None:
+    for one in ended.outcome["nodeGroups"].values():
+        assert one["target"] <= one["max"]
+    grown = any(call["ok"] for call in ended.calls("IncreaseSize"))
+    cores = sum(int(node["status"]["capacity"]["cpu"]) for node in ended.nodes)
+    assert cores <= MAX_CPU or not grown
+
+
+def _nothing_went_early(ended: Lived) -> None:
+    began = datetime.fromisoformat(ended.outcome["loops"][0]["time"])
+    for call in ended.calls("DeleteNodes"):
+        assert datetime.fromisoformat(call["time"]) - began > UNNEEDED
+
+
+def _last_call(ended: Lived) -> datetime:
+    times = [datetime.fromisoformat(one["time"]) for one in ended.outcome["providerCalls"]]
+    return max(times, default=datetime.fromisoformat(ended.outcome["loops"][0]["time"]))

@@ -1,0 +1,249 @@
+"""`--scheduler-config-file`: pods are planned as the cluster's own scheduler places them, or the file is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.nodes.config.scheduler_profiles import Profile, profiles_from, profiles_in
+from plimsoll.nodes.observing.pod_store import PodStore
+from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
+from plimsoll.objects.api.pods import Pod
+from plimsoll.scheduling import ClusterView, DoesNotFit, feasible
+from tests.nodes.planning.clusters_to_shrink import node
+from tests.simulation.stories import group, outcome, template
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ZONE = "topology.kubernetes.io/zone"
+DO_NOT = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def written(*profiles: dict[str, Any], **more: Any) -> bytes:
+    whole = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": list(profiles),
+        **more,
+    }
+    return msgspec.json.encode(whole)
+
+
+def read(**profile: Any) -> Profile:
+    [found] = profiles_in(written(profile), source="file")
+    return found
+
+
+def with_arguments(name: str, **arguments: Any) -> Profile:
+    return read(pluginConfig=[{"name": name, "args": arguments}])
+
+
+def without(*filters: str) -> Profile:
+    return read(plugins={"filter": {"disabled": [{"name": one} for one in filters]}})
+
+
+def pod(*, owner: str = "ReplicaSet", labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+    owners = [{"kind": owner, "name": "rs", "controller": True, "apiVersion": "apps/v1"}] if owner else []
+    metadata = {"name": "p", "namespace": "default", "labels": labels or {}, "ownerReferences": owners}
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    return msgspec.convert({"metadata": metadata, "spec": {"containers": containers, **spec}}, Pod)
+
+
+def fits(one: Pod, **of_node: Any) -> bool:
+    on = node("n1", **of_node)
+    view = ClusterView.of([on])
+    return not isinstance(feasible(one, on, view), DoesNotFit)
+
+
+# ---- what the file may hold
+
+
+def test_a_file_that_only_scores_changes_nothing():
+    scoring = [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 5}}]
+    plugins = {"score": {"disabled": [{"name": "*"}]}, "multiPoint": {"enabled": [{"name": "ImageLocality"}]}}
+    assert read(pluginConfig=scoring, plugins=plugins).is_plain
+
+
+def test_every_filter_off_but_those_that_are_on_again():
+    known = ("NodeResourcesFit", "NodeName", "VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
+    enabled = [{"name": one} for one in (*known, "TaintToleration", "NodeAffinity")]
+    profile = read(plugins={"filter": {"disabled": [{"name": "*"}], "enabled": enabled}})
+    assert profile.off == {"NodePorts", "PodTopologySpread", "InterPodAffinity", "NodeUnschedulable"}
+
+
+def test_filters_alone_go_before_all_extension_points():
+    plugins = {
+        "multiPoint": {"disabled": [{"name": "NodePorts"}, {"name": "PodTopologySpread"}]},
+        "filter": {"enabled": [{"name": "NodePorts"}]},
+    }
+    assert read(plugins=plugins).off == {"PodTopologySpread"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ({"plugins": {"filter": {"enabled": [{"name": "Capacity"}]}}}, "filter.enabled[0]: Capacity is not known here"),
+        ({"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}, "NodeResourcesFit cannot be left out"),
+        ({"plugins": {"filter": []}}, "profiles[0].plugins.filter: must be a map"),
+        ({"pluginConfig": {}}, "profiles[0].pluginConfig: must be a list"),
+        (
+            {"pluginConfig": [{"name": "PodTopologySpread", "args": {"defaultConstraints": [DO_NOT]}}]},
+            "defaultConstraints: needs defaultingType: List",
+        ),
+        (
+            {
+                "pluginConfig": [
+                    {
+                        "name": "PodTopologySpread",
+                        "args": {
+                            "defaultingType": "List",
+                            "defaultConstraints": [{**DO_NOT, "labelSelector": {"matchLabels": {"a": "b"}}}],
+                        },
+                    }
+                ]
+            },
+            "defaultConstraints[0]: must not have a labelSelector",
+        ),
+        (
+            {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": [7]}}]},
+            "args.ignoredResources: Expected",
+        ),
+    ],
+)
+def test_what_cannot_be_simulated_or_read_is_refused_with_its_place(profile: dict[str, Any], told: str):
+    with pytest.raises(InvalidInput, match=r"^file: profiles\[0\]") as refused:
+        profiles_in(written(profile), source="file")
+    assert told in str(refused.value)
+
+
+def test_a_file_of_another_kind_and_a_missing_one(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="is Deployment of apps/v1"):
+        profiles_in(b"{apiVersion: apps/v1, kind: Deployment}", source="file")
+    with pytest.raises(InvalidInput, match="there is another profile of default-scheduler"):
+        profiles_in(written({}, {"schedulerName": "default-scheduler"}), source="file")
+    with pytest.raises(InvalidInput, match=r"scheduler-config-file: .* cannot be read"):
+        profiles_from(str(tmp_path / "none.yaml"), path="scheduler-config-file")
+    assert profiles_from("", path="scheduler-config-file") == ()
+
+
+# ---- what it means for pods
+
+
+def test_taints_are_not_asked_where_that_filter_is_off():
+    tainted = {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}
+    assert not fits(pod(), **tainted)
+    assert fits(profiled(pod(), without("TaintToleration")), **tainted)
+
+
+def test_node_affinity_is_not_asked_where_that_filter_is_off():
+    one = pod(nodeSelector={"disk": "ssd"})
+    assert not fits(one)
+    assert fits(profiled(one, without("NodeAffinity")))
+
+
+def test_added_affinity_holds_besides_the_pods_own():
+    def required(key: str, *values: str) -> dict[str, Any]:
+        terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]} for value in values]
+        return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+    profile = with_arguments("NodeAffinity", addedAffinity=required("pool", "a", "b"))
+    plain = profiled(pod(), profile)
+    picky = profiled(pod(affinity={"nodeAffinity": required("disk", "ssd")}), profile)
+
+    assert [fits(plain, labels={"pool": one}) for one in ("a", "b", "c")] == [True, True, False]
+    assert [fits(picky, labels={"pool": one, "disk": "ssd"}) for one in ("b", "c")] == [True, False]
+    assert not fits(picky, labels={"pool": "a"})
+
+
+def test_ports_are_free_where_that_filter_is_off():
+    one = pod(containers=[{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}])
+    assert profiled(one, without("NodePorts")).spec.containers[0].ports[0].host_port == 0
+
+
+def test_affinity_between_pods_is_dropped_where_that_filter_is_off():
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
+    one = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    assert profiled(one, without("InterPodAffinity")).spec.affinity is None
+
+
+def test_resources_that_the_scheduler_ignores_are_not_asked_for():
+    one = pod(
+        containers=[
+            {
+                "name": "c",
+                "resources": {
+                    "requests": {"cpu": "1", "example.com/fpga": "1", "example.com/nic": "1", "other.io/x": "1"},
+                    "limits": {"example.com/fpga": "1"},
+                },
+            }
+        ]
+    )
+    by_name = profiled(one, with_arguments("NodeResourcesFit", ignoredResources=["example.com/fpga", "cpu"]))
+    by_group = profiled(one, with_arguments("NodeResourcesFit", ignoredResourceGroups=["example.com"]))
+
+    assert set(by_name.spec.containers[0].resources.requests) == {"cpu", "example.com/nic", "other.io/x"}
+    assert by_name.spec.containers[0].resources.limits == {}
+    assert set(by_group.spec.containers[0].resources.requests) == {"cpu", "other.io/x"}
+
+
+def test_default_constraints_are_for_pods_of_an_owner_that_name_none():
+    wish = {**DO_NOT, "whenUnsatisfiable": "ScheduleAnyway"}
+    profile = with_arguments("PodTopologySpread", defaultingType="List", defaultConstraints=[DO_NOT, wish])
+    labels = {"app": "db", "statefulset.kubernetes.io/pod-name": "db-0"}
+
+    [spread] = profiled(pod(owner="StatefulSet", labels=labels), profile).spec.topology_spread_constraints
+    assert (spread.topology_key, spread.max_skew) == (ZONE, 1)
+    assert spread.label_selector is not None
+    assert spread.label_selector.match_labels == {"app": "db"}
+    alone, own = pod(owner="", labels=labels), pod(labels=labels, topologySpreadConstraints=[wish])
+    assert profiled(alone, profile) is alone
+    assert profiled(own, profile) is own
+
+
+def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
+    off = {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}
+    mine, theirs = pod(schedulerName="mine"), pod(schedulerName="theirs")
+    only = ProfiledPods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
+    several = ProfiledPods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
+
+    assert [bool(only.of(one).spec.tolerations) for one in (mine, theirs)] == [True, True]
+    assert [bool(several.of(one).spec.tolerations) for one in (mine, theirs)] == [True, False]
+
+
+def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():
+    cache: WritableCache[Pod] = WritableCache()
+    cache.put(("default", "p"), pod())
+    book = PodStore(cache, as_scheduled=ProfiledPods([without("TaintToleration")]).of)
+    book.renew()
+    [first] = book
+    cache.put(("default", "other"), pod())
+    book.renew()
+
+    assert book.get(("default", "p")) is first
+    assert first.spec.tolerations
+    assert ProfiledPods([]).of(first) is first
+
+
+# ---- in the loop
+
+
+def test_the_autoscaler_plans_by_the_schedulers_own_rules(tmp_path: Path):
+    file = tmp_path / "scheduler.yaml"
+    file.write_bytes(written({"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}))
+    tainted = {
+        "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+        "taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}],
+    }
+    groups = [{key: value for key, value in group(template=tainted).items() if key != "machineType"}]
+    pods = [{"name": "web", "count": 1, "template": template()}]
+
+    def grown(**options: str) -> Any:
+        return outcome({"loop": 1}, nodeGroups=groups, pods=pods, options=options)["nodeGroups"]["g"]["target"]
+
+    assert grown() == 0
+    assert grown(**{"scheduler-config-file": str(file)}) == 1
