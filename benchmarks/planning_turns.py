@@ -17,7 +17,7 @@ from msgspec import structs
 from benchmarks import planning_worlds as worlds
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import propose
-from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, Surroundings
+from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
 from plimsoll.scheduling.cluster_view import pod_key
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _fitting_rows(
     measured = []
     for seed in seeds:
         cluster = _with_waiting(seed, owned=owned)
-        around = Surroundings(at=worlds.NOON)
+        around = SnapshotInputs(at=worlds.NOON)
         keeper = SnapshotBuilder()
         first = cpu_ms(lambda k=keeper, c=cluster, a=around: propose(k.update(c.everything, a), policy))
         later = []
@@ -135,7 +135,7 @@ def _removals(world: Snapshot, seed: int, cpu_ms: Callable[..., float]) -> tuple
     """Times of a first turn, of one after changes, of one after none; of the snapshot, whole and after changes."""
     policy = worlds.policy()
     cluster = Churning(*_objects(world.view.nodes.values()), seed=seed)
-    around = Surroundings(at=world.at, groups=world.groups, group_of=world.group_of)
+    around = SnapshotInputs(at=world.at, groups=world.groups, group_of=world.group_of)
     keeper = SnapshotBuilder()
     made: list[Snapshot] = []
     reading = cpu_ms(lambda: made.append(keeper.update(cluster.everything, around)))

@@ -55,11 +55,11 @@ def test_nodes_are_grouped_by_the_labels_asked_about():
     view = ClusterView.of([node(f"n{index}", zone=f"z{index % 2}") for index in range(4)] + [node("n4", zone="")])
     arrays = NodeArrays.of(view)
 
-    rows, group_of = arrays.grouped([ZONE])
+    rows, group_of = arrays.group_rows([ZONE])
 
     assert len(rows) == 3
     assert group_of[0] == group_of[2] != group_of[1] == group_of[3] != group_of[4]
-    assert len(arrays.grouped([HOSTNAME])[0]) == 5
+    assert len(arrays.group_rows([HOSTNAME])[0]) == 5
 
 
 @SOME
@@ -69,7 +69,7 @@ def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: Cluste
     for step in range(data.draw(st.integers(0, 3))):
         view = _changed(data, view, step)
     table = ClassTable.of(pending, view)
-    updated = Predicates(table, before.updated(view, resources=table.resources), view)
+    updated = Predicates(table, before.with_view(view, resources=table.resources), view)
     anew = Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
     assert updated.arrays.names == anew.arrays.names
@@ -77,7 +77,7 @@ def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: Cluste
         columns = [node_arrays.columns.index[name] for node_arrays in (updated.arrays, anew.arrays)]
         assert (updated.arrays.free[:, columns[0]] == anew.arrays.free[:, columns[1]]).all()
     for number in range(len(table)):
-        assert updated.why_not(number) == anew.why_not(number)
+        assert updated.fit_error(number) == anew.fit_error(number)
 
 
 def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
@@ -101,9 +101,9 @@ def test_only_nodes_that_changed_are_read_again():
     view = ClusterView.of([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
     before = NodeArrays.of(view)
 
-    after = before.updated(view.with_pod(pod("b"), "n2"))
+    after = before.with_view(view.with_pod(pod("b"), "n2"))
 
-    kept = [one is other for one, other in zip(before.neighbours.households, after.neighbours.households, strict=True)]
+    kept = [one is other for one, other in zip(before.running_pods.nodes, after.running_pods.nodes, strict=True)]
     assert kept == [True, True, False]
 
 

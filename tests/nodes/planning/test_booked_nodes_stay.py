@@ -11,7 +11,7 @@ from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.nominations import settled
-from plimsoll.nodes.planning.state.placeholder_pods import Lumps, is_booked, placeholder_pod
+from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods, is_placeholder, placeholder_pod
 from plimsoll.scheduling.cluster_view import PlacedPod
 from tests.nodes.planning.clusters_to_shrink import NOON, group, node, pod, policy, snapshot
 
@@ -24,7 +24,7 @@ ASKED = PendingPods(key="default/r/0", pod=pod("template", on="", owner=""), cou
 def booked(world: Snapshot, **places: int) -> Snapshot:
     """Pods of 1 cpu and 1 GiB that a request is to have, by node."""
     on = {name: {ASKED.key: count} for name, count in places.items()}
-    return replace(world, view=Lumps().on(world.view, on, [ASKED]))
+    return replace(world, view=PlaceholderPods().add_to(world.view, on, [ASKED]))
 
 
 def kept(world: Snapshot) -> dict[str, Any]:
@@ -86,5 +86,5 @@ def test_a_lump_asks_for_what_its_pods_ask_for(count: int):
     assert all_.demand == one.demand.scaled(count)
     assert all_.count == count
     assert (all_.kin, all_.ports, all_.anti_affinity) == (one.kin, one.ports, one.anti_affinity)
-    assert is_booked(all_.pod)
-    assert not is_booked(template)
+    assert is_placeholder(all_.pod)
+    assert not is_placeholder(template)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
-from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
 from plimsoll.scheduling import ClusterView, Storage
 from tests.scheduling.cluster import (
     ZONE,
@@ -210,7 +210,7 @@ def test_flags_say_which_rules_concern_a_class():
     assert [pod_class.has_spread for pod_class in classes].index(True) == 1
     assert [pod_class.has_affinity for pod_class in classes].index(True) == 2
     assert [pod_class.has_anti_affinity for pod_class in classes].index(True) == 3
-    assert [bool(pod_class.form.ports) for pod_class in classes].index(True) == 4
+    assert [bool(pod_class.scheduling_key.ports) for pod_class in classes].index(True) == 4
     assert [pod_class.has_volumes for pod_class in classes].index(True) == 5
 
 
@@ -226,24 +226,24 @@ def test_members_are_named_by_their_keys_the_oldest_first():
 
     assert classes.counts.tolist() == [5, 7]
     assert classes.classes[0].created == NOON - timedelta(hours=1)
-    assert classes.named(0, 4) == {"ns/b": 2, "ns/a": 2}
-    assert classes.named(0, 2, after=1) == {"ns/b": 1, "ns/a": 1}
-    assert classes.named(0, 9, after=4) == {"ns/a": 1}
+    assert classes.members_by_key(0, 4) == {"ns/b": 2, "ns/a": 2}
+    assert classes.members_by_key(0, 2, after=1) == {"ns/b": 1, "ns/a": 1}
+    assert classes.members_by_key(0, 9, after=4) == {"ns/a": 1}
 
 
 def test_forms_kept_between_turns_give_the_same_classes():
-    forms = Forms()
+    forms = SchedulingKeys()
     first = [waiting(pod("a", requests={"cpu": 1})), waiting(pod("b"))]
     later = [waiting(pod("b")), waiting(pod("c", nodeSelector={ZONE: "z1"})), waiting(pod("a", requests={"cpu": 1}))]
 
-    ClassTable.of(first, EMPTY, forms=forms)
-    kept = ClassTable.of(later, EMPTY, forms=forms)
+    ClassTable.of(first, EMPTY, scheduling_keys=forms)
+    kept = ClassTable.of(later, EMPTY, scheduling_keys=forms)
 
     assert kept.class_of.tolist() == ClassTable.of(later, EMPTY).class_of.tolist() == [0, 1, 2]
 
 
 def test_a_pod_is_read_once_for_each_version():
-    forms = Forms()
+    forms = SchedulingKeys()
     made = pod("a")
     seen = structs.replace(made, metadata=structs.replace(made.metadata, resource_version="1"))
     heavier = pod("a", requests={"cpu": 4})
@@ -251,7 +251,7 @@ def test_a_pod_is_read_once_for_each_version():
     changed = structs.replace(heavier, metadata=structs.replace(made.metadata, resource_version="2"))
 
     first = forms.of(seen)
-    forms.forget()
+    forms.forget_unused()
 
     assert forms.of(unread) is first
     assert forms.of(changed).demand["cpu"] == 4000

@@ -24,9 +24,11 @@ def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: li
     engine = predicates_of(pending, view)
     numbers = list(range(len(engine.table)))[::-1]
 
-    together = engine.rules.fits_of(numbers, engine.arrays.free, {})
+    together = engine.node_predicates.fits_of(numbers, engine.arrays.free, {})
 
-    assert together.tolist() == [engine.rules.fits(number, engine.arrays.free, {}).tolist() for number in numbers]
+    assert together.tolist() == [
+        engine.node_predicates.fits(number, engine.arrays.free, {}).tolist() for number in numbers
+    ]
 
 
 def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
@@ -35,4 +37,4 @@ def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
     pending = [PendingPods(key=f"p{at}", pod=pod(f"p{at}", requests=one), count=1) for at, one in enumerate(needs)]
     engine = predicates_of(pending, view)
 
-    assert engine.rules.fits_of([0, 1], engine.arrays.free, {}).tolist() == [[True], [False]]
+    assert engine.node_predicates.fits_of([0, 1], engine.arrays.free, {}).tolist() == [[True], [False]]

@@ -12,7 +12,7 @@ from msgspec import structs
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.predicates.predicates import Predicates
-from plimsoll.nodes.planning.predicates.static_predicates import Verdicts
+from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
 from tests.nodes.planning.random_clusters import clusters, waiting
@@ -52,7 +52,7 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
 @given(clusters(), waiting(most=1))
 def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[PendingPods]):
     outcome = scheduling_outcome(pending[0].pod, view)
-    told = predicates_of(pending, view).why_not(0)
+    told = predicates_of(pending, view).fit_error(0)
 
     if isinstance(outcome, NotSchedulable):
         assert outcome.message.startswith(told.message)
@@ -115,12 +115,12 @@ def test_a_rule_that_a_profile_switches_off_is_not_asked():
 
 
 def test_answers_kept_between_turns_are_the_same_answers():
-    kept = Verdicts()
+    kept = RefusalCache()
     pending = [PendingPods(key="a", pod=pod("a", nodeSelector={"disk": "ssd"}), count=1)]
     for labels in ({"disk": "ssd"}, {"disk": "hdd"}, {}):
         view = ClusterView.of([node("n1", labels=labels)])
         table = ClassTable.of(pending, view)
-        engine = Predicates(table, NodeArrays.of(view), view, verdicts=kept)
+        engine = Predicates(table, NodeArrays.of(view), view, refusal_cache=kept)
 
         assert engine.fits(0).tolist() == [labels == {"disk": "ssd"}]
 
@@ -139,4 +139,4 @@ def test_simple_classes_that_somebody_avoids_interact():
 def test_without_nodes_the_scheduler_has_nothing_to_say_but_that():
     pending = [PendingPods(key="a", pod=pod("a"), count=1)]
 
-    assert predicates_of(pending, ClusterView.of()).why_not(0).message == "no nodes available to schedule pods"
+    assert predicates_of(pending, ClusterView.of()).fit_error(0).message == "no nodes available to schedule pods"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
 from plimsoll.nodes.planning.scaledown.running_classes import sorted_kinds
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
@@ -50,26 +50,26 @@ def told(found: Sorted, homes: PodsByNode) -> list[object]:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
-    forms, before, homes, arrays = Forms(), None, None, None
+    forms, before, homes, arrays = SchedulingKeys(), None, None, None
     for view in data.draw(st.composite(views)()):
         homes = PodsByNode.of(view, homes)
-        arrays = NodeArrays.of(view) if arrays is None else arrays.updated(view)
+        arrays = NodeArrays.of(view) if arrays is None else arrays.with_view(view)
         before = sorted_kinds(view, arrays, homes, forms=forms, before=before)
         fresh = PodsByNode.of(view)
 
         assert told(before, homes) == told(
-            sorted_kinds(view, NodeArrays.of(view), fresh, forms=Forms(), before=None), fresh
+            sorted_kinds(view, NodeArrays.of(view), fresh, forms=SchedulingKeys(), before=None), fresh
         )
 
 
 def test_a_new_kind_does_not_have_all_others_sorted_again():
-    forms, running = Forms(), [pod("a", on="n1", requests={"cpu": 1})]
+    forms, running = SchedulingKeys(), [pod("a", on="n1", requests={"cpu": 1})]
     view = ClusterView.of([node("n1")], running)
     homes, arrays = PodsByNode.of(view), NodeArrays.of(view)
     before = sorted_kinds(view, arrays, homes, forms=forms, before=None)
     later = view.with_pod(pod("b", on="n1", requests={"cpu": 2}))
 
-    found = sorted_kinds(later, arrays.updated(later), PodsByNode.of(later, homes), forms=forms, before=before)
+    found = sorted_kinds(later, arrays.with_view(later), PodsByNode.of(later, homes), forms=forms, before=before)
 
     assert found.table.classes[0] is before.table.classes[0]
     assert len(found.table) == 2

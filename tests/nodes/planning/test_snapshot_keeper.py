@@ -11,7 +11,7 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, Surroundings
+from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
-AROUND = Surroundings(at=NOON, namespaces=NAMESPACES, storage=Storage(claims=CLAIMS, volumes=VOLUMES, classes=CLASSES))
+AROUND = SnapshotInputs(
+    at=NOON, namespaces=NAMESPACES, storage=Storage(claims=CLAIMS, volumes=VOLUMES, classes=CLASSES)
+)
 POD_NAMES = tuple(f"p{index}" for index in range(6))
 
 

@@ -191,6 +191,6 @@ def test_a_later_turn_with_memory_answers_as_one_without():
     simulated = found(first)
     view = first.view.with_pod(pod("c", on="n1", owner=""))
     later = snapshot([node("n1"), node("n2"), full()], view=view)
-    again = find_unneeded(later, policy(), now=NOON, memory=simulated.memory)
+    again = find_unneeded(later, policy(), now=NOON, cache=simulated.cache)
     assert (again.unneeded, again.kept) == (found(later).unneeded, found(later).kept)
     assert [one.node for one in again.unneeded] == []

@@ -28,7 +28,7 @@ TYPES = (
 
 def why(one: Any, **more: Any) -> tuple[str, str]:
     snapshot = world(one, groups=[group("g", most=2, price=0.2, target=more.pop("target", 0))], **more)
-    plan = plan_scale_up(snapshot, policy(node_autoprovisioning=True), memory=None)
+    plan = plan_scale_up(snapshot, policy(node_autoprovisioning=True), cache=None)
     (growth,) = plan.growths
     assert not growth.offer.exists
     return growth.offer.machine_type, "; ".join(map(str, growth.reason.because))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainted_for_deletion, readiness_of
-from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -174,7 +174,7 @@ def _is_good(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) 
 def _made_from(node: Node, pods: Mapping[str, Collection[Pod]], source: TemplateSource) -> GroupTemplate:
     on_it = pods.get(node.metadata.name, ())
     staying = (pod for pod in on_it if pod.metadata.deletion_timestamp is None)
-    daemons = (pod for pod in staying if has_mirror(pod) or is_daemon_pod(pod))
+    daemons = (pod for pod in staying if is_mirror_pod(pod) or is_daemon_pod(pod))
     in_order = sorted(daemons, key=lambda pod: (pod.metadata.namespace, pod.metadata.name))
     return GroupTemplate(node=_without_conditions(node), daemons=tuple(in_order), source=source)
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import template_of_group
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
-from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, carried_by_group
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
 from plimsoll.objects.api.nodes import NodeCondition
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def upcoming_nodes(
     group: NodeGroup, count: int, *, rules: PodRules, daemon_sets: DaemonSets
 ) -> tuple[UpcomingNode, ...]:
     template = template_of_group(group, Passing(rules))
-    carried = carried_by_group(group, template, daemon_sets, force=rules.force_daemon_sets)
+    carried = group_daemon_overhead(group, template, daemon_sets, force=rules.force_daemon_sets)
     return tuple(_upcoming(group.id, template, carried.pods, number) for number in range(count))
 
 

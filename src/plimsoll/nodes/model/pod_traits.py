@@ -18,7 +18,7 @@ DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 KUBE_SYSTEM: Final = "kube-system"
 
 
-def has_mirror(pod: Pod) -> bool:
+def is_mirror_pod(pod: Pod) -> bool:
     return MIRROR in pod.metadata.annotations
 
 

@@ -21,7 +21,7 @@ from msgspec import structs
 from plimsoll.core.plans import Reason
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.config.flags import read_duration_s
-from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.results import PodState, SetAside
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
@@ -207,7 +207,7 @@ def _on_its_node(pod: Pod) -> Pod:
 
 
 def _why_not_planned(pod: Pod, rules: PodRules) -> Reason | None:
-    if has_mirror(pod) or is_daemon_pod(pod):
+    if is_mirror_pod(pod) or is_daemon_pod(pod):
         return Reason(code=DAEMON, message="it belongs to a daemon set, for which no node is added")
     if any(pod.metadata.annotations.get(key) for key in CONSUME_ANNOTATIONS):
         return Reason(code=CONSUMING, message="it is covered by a ProvisioningRequest")

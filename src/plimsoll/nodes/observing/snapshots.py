@@ -14,7 +14,7 @@ from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
 from plimsoll.nodes.observing.attach_limits import with_template_limits
 from plimsoll.nodes.planning.scaleup.nominations import settled
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
-from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, Surroundings
+from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class LoopSnapshots:
     ) -> Snapshot:
         groups = cloud.planned_groups(standing, policy)
         coming = self._coming.build(groups, standing, policy, cluster.daemon_sets)
-        around = Surroundings(
+        around = SnapshotInputs(
             at=standing.at,
             namespaces=cluster.namespaces,
             storage=with_template_limits(cluster.storage, groups),
@@ -79,7 +79,7 @@ class LoopSnapshots:
         return replace(self._observed(nodes, pods, besides, around), number=number)
 
     def _observed(
-        self, nodes: dict[str, Node], pods: FilteredPods, besides: dict[PodKey, Pod | BadObject], around: Surroundings
+        self, nodes: dict[str, Node], pods: FilteredPods, besides: dict[PodKey, Pod | BadObject], around: SnapshotInputs
     ) -> Snapshot:
         """`besides` are pods that nobody sorted: they cannot be read, or the cluster does not show them."""
         news = pods.changed_keys.changed

@@ -122,10 +122,10 @@ class Consolidator:
                 now=asked.now,
                 known=asked.known,
                 terms=terms,
-                memory=self._proposal.memory,
+                cache=self._proposal.memory,
             )
         )
-        self._proposal.memory = found.memory
+        self._proposal.memory = found.cache
         return found
 
     def _is_confirmed(self, found: Consolidation, now: datetime) -> bool:

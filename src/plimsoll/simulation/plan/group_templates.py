@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.taints import BEING_DELETED, IGNORED_PREFIX, STARTUP_PREFIX
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _agreed(node: Node, others: Sequence[Node]) -> dict[str, str]:
 
 def _comes_with_the_node(pod: Pod) -> bool:
     stays = pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
-    return stays and (has_mirror(pod) or is_daemon_pod(pod))
+    return stays and (is_mirror_pod(pod) or is_daemon_pod(pod))
 
 
 # ---- groups of which a file says only that they are there

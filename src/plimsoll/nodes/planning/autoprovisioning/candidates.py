@@ -192,7 +192,7 @@ class _Candidate:
         self.demands = demands
         self.taints = (*self.kind.taints, *part.taints)
         bare = template.node("", "", Profile(taints=part.taints))
-        self.fits = demands.fitting(self.kind.allocatable - daemons.on(bare).demand)
+        self.fits = demands.fitting(self.kind.allocatable - daemons.overhead_on(bare).demand)
         self._systems = [template.system_labels(zone) for zone in self.kind.zones or ("",)]
 
     def serves(self, ask: Ask, labels: Mapping[str, str]) -> bool:
@@ -331,7 +331,7 @@ class _Maker:
             return True
         name = self._name(kind, profile, zone)
         node = candidate.template.node(name, zone, profile)
-        carried = self._daemons.on(node)
+        carried = self._daemons.overhead_on(node)
         free = kind.allocatable - carried.demand
         fits = candidate.demands.fitting(free)
         if not any(_runs_on(ask, node) and fits[ask.members].any() for ask in choice.served):

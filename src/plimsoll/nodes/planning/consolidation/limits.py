@@ -111,7 +111,7 @@ def _group_limits(
         going = sum(
             1
             for row in np.flatnonzero(ours).tolist()
-            if occupancy.homes.homes[row].standing.leaving or names[row] in screening.known.leaving
+            if occupancy.homes.nodes[row].flags.being_deleted or names[row] in screening.known.leaving
         )
         for reason, rows in ((EMPTY, ours & empty), (UNDERUTILIZED, ours & ~empty)):
             most = allowed(budgets, Asked(group=name, size=int(ours.sum()), reason=reason), screening.now)

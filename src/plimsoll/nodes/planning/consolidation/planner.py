@@ -39,7 +39,7 @@ from plimsoll.nodes.planning.scaledown.simulator import (
     refused,
 )
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.state.node_pods import off_its_node
+from plimsoll.nodes.planning.state.node_pods import without_node
 from plimsoll.solver.consolidation.consolidate import Limits, RemovalStatus
 from plimsoll.solver.consolidation.consolidate import consolidate as choose_survivors
 
@@ -83,7 +83,7 @@ class Consolidation:
     disruption: float = 0.0
     """1 for each node and about 1 for each pod that moves."""
     lower_bound_per_hour: float | None = None
-    memory: PlannerCache = field(default_factory=PlannerCache, compare=False, repr=False)
+    cache: PlannerCache = field(default_factory=PlannerCache, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +101,13 @@ def consolidate(
     now: datetime,
     known: ScaleDownState | None = None,
     terms: Terms | None = None,
-    memory: PlannerCache | None = None,
+    cache: PlannerCache | None = None,
 ) -> Consolidation:
     mode = policy.scale_down.consolidation
     if mode == OFF or not policy.scale_down.enabled:
-        return Consolidation(mode=mode, memory=memory or PlannerCache())
+        return Consolidation(mode=mode, cache=cache or PlannerCache())
     known = known or ScaleDownState()
-    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, known, now), memory=memory)
+    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, known, now), cache=cache)
     known = with_bookings(known, occupancy.homes)
     rooms = group_rooms(snapshot, policy, known, occupancy.homes)
     screening = EligibilityChecker(snapshot=snapshot, policy=policy, known=known, rooms=rooms, now=now)
@@ -142,7 +142,7 @@ class _Effort:
 
     def _screened(self) -> Flags:
         removable = np.zeros(len(self._occupancy.arrays), dtype=np.bool_)
-        for row, home in enumerate(self._occupancy.homes.homes):
+        for row, home in enumerate(self._occupancy.homes.nodes):
             reason = self._screening.refusal(home) or self._untouchable(row) or blocked_by_pod(self._occupancy, row)
             if reason is None:
                 removable[row] = True
@@ -151,7 +151,7 @@ class _Effort:
         return removable
 
     def _untouchable(self, row: int) -> Reason | None:
-        home = self._occupancy.homes.homes[row]
+        home = self._occupancy.homes.nodes[row]
         group = self._screening.snapshot.group_of.get(home.state.name, "")
         if not self._screening.is_ready(home):
             return Reason(code=NOT_READY, message="it is not ready")
@@ -302,7 +302,7 @@ class _Effort:
             savings_per_hour=round(saved - added, 9),
             disruption=round(self._disturbed(gone), 9),
             lower_bound_per_hour=self._bound,
-            memory=self._occupancy.memory,
+            cache=self._occupancy.cache,
         )
 
     def _why_kept(self, row: int) -> Reason:
@@ -356,7 +356,7 @@ def replacement_of(
     pending = tuple(
         PendingPods(
             key=str(listed[0].key),
-            pod=off_its_node(listed[0].pod),
+            pod=without_node(listed[0].pod),
             count=len(listed),
             names=tuple(placed_pod.key.name for placed_pod in listed),
         )

@@ -1,12 +1,14 @@
 """Pods that wait, grouped so that no scheduling rule can tell the members of a group apart (specs/nodes.md 7.2).
 
 Everything the engine does costs by class, not by pod. `ClassTable.of(pending, view)` makes the classes; a plan counts
-members of a class, and `ClassTable.named` gives the counts back by `PendingPods.key`, oldest entries first in line.
+members of a class, and `ClassTable.members_by_key` gives the counts back by `PendingPods.key`, oldest entries first in
+line.
 
 * `ClassTable.classes[c]` - a `PodClass`: its representative pod, demand, members, flags, and `problem` when no node at
   all could take it (a malformed field, a device claim, a claim nobody can bind): a named refusal, never an exception.
 * `ClassTable.class_of[p]` - the class of each Pending; `ClassTable.counts[c]` - pods in each class.
-* `Forms` (from `scheduling_keys`), kept between turns and passed as `forms`, makes the second turn cheap.
+* `SchedulingKeys` (from `scheduling_keys`), kept between turns and passed as `scheduling_keys`, makes the second turn
+cheap.
 
 Owner, names, images, environment and preferences are not looked at; two controllers with pods of one shape merge.
 
@@ -27,8 +29,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms, SpecForm, term_label_keys, visible_labels
-from plimsoll.nodes.planning.equivalence.volume_keys import VolumeForms, touches_storage
+from plimsoll.nodes.planning.equivalence.scheduling_keys import (
+    SchedulingKey,
+    SchedulingKeys,
+    select_labels,
+    term_label_keys,
+)
+from plimsoll.nodes.planning.equivalence.volume_keys import VolumeKeys, touches_storage
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Prepared, Profile
 
@@ -62,7 +69,7 @@ class PodClass:
 
     index: int
     pod: Pod
-    form: SpecForm
+    scheduling_key: SchedulingKey
     volumes: tuple[Any, ...]
     """Normal form of what its volumes ask; empty when they ask nothing."""
     members: tuple[Member, ...]
@@ -77,23 +84,23 @@ class PodClass:
 
     @property
     def demand(self) -> ResourceVector:
-        return self.form.demand
+        return self.scheduling_key.demand
 
     @property
     def priority(self) -> int:
-        return self.form.priority
+        return self.scheduling_key.priority
 
     @property
     def has_spread(self) -> bool:
-        return bool(self.form.spread)
+        return bool(self.scheduling_key.spread)
 
     @property
     def has_affinity(self) -> bool:
-        return bool(self.form.affinity)
+        return bool(self.scheduling_key.affinity)
 
     @property
     def has_anti_affinity(self) -> bool:
-        return bool(self.form.anti_affinity)
+        return bool(self.scheduling_key.anti_affinity)
 
     @property
     def has_volumes(self) -> bool:
@@ -102,7 +109,7 @@ class PodClass:
     @property
     def is_simple(self) -> bool:
         """How many fit on a node is a matter of resources alone, as far as the class itself is concerned."""
-        return not (self.form.meets_others or self.form.ports or self.volumes)
+        return not (self.scheduling_key.has_pod_constraints or self.scheduling_key.ports or self.volumes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +120,7 @@ class ClassTable:
     classes: tuple[PodClass, ...]
     class_of: Ints
     """[P]: class of each Pending."""
-    in_play: SelectorsInPlay
+    visible: VisibleLabels
     keys: Mapping[Key, int] = field(default_factory=dict, repr=False)
     """What the members of a class have in common, to the class."""
 
@@ -123,31 +130,36 @@ class ClassTable:
         pending: Sequence[PendingPods],
         view: ClusterView,
         *,
-        forms: Forms | None = None,
-        seen_by_running: SelectorsInPlay | None = None,
+        scheduling_keys: SchedulingKeys | None = None,
+        visible_to_running: VisibleLabels | None = None,
         profile: Profile = DEFAULT_PROFILE,
     ) -> ClassTable:
-        """`seen_by_running` is what anti-affinity of running pods can see; left out, the view is searched for it."""
-        known = Forms() if forms is None else forms
+        """`visible_to_running` is what anti-affinity of running pods can see; left out, the view is searched for it."""
+        known = SchedulingKeys() if scheduling_keys is None else scheduling_keys
         made = [known.of(pending_pods.pod) for pending_pods in pending]
-        running = SelectorsInPlay.of_view(view) if seen_by_running is None else seen_by_running
-        in_play = SelectorsInPlay.of_forms(dict.fromkeys(made)) | running
+        running = VisibleLabels.of_view(view) if visible_to_running is None else visible_to_running
+        in_play = VisibleLabels.of_keys(dict.fromkeys(made)) | running
         maker = _Maker(tuple(pending), view, in_play=in_play, profile=profile, forms=known)
         table = maker.table(made)
-        known.forget()
+        known.forget_unused()
         return table
 
-    def extended(
-        self, more: Sequence[PendingPods], view: ClusterView, *, forms: Forms, profile: Profile = DEFAULT_PROFILE
+    def extend(
+        self,
+        more: Sequence[PendingPods],
+        view: ClusterView,
+        *,
+        scheduling_keys: SchedulingKeys,
+        profile: Profile = DEFAULT_PROFILE,
     ) -> ClassTable | None:
         """With more entries behind the others, none of them with claims; forms, view and profile as it was made with.
 
         None where the new ones look at others: then classes there are might have to be told apart by more.
         """
-        made = [forms.of(pending.pod) for pending in more]
-        if any(form.meets_others for form in made):
+        made = [scheduling_keys.of(pending.pod) for pending in more]
+        if any(form.has_pod_constraints for form in made):
             return None
-        maker = _Maker((*self.pending, *more), view, in_play=self.in_play, profile=profile, forms=forms)
+        maker = _Maker((*self.pending, *more), view, in_play=self.visible, profile=profile, forms=scheduling_keys)
         return maker.joined(self, made)
 
     def __len__(self) -> int:
@@ -166,7 +178,7 @@ class ClassTable:
         """Names of all resources that any class asks for."""
         return tuple(sorted({name for pod_class in self.classes for name in pod_class.demand}))
 
-    def named(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
+    def members_by_key(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
         """`pods` members of a class by the key of their Pending, leaving out the `after` first in line."""
         named: dict[str, int] = {}
         for member in self.classes[index].members:
@@ -188,9 +200,9 @@ class _Maker:
         pending: tuple[PendingPods, ...],
         view: ClusterView,
         *,
-        in_play: SelectorsInPlay,
+        in_play: VisibleLabels,
         profile: Profile,
-        forms: Forms,
+        forms: SchedulingKeys,
     ) -> None:
         self._pending = pending
         self._forms = forms
@@ -199,11 +211,11 @@ class _Maker:
         with_storage = any(
             pending_pods.pod.spec.volumes and touches_storage(pending_pods.pod) for pending_pods in pending
         )
-        self._volumes = VolumeForms(view, pending) if with_storage else None
+        self._volumes = VolumeKeys(view, pending) if with_storage else None
         # Refusals that no node can change follow from the pod, its claims and its namespace: no node is asked.
         self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
 
-    def table(self, forms: Sequence[SpecForm]) -> ClassTable:
+    def table(self, forms: Sequence[SchedulingKey]) -> ClassTable:
         found: dict[Key, int] = {}
         members: list[list[int]] = []
         volumes: list[tuple[Any, ...]] = []
@@ -219,9 +231,9 @@ class _Maker:
         classes = tuple(
             self._described(number, forms[listed[0]], volumes[number], listed) for number, listed in enumerate(members)
         )
-        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, in_play=self._in_play, keys=found)
+        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, visible=self._in_play, keys=found)
 
-    def joined(self, before: ClassTable, forms: Sequence[SpecForm]) -> ClassTable:
+    def joined(self, before: ClassTable, forms: Sequence[SchedulingKey]) -> ClassTable:
         """The table before with the entries behind it, of these forms."""
         keys = dict(before.keys)
         classes = list(before.classes)
@@ -240,27 +252,27 @@ class _Maker:
             pending=self._pending,
             classes=tuple(classes),
             class_of=np.array(class_of, dtype=np.int64),
-            in_play=self._in_play,
+            visible=self._in_play,
             keys=keys,
         )
 
     def _volumes_of(self, pod: Pod) -> tuple[Any, ...]:
         return () if self._volumes is None or not pod.spec.volumes else self._volumes.of(pod)
 
-    def _key(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> Key:
+    def _key(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Key:
         meta = pod.metadata
         play = self._in_play
-        labels = visible_labels(meta.labels, play.label_keys) if play.label_keys else ()
+        labels = select_labels(meta.labels, play.label_keys) if play.label_keys else ()
         return (form.number, labels, meta.namespace if play.namespaces else "", volumes)
 
-    def _described(self, number: int, form: SpecForm, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
+    def _described(self, number: int, form: SchedulingKey, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
         if len(listed) > 1:
             listed.sort(key=lambda index: (self._created(index) or _FAR_AHEAD, index))
         pod = self._pending[listed[0]].pod
         return PodClass(
             index=number,
             pod=pod,
-            form=form,
+            scheduling_key=form,
             volumes=volumes,
             members=tuple(Member(pending=index, count=self._pending[index].count) for index in listed),
             count=sum(self._pending[index].count for index in listed),
@@ -269,15 +281,15 @@ class _Maker:
             one_pod_only=bool(volumes) and self._volumes is not None and self._volumes.one_pod_only(pod),
         )
 
-    def _problem(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> Refusal | None:
+    def _problem(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Refusal | None:
         """Why no node can take it. What is known to be sound without claims is not asked about again."""
-        if not volumes and self._forms.is_sound(pod, form, self._profile.disabled):
+        if not volumes and self._forms.is_known_valid(pod, form, self._profile.disabled):
             return None
         everywhere = Prepared(pod, self._nowhere, profile=self._profile).everywhere
         if everywhere:
             return everywhere[0]
         if not volumes:
-            self._forms.found_sound(pod, form, self._profile.disabled)
+            self._forms.mark_valid(pod, form, self._profile.disabled)
         return None
 
     def _created(self, index: int) -> datetime | None:
@@ -286,26 +298,26 @@ class _Maker:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectorsInPlay:
+class VisibleLabels:
     """`namespaces` is false where no term is in play at all: every term means pods of some namespaces only."""
 
     label_keys: frozenset[str] = frozenset()
     namespaces: bool = False
 
     @classmethod
-    def of_forms(cls, forms: Iterable[SpecForm]) -> SelectorsInPlay:
-        meeting = [spec_form for spec_form in forms if spec_form.meets_others]
+    def of_keys(cls, forms: Iterable[SchedulingKey]) -> VisibleLabels:
+        meeting = [spec_form for spec_form in forms if spec_form.has_pod_constraints]
         return cls(frozenset().union(*(spec_form.label_keys for spec_form in meeting)), bool(meeting))
 
     @classmethod
-    def of_view(cls, view: ClusterView) -> SelectorsInPlay:
+    def of_view(cls, view: ClusterView) -> VisibleLabels:
         """Of the pods that run. `Neighbours` knows the same without looking at every pod again."""
-        return cls.of_avoiding(
+        return cls.of_anti_affinity(
             placed.pod for place in view.anti_affine_nodes for placed in place.pods.values() if placed.anti_affinity
         )
 
     @classmethod
-    def of_avoiding(cls, pods: Iterable[Pod]) -> SelectorsInPlay:
+    def of_anti_affinity(cls, pods: Iterable[Pod]) -> VisibleLabels:
         """Of pods that run and have required anti-affinity."""
         keys: set[str] = set()
         seen = False
@@ -317,5 +329,5 @@ class SelectorsInPlay:
                     seen = True
         return cls(frozenset(keys), seen)
 
-    def __or__(self, other: SelectorsInPlay) -> SelectorsInPlay:
-        return SelectorsInPlay(self.label_keys | other.label_keys, self.namespaces or other.namespaces)
+    def __or__(self, other: VisibleLabels) -> VisibleLabels:
+        return VisibleLabels(self.label_keys | other.label_keys, self.namespaces or other.namespaces)

@@ -1,11 +1,13 @@
 """What of a pod's spec decides where it may run, in a form in which equal wishes are equal values.
 
 `classes` groups pods by it. Two pods whose specs differ in images, commands, the order of tolerations or in preferences
-come to one `SpecForm`; pods that any scheduling rule could tell apart by their specs never do. What rules read from
-elsewhere (labels, namespace, claims) is not in it: `selectors_in_play` and `volume_forms` say how much of that counts.
+come to one `SchedulingKey`; pods that any scheduling rule could tell apart by their specs never do. What rules read
+from elsewhere (labels, namespace, claims) is not in it: `selectors_in_play` and `volume_forms` say how much of that
+counts.
 
-Making a form costs some ten microseconds, so `Forms` remembers: by (uid, resourceVersion) for pods it has seen, and by
-the bytes of the spec for pods of one controller. It never looks at a cluster and holds nothing but such memory.
+Making a form costs some ten microseconds, so `SchedulingKeys` remembers: by (uid, resourceVersion) for pods it has
+seen, and by the bytes of the spec for pods of one controller. It never looks at a cluster and holds nothing but such
+memory.
 """
 
 from __future__ import annotations
@@ -35,51 +37,51 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import LabelSelector
     from plimsoll.objects.api.pods import Pod, PodSpec
 
-Form = tuple[Any, ...]
+Key = tuple[Any, ...]
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SpecForm:
-    """The normal form of a spec. One object for each within a `Forms`: equal means identical."""
+class SchedulingKey:
+    """The normal form of a spec. One object for each within a `SchedulingKeys`: equal means identical."""
 
     number: int
-    key: Form
+    identity: Key
     demand: ResourceVector
     ports: tuple[HostPort, ...]
-    pin: str
+    node_name: str
     """spec.nodeName."""
-    nodes: Form
+    node_constraints: Key
     """nodeSelector and required node affinity; empty when every node will do."""
-    tolerations: Form
-    spread: Form
-    affinity: Form
-    anti_affinity: Form
+    tolerations: Key
+    spread: Key
+    affinity: Key
+    anti_affinity: Key
     label_keys: frozenset[str]
     """Keys of pods' labels that its own terms and constraints can see."""
     priority: int
 
     @property
-    def meets_others(self) -> bool:
+    def has_pod_constraints(self) -> bool:
         """Whether it has a term or constraint that looks at other pods."""
         return bool(self.spread or self.affinity or self.anti_affinity)
 
 
-class Forms:
-    """Makes forms, each once. `forget` drops what was not asked for since the last time it was called."""
+class SchedulingKeys:
+    """Makes forms, each once. `forget_unused` drops what was not asked for since the last time it was called."""
 
     def __init__(self) -> None:
-        self._by_pod: dict[tuple[str, str], SpecForm] = {}
-        self._by_bytes: dict[bytes, SpecForm] = {}
-        self._by_key: dict[Form, SpecForm] = {}
-        self._used_pods: dict[tuple[str, str], SpecForm] = {}
-        self._used_bytes: dict[bytes, SpecForm] = {}
-        self._sound: dict[Form, SpecForm] = {}
-        self._used_sound: dict[Form, SpecForm] = {}
+        self._by_pod: dict[tuple[str, str], SchedulingKey] = {}
+        self._by_bytes: dict[bytes, SchedulingKey] = {}
+        self._by_key: dict[Key, SchedulingKey] = {}
+        self._used_pods: dict[tuple[str, str], SchedulingKey] = {}
+        self._used_bytes: dict[bytes, SchedulingKey] = {}
+        self._sound: dict[Key, SchedulingKey] = {}
+        self._used_sound: dict[Key, SchedulingKey] = {}
         self._made = 0
 
-    def of(self, pod: Pod) -> SpecForm:
+    def of(self, pod: Pod) -> SchedulingKey:
         meta = pod.metadata
         if not (meta.uid and meta.resource_version):
             return self._by_spec(pod)
@@ -90,27 +92,27 @@ class Forms:
         self._used_pods[identity] = found
         return found
 
-    def forget(self) -> None:
+    def forget_unused(self) -> None:
         self._by_pod, self._used_pods = self._used_pods, {}
-        kept = {form.key: form for form in self._by_pod.values()}
-        kept.update((form.key, form) for form in self._used_bytes.values())
+        kept = {form.identity: form for form in self._by_pod.values()}
+        kept.update((form.identity, form) for form in self._used_bytes.values())
         self._by_key = kept
         self._by_bytes, self._used_bytes = self._used_bytes, {}
         self._sound, self._used_sound = self._used_sound, {}
 
-    def is_sound(self, pod: Pod, form: SpecForm, under: Hashable) -> bool:
-        """Whether it was `found_sound` before: all that could be wrong with a pod without claims is in these."""
-        key = _soundness(pod, form, under)
+    def is_known_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> bool:
+        """Whether it was `mark_valid` before: all that could be wrong with a pod without claims is in these."""
+        key = _soundness(pod, form, profile)
         if key in self._sound or key in self._used_sound:
             self._used_sound[key] = form
             return True
         return False
 
-    def found_sound(self, pod: Pod, form: SpecForm, under: Hashable) -> None:
+    def mark_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> None:
         """No rule refuses the pod whatever the node, under this profile."""
-        self._used_sound[_soundness(pod, form, under)] = form
+        self._used_sound[_soundness(pod, form, profile)] = form
 
-    def _by_spec(self, pod: Pod) -> SpecForm:
+    def _by_spec(self, pod: Pod) -> SchedulingKey:
         written = fingerprint(pod)
         found = self._by_bytes.get(written) or self._used_bytes.get(written)
         if found is None:
@@ -118,29 +120,29 @@ class Forms:
         self._used_bytes[written] = found
         return found
 
-    def _interned(self, pod: Pod, written: bytes) -> SpecForm:
+    def _interned(self, pod: Pod, written: bytes) -> SchedulingKey:
         made = _form(pod, written, number=self._made)
-        found = self._by_key.setdefault(made.key, made)
+        found = self._by_key.setdefault(made.identity, made)
         self._made += found is made
         return found
 
 
-def pending_keys(cache: PlannerCache) -> Forms:
+def pending_keys(cache: PlannerCache) -> SchedulingKeys:
     """The keys of pending pods."""
-    return cache.get(Forms, "pending")
+    return cache.get(SchedulingKeys, "pending")
 
 
-def request_keys(cache: PlannerCache) -> Forms:
+def request_keys(cache: PlannerCache) -> SchedulingKeys:
     """The keys of pods of ProvisioningRequests, which are planned apart from pending pods."""
-    return cache.get(Forms, "requests")
+    return cache.get(SchedulingKeys, "requests")
 
 
-def running_keys(cache: PlannerCache) -> Forms:
+def running_keys(cache: PlannerCache) -> SchedulingKeys:
     """The keys of running pods."""
-    return cache.get(Forms, "running")
+    return cache.get(SchedulingKeys, "running")
 
 
-def _soundness(pod: Pod, form: SpecForm, under: Hashable) -> Form:
+def _soundness(pod: Pod, form: SchedulingKey, under: Hashable) -> Key:
     return (form.number, pod.metadata.namespace, frozenset(pod.metadata.labels.items()), under)
 
 
@@ -174,7 +176,7 @@ def fingerprint(pod: Pod) -> bytes:
     )
 
 
-def _form(pod: Pod, written: bytes, *, number: int) -> SpecForm:
+def _form(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
     spec = pod.spec
     wanted, unwanted = _required_terms(pod)
     hard = [
@@ -185,17 +187,17 @@ def _form(pod: Pod, written: bytes, *, number: int) -> SpecForm:
     demand, unreadable = _demand(pod, written)
     ports = tuple(sorted(host_ports(pod)))
     nodes = _nodes_form(pod)
-    tolerations = tolerations_form(spec.tolerations)
+    tolerations = tolerations_key(spec.tolerations)
     spread = tuple(_spread_form(constraint) for constraint in hard)
     company, apart = _terms_form(wanted), _terms_form(unwanted)
     asked = (frozenset(demand.items()), nodes, tolerations, spread, company, apart, ports)
-    return SpecForm(
+    return SchedulingKey(
         number=number,
-        key=(*asked, *_other_marks(spec), unreadable),
+        identity=(*asked, *_other_marks(spec), unreadable),
         demand=demand,
         ports=ports,
-        pin=spec.node_name,
-        nodes=nodes,
+        node_name=spec.node_name,
+        node_constraints=nodes,
         tolerations=tolerations,
         spread=spread,
         affinity=company,
@@ -216,7 +218,7 @@ def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAff
     )
 
 
-def _other_marks(spec: PodSpec) -> Form:
+def _other_marks(spec: PodSpec) -> Key:
     """What tells pods apart beyond what they ask for."""
     gates = tuple(gate.name for gate in spec.scheduling_gates)
     devices = tuple(claim.name for claim in spec.resource_claims)
@@ -231,7 +233,7 @@ def _demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
         return ZERO, written
 
 
-def _nodes_form(pod: Pod) -> Form:
+def _nodes_form(pod: Pod) -> Key:
     affinity = pod.spec.affinity
     by_node = None if affinity is None else affinity.node_affinity
     required = None if by_node is None else by_node.required_during_scheduling_ignored_during_execution
@@ -242,11 +244,11 @@ def _nodes_form(pod: Pod) -> Form:
     return (selector, tuple(sorted(set(map(_node_term_form, required.node_selector_terms)))))
 
 
-def _node_term_form(term: NodeSelectorTerm) -> Form:
+def _node_term_form(term: NodeSelectorTerm) -> Key:
     return (_requirements_form(term.match_expressions), _requirements_form(term.match_fields))
 
 
-def _requirements_form(requirements: Iterable[NodeSelectorRequirement]) -> Form:
+def _requirements_form(requirements: Iterable[NodeSelectorRequirement]) -> Key:
     return tuple(
         sorted(
             {
@@ -257,7 +259,7 @@ def _requirements_form(requirements: Iterable[NodeSelectorRequirement]) -> Form:
     )
 
 
-def tolerations_form(tolerations: Iterable[Toleration]) -> Form:
+def tolerations_key(tolerations: Iterable[Toleration]) -> Key:
     """What is tolerated; for how long only matters to pods that run, and an unknown operator tolerates nothing."""
     forms = {
         (toleration.key, toleration.effect, "Exists", "")
@@ -269,7 +271,7 @@ def tolerations_form(tolerations: Iterable[Toleration]) -> Form:
     return tuple(sorted(forms))
 
 
-def selector_form(selector: LabelSelector | None) -> Form | None:
+def selector_key(selector: LabelSelector | None) -> Key | None:
     """None for an absent selector (it selects nothing), empty for an empty one (it selects everything)."""
     if selector is None:
         return None
@@ -281,28 +283,28 @@ def selector_form(selector: LabelSelector | None) -> Form | None:
     return tuple(sorted(expressions | pairs))
 
 
-def _terms_form(terms: Iterable[PodAffinityTerm]) -> Form:
+def _terms_form(terms: Iterable[PodAffinityTerm]) -> Key:
     # As text, since an absent selector does not compare with one that is there.
     return tuple(sorted({_term_form(term) for term in terms}, key=repr))
 
 
-def _term_form(term: PodAffinityTerm) -> Form:
+def _term_form(term: PodAffinityTerm) -> Key:
     return (
         term.topology_key,
-        selector_form(term.label_selector),
+        selector_key(term.label_selector),
         tuple(sorted(set(term.namespaces))),
-        selector_form(term.namespace_selector),
+        selector_key(term.namespace_selector),
         tuple(sorted(set(term.match_label_keys))),
         tuple(sorted(set(term.mismatch_label_keys))),
     )
 
 
-def _spread_form(one: TopologySpreadConstraint) -> Form:
+def _spread_form(one: TopologySpreadConstraint) -> Key:
     return (
         one.topology_key,
         one.max_skew,
         1 if one.min_domains is None else one.min_domains,
-        selector_form(one.label_selector),
+        selector_key(one.label_selector),
         one.node_affinity_policy or "Honor",
         one.node_taints_policy or "Ignore",
         tuple(sorted(set(one.match_label_keys))),
@@ -324,5 +326,5 @@ def _selector_keys(selector: LabelSelector | None) -> set[str]:
     return {*selector.match_labels, *(requirement.key for requirement in selector.match_expressions)}
 
 
-def visible_labels(labels: Mapping[str, str], keys: frozenset[str]) -> tuple[tuple[str, str], ...]:
+def select_labels(labels: Mapping[str, str], keys: frozenset[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(item for item in labels.items() if item[0] in keys))

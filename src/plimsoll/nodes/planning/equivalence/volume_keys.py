@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.storage import PersistentVolumeClaim, Volume
     from plimsoll.scheduling.cluster_view import ClusterView
 
-Form = tuple[Any, ...]
+Key = tuple[Any, ...]
 ClaimKey = tuple[str, str]
 
 ONE_POD_ONLY: Final = "ReadWriteOncePod"
@@ -56,7 +56,7 @@ def pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
     return tuple((pod.metadata.namespace, name) for name in names if name is not None)
 
 
-class VolumeForms:
+class VolumeKeys:
     """Forms under one state of the storage, for one list of pods that wait."""
 
     def __init__(self, view: ClusterView, pending: Iterable[PendingPods]) -> None:
@@ -64,8 +64,8 @@ class VolumeForms:
         self._storage = view.storage
         self._named = _claims_known_by_name(view, pending)
 
-    def of(self, pod: Pod) -> Form:
-        parts: list[Form] = []
+    def of(self, pod: Pod) -> Key:
+        parts: list[Key] = []
         for volume in pod.spec.volumes:
             if _is_claim(volume):
                 parts.append(self._claim_form(pod, volume))
@@ -79,7 +79,7 @@ class VolumeForms:
         found = (self._storage.claims.get(key) for key in pod_claims(pod) if key in self._named)
         return any(claim is not None and ONE_POD_ONLY in claim.spec.access_modes for claim in found)
 
-    def _claim_form(self, pod: Pod, volume: Volume) -> Form:
+    def _claim_form(self, pod: Pod, volume: Volume) -> Key:
         own = volume.ephemeral is not None
         name = claim_name(pod, volume) or ""
         key = (pod.metadata.namespace, name)
@@ -95,7 +95,7 @@ class VolumeForms:
             return ("bound", own, modes, identity, *self._volume_form(claim.spec.volume_name))
         return ("waiting", own, identity, *_waiting_form(claim))
 
-    def _volume_form(self, name: str) -> Form:
+    def _volume_form(self, name: str) -> Key:
         volume = self._storage.volumes.get(name)
         if volume is None:
             return ("gone", name)
@@ -105,7 +105,7 @@ class VolumeForms:
         return (driver, labels, b"" if affinity is None else _ENCODER.encode(affinity))
 
 
-def _waiting_form(claim: PersistentVolumeClaim) -> Form:
+def _waiting_form(claim: PersistentVolumeClaim) -> Key:
     spec = structs.replace(claim.spec, storage_class_name=class_name(claim))
     return (claim.metadata.annotations.get(SELECTED_NODE), _ENCODER.encode(spec))
 

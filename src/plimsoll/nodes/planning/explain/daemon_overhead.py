@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.core.resources import PODS, ResourceVector
-from plimsoll.nodes.planning.state.daemon_overhead import overhead
+from plimsoll.nodes.planning.state.daemon_overhead import total_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ def beside_daemons(
     """The refusals of a pod by an empty node with these daemons, which leave so much `free` of it."""
     if not daemons:
         return tuple(refusals)
-    taken = overhead(daemons)
+    taken = total_demand(daemons)
     crowded = {
         f"{_INSUFFICIENT}{name}": _told(name, free[name] + taken[name], daemons)
         for name, wanted in demand.items()
@@ -39,7 +39,7 @@ def beside_daemons(
 
 def _told(name: str, there: int, daemons: Sequence[Pod]) -> str:
     """No comma in it: Events count what stands between commas."""
-    asked = {_owner(pod): overhead((pod,))[name] for pod in daemons}
+    asked = {_owner(pod): total_demand((pod,))[name] for pod in daemons}
     largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
     if len(largest) == 1:
         who = f"daemon set {largest[0]} takes"

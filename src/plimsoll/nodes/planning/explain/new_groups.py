@@ -67,7 +67,7 @@ def _refusals_why_made(board: ScaleUpProblem, number: int) -> Iterator[tuple[str
     if not there:
         return
     rules = board.offer_rules
-    codes = rules.rules.codes(number, rules.arrays.free, {})
+    codes = rules.node_predicates.codes(number, rules.arrays.free, {})
     for code in np.unique(codes[there]).tolist():
         if code:
             refused = [board.offers[index] for index in there if codes[index] == code]

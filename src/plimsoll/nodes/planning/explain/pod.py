@@ -32,7 +32,7 @@ def explained(board: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     found: Json = {"pod": key, "pods": board.snapshot.pending[index].count, "outcome": fate(plan, key)}
     if one.problem is not None:
         return {**found, "problem": str(one.problem)}
-    why = board.rules.why_not(number)
+    why = board.rules.fit_error(number)
     return {
         **found,
         "asks": one.demand.to_json(),

@@ -70,7 +70,7 @@ def _refusals(board: ScaleUpProblem, pod: Pod, nodes: Sequence[NodeState], daemo
     alone = None if looks_at_others(pod) else prepared(pod, view, profile=DEFAULT_PROFILE)
     found: list[tuple[Refusal, ...]] = []
     for empty in nodes:
-        carried = daemons.on(empty.node)
+        carried = daemons.overhead_on(empty.node)
         place = empty.with_pods(PlacedPod(daemon) for daemon in carried.pods)
         rules = alone or prepared(pod, view.with_node(empty.node), profile=DEFAULT_PROFILE)
         found.append(beside_daemons(rules.refusals(place), pod_demand(pod), place.free, carried.pods))

@@ -178,7 +178,7 @@ def _impossible(board: ScaleUpProblem, number: int) -> list[Reason]:
 def _refused_by_rules(board: ScaleUpProblem, number: int) -> list[Reason]:
     """Of groups that are there and whose empty nodes would not take such a pod."""
     rules = board.offer_rules
-    codes = rules.rules.codes(number, rules.arrays.free, {})
+    codes = rules.node_predicates.codes(number, rules.arrays.free, {})
     groups: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
     for offer in (one for one in np.flatnonzero(codes).tolist() if board.offers[one].exists):
@@ -235,7 +235,11 @@ def _refused_beside_others(board: ScaleUpProblem, draft: Placement, number: int,
     nodes = draft.nodes_of(len(board.offers))
     left = draft.room_left(board)
     rules = board.offer_rules
-    suited = rules.rules.fits(number, rules.arrays.free, {}) & usable & (board.limits.use <= left[None, :]).all(axis=1)
+    suited = (
+        rules.node_predicates.fits(number, rules.arrays.free, {})
+        & usable
+        & (board.limits.use <= left[None, :]).all(axis=1)
+    )
     growing = [
         offer
         for offer in np.flatnonzero(suited).tolist()

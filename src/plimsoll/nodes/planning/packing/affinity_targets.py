@@ -79,7 +79,7 @@ def _parties(board: ScaleUpProblem, meetings: PodRelations, demand: Ints, missin
 
 def _is_guest(board: ScaleUpProblem, number: int) -> bool:
     one = board.table.classes[number]
-    return one.problem is None and one.has_affinity and HOSTNAME in board.rules.companions(number).wanted_keys
+    return one.problem is None and one.has_affinity and HOSTNAME in board.rules.affinity_counts(number).affinity_keys
 
 
 def _shares(demand: Ints, guests: Sequence[int], hosts: int) -> dict[int, int]:
@@ -89,7 +89,9 @@ def _shares(demand: Ints, guests: Sequence[int], hosts: int) -> dict[int, int]:
 def _spaces(board: ScaleUpProblem, host: int, guests: Sequence[int]) -> Ints:
     """[S, R]: what nodes that take host and guests have beside one host, those that stand and those that could be."""
     classes = [host, *guests]
-    rows = np.logical_and.reduce([board.rules.rules.fits(pod_class, board.arrays.free, {}) for pod_class in classes])
+    rows = np.logical_and.reduce(
+        [board.rules.node_predicates.fits(pod_class, board.arrays.free, {}) for pod_class in classes]
+    )
     offers = board.allowed[:, classes].all(axis=1)
     found: Ints = np.concatenate((board.capacity[offers], board.free[rows])) - board.requests[host]
     return found

@@ -71,7 +71,7 @@ class Colocation:
                     number, NO_COMPANY, "node(s) didn't match pod affinity rules: nobody it wants is there"
                 )
             return None
-        keys = [key for key in scene.board.rules.companions(number).wanted_keys if key != HOSTNAME]
+        keys = [key for key in scene.board.rules.affinity_counts(number).affinity_keys if key != HOSTNAME]
         if len(keys) > 1:
             self._folded.complex.append(number)
             return None
@@ -98,7 +98,7 @@ class Colocation:
 
     def is_on_a_node(self, number: int) -> bool:
         one = self._scene.board.table.classes[number]
-        return one.has_affinity and HOSTNAME in self._scene.board.rules.companions(number).wanted_keys
+        return one.has_affinity and HOSTNAME in self._scene.board.rules.affinity_counts(number).affinity_keys
 
     def glue(self, share: DemandSlice, *, own_keys: Sequence[str]) -> None:
         """All of them go to one node together, where nobody is yet whose company they want."""

@@ -233,9 +233,13 @@ class NodeTerms:
         for spread in self._scene.board.rules.spreads(one.index):
             if spread.key == HOSTNAME and spread.counts_itself:
                 cap = min(cap, spread.max_skew)
-        if one.form.ports or HOSTNAME in self.own_keys(one.index) or one.one_pod_only:
+        if one.scheduling_key.ports or HOSTNAME in self.own_keys(one.index) or one.one_pod_only:
             cap = 1
-        return min(cap, 1) if one.has_volumes and self._scene.board.rules.rules.excludes_itself(one.index) else cap
+        return (
+            min(cap, 1)
+            if one.has_volumes and self._scene.board.rules.node_predicates.excludes_itself(one.index)
+            else cap
+        )
 
     def keys(self, one: PodClass) -> tuple[str, ...]:
         party = self._meetings.party_of[one.index]
@@ -255,7 +259,7 @@ class NodeTerms:
     def _port_keys(self, one: PodClass) -> tuple[str, ...]:
         """A key for each address; a port on every address takes the keys of all that are asked for."""
         found: dict[str, None] = {}
-        for port in one.form.ports:
+        for port in one.scheduling_key.ports:
             known = self._addresses.get((port.protocol, port.port), set())
             addresses = sorted(known) if port.address == ANY_ADDRESS else [port.address]
             found |= dict.fromkeys(f"port {port.protocol} {address} {port.port}" for address in addresses)
@@ -265,7 +269,7 @@ class NodeTerms:
     def _addresses(self) -> dict[tuple[str, int], set[str]]:
         found: dict[tuple[str, int], set[str]] = {}
         for number in self._demand:
-            for port in self._scene.board.table.classes[number].form.ports:
+            for port in self._scene.board.table.classes[number].scheduling_key.ports:
                 found.setdefault((port.protocol, port.port), set()).add(port.address)
         return found
 

@@ -212,7 +212,7 @@ def _placed_onto(
 
 def _meets(board: ScaleUpProblem, number: int) -> bool:
     """Whether it looks at other pods: then it matters who is placed first."""
-    return board.table.classes[number].form.meets_others
+    return board.table.classes[number].scheduling_key.has_pod_constraints
 
 
 def _placed_in_order(

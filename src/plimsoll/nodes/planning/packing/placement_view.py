@@ -71,11 +71,11 @@ class PlacementView:
 
     def open_places(self, number: int) -> Places:
         """By the node's own rules and by who keeps the class away; spread and company are not looked at."""
-        return self._open(number, self.board.rules.rules.fits(number, self._free, self._placed))
+        return self._open(number, self.board.rules.node_predicates.fits(number, self._free, self._placed))
 
     def open_places_of(self, numbers: Sequence[int]) -> dict[int, Places]:
         """The same for many classes at once, which takes a fraction of the time."""
-        rows = self.board.rules.rules.fits_of(numbers, self._free, self._placed)
+        rows = self.board.rules.node_predicates.fits_of(numbers, self._free, self._placed)
         return {number: self._open(number, rows[place]) for place, number in enumerate(numbers)}
 
     def _open(self, number: int, rows: Flags) -> Places:
@@ -95,17 +95,19 @@ class PlacementView:
             other for other, keys in self.meetings.shunned[self.meetings.party_of[number]].items() if HOSTNAME in keys
         }
         batches = batches & np.array([not (parties & shunned) for parties in self._parties], dtype=np.bool_)
-        if ports := board.table.classes[number].form.ports:
+        if ports := board.table.classes[number].scheduling_key.ports:
             batches = batches & ~np.array([self._clash(ports, batch) for batch in self.draft.batches], dtype=np.bool_)
         return Places(rows=rows, batches=batches, offers=offers)
 
     def _clash(self, ports: Iterable[HostPort], batch: NodeBatch) -> bool:
-        taken = TakenPorts(port for other in batch.content for port in self.board.table.classes[other].form.ports)
+        taken = TakenPorts(
+            port for other in batch.content for port in self.board.table.classes[other].scheduling_key.ports
+        )
         return any(taken.clash(port) for port in ports)
 
     def room(self, number: int) -> Ints:
         """[N]: pods of the class that existing nodes have space for."""
-        return self.board.rules.rules.room(number, self._free, self._placed)
+        return self.board.rules.node_predicates.room(number, self._free, self._placed)
 
     def everywhere(self) -> Places:
         return Places(
@@ -181,8 +183,8 @@ class PlacementView:
     def _shunned_domains(self, number: int) -> dict[str, set[str]]:
         """By topology key: domains that hold somebody the class avoids, or who avoids it."""
         found: dict[str, set[str]] = {}
-        known = self.board.rules.companions(number) if self._may_be_shunned(number) else None
-        for flagged in (known.avoided_keys, known.avoiding_keys) if known is not None else ():
+        known = self.board.rules.affinity_counts(number) if self._may_be_shunned(number) else None
+        for flagged in (known.anti_affinity_domains, known.repelling_domains) if known is not None else ():
             for key, flags in flagged.items():
                 values = self.board.arrays.label_values(key)
                 found.setdefault(key, set()).update(values[one] for one in np.flatnonzero(flags).tolist())
@@ -196,18 +198,18 @@ class PlacementView:
 
     def _may_be_shunned(self, number: int) -> bool:
         board = self.board
-        return board.table.classes[number].has_anti_affinity or bool(board.arrays.neighbours.avoider_rows)
+        return board.table.classes[number].has_anti_affinity or bool(board.arrays.running_pods.anti_affinity_rows)
 
     def company(self, number: int) -> Places | None:
         """Where the company is that a class wants; None when there is nobody yet, anywhere."""
-        known = self.board.rules.companions(number)
+        known = self.board.rules.affinity_counts(number)
         rows, batches = self._whereabouts({*self.meetings.company[self.meetings.party_of[number]]})
-        rows = rows | (known.company > 0)
-        if not any(self._names(key, rows, batches) for key in known.wanted_keys):
+        rows = rows | (known.targets > 0)
+        if not any(self._names(key, rows, batches) for key in known.affinity_keys):
             # Company on nodes without the label is in no domain, and so is none.
             return None
         found = self.everywhere()
-        for key in known.wanted_keys:
+        for key in known.affinity_keys:
             near = self.inside(key, self._names(key, rows, batches)) if key != HOSTNAME else self._beside(rows, batches)
             found = found.within(near)
         return found
@@ -222,7 +224,7 @@ class PlacementView:
         meant = self.meetings.meant(one)
         for other, rows in self._placed.items():
             if other in meant:
-                for domain, pods in enumerate(one.counted(rows).tolist()):
+                for domain, pods in enumerate(one.count_by_domain(rows).tolist()):
                     if pods:
                         levels[values[domain]] = levels.get(values[domain], 0) + pods
         for batch in self.draft.batches if one.key != HOSTNAME else ():

@@ -109,7 +109,7 @@ class _Stage:
 
     def take(self, number: int, pods: int) -> int:
         """How many of them found a place."""
-        static = self._board.rules.rules.codes(number, self._board.arrays.free, {}) == 0
+        static = self._board.rules.node_predicates.codes(number, self._board.arrays.free, {}) == 0
         allowed = self._board.allowed[:, number]
         spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.offer])]
         if self._manner.youngest_first:
@@ -167,7 +167,7 @@ class _Stage:
             not self._manner.careful
             or spot.offer < 0
             or all(
-                sum(pods for other, pods in spot.content.items() if spread_count.means(classes[other].pod))
+                sum(pods for other, pods in spot.content.items() if spread_count.matches(classes[other].pod))
                 + spread_count.counts_itself
                 <= spread_count.max_skew
                 for spread_count in self._board.rules.spreads(number)
@@ -295,7 +295,7 @@ def _is_worth_it(asked: Asked, draft: Placement) -> bool:
         and len(board.table) <= _FEW_CLASSES
         and len(board.offers) <= _FEW_OFFERS
     )
-    if not small or not any(board.table.classes[number].form.meets_others for number in asked.wanted):
+    if not small or not any(board.table.classes[number].scheduling_key.has_pod_constraints for number in asked.wanted):
         return False
     before = 0 if asked.onto is None else asked.onto.placed(len(board.table))
     paid = 0.0 if asked.onto is None else asked.onto.cost(board)

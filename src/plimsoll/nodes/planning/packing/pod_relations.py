@@ -46,8 +46,8 @@ class PodRelations:
         self._meant: dict[SpreadCount, frozenset[int]] = {}
 
     def _key(self, one: PodClass) -> tuple[Any, ...]:
-        meta, form = one.pod.metadata, one.form
-        seen = sorted((key, value) for key, value in meta.labels.items() if key in self._table.in_play.label_keys)
+        meta, form = one.pod.metadata, one.scheduling_key
+        seen = sorted((key, value) for key, value in meta.labels.items() if key in self._table.visible.label_keys)
         return meta.namespace, tuple(seen), form.affinity, form.anti_affinity, form.spread
 
     @property
@@ -68,8 +68,8 @@ class PodRelations:
         if not self.sample(party).has_affinity:
             return ()
         terms = self._rules.terms(self.members[party][0])
-        possible = self._candidates(term.selector for term in terms.wanted)
-        return tuple(other for other in possible if terms.wants(self._pods[other], self._namespaces))
+        possible = self._candidates(term.selector for term in terms.affinity)
+        return tuple(other for other in possible if terms.is_affinity_target(self._pods[other], self._namespaces))
 
     @cached_property
     def shunned(self) -> list[dict[int, tuple[str, ...]]]:
@@ -79,8 +79,8 @@ class PodRelations:
             if not self.sample(party).has_anti_affinity:
                 continue
             terms = self._rules.terms(self.members[party][0])
-            for other in self._candidates(term.selector for term in terms.unwanted):
-                if keys := terms.keys_avoiding(self._pods[other], self._namespaces):
+            for other in self._candidates(term.selector for term in terms.anti_affinity):
+                if keys := terms.anti_affinity_keys(self._pods[other], self._namespaces):
                     for one, two in ((party, other), (other, party)):
                         found[one][two] = tuple(sorted({*found[one].get(two, ()), *keys}))
         return found
@@ -97,7 +97,7 @@ class PodRelations:
     def meant(self, one: SpreadCount) -> frozenset[int]:
         """Classes whose pods a constraint counts."""
         if one not in self._meant:
-            parties = [other for other in self._candidates([one.selector]) if one.means(self._pods[other])]
+            parties = [other for other in self._candidates([one.selector]) if one.matches(self._pods[other])]
             self._meant[one] = frozenset(number for party in parties for number in self.members[party])
         return self._meant[one]
 

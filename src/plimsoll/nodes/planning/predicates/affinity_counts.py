@@ -24,47 +24,49 @@ if TYPE_CHECKING:
     from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
     from plimsoll.solver.problem import Flags, Ints
 
-NO_COMPANY: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
-AVOIDS: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod anti-affinity rules",))
-AVOIDED: Final = Refusal(
+AFFINITY_UNMET: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
+ANTI_AFFINITY_UNMET: Final = Refusal(
+    plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod anti-affinity rules",)
+)
+EXISTING_ANTI_AFFINITY_UNMET: Final = Refusal(
     plugin=INTER_POD_AFFINITY, messages=("node(s) didn't satisfy existing pods anti-affinity rules",)
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class AffinityTerms:
     """Compiled terms of a class; `anti` binds both ways."""
 
     pod: Pod
-    wanted: tuple[AffinityTerm, ...]
-    unwanted: tuple[AffinityTerm, ...]
+    affinity: tuple[AffinityTerm, ...]
+    anti_affinity: tuple[AffinityTerm, ...]
 
     @classmethod
-    def of(cls, pods: PodClass) -> Terms:
+    def of(cls, pods: PodClass) -> AffinityTerms:
         """A class with terms nobody can read has a `problem`, is placed nowhere, and so keeps nobody away."""
         if pods.problem is not None:
             return cls(pods.pod, (), ())
         return cls(pods.pod, affinity_terms(pods.pod), anti_affinity_terms(pods.pod))
 
-    def wants(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+    def is_affinity_target(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether `other` is company: it matches all terms at once."""
-        return bool(self.wanted) and all(means(term, other, namespaces) for term in self.wanted)
+        return bool(self.affinity) and all(term_matches(term, other, namespaces) for term in self.affinity)
 
-    def keys_avoiding(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    def anti_affinity_keys(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
         """Topology keys over which it keeps `other` away."""
-        return tuple(term.topology_key for term in self.unwanted if means(term, other, namespaces))
+        return tuple(term.topology_key for term in self.anti_affinity if term_matches(term, other, namespaces))
 
 
-def rows_meant(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
+def matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
     """Rows with a running pod that the term means."""
-    neighbours = arrays.neighbours
-    meant = neighbours.no_kin()
-    for number, kin in enumerate(neighbours.kinds.kin):
+    neighbours = arrays.running_pods
+    meant = neighbours.none_selected()
+    for number, kin in enumerate(neighbours.label_groups.label_groups):
         meant[number] = term.means(kin.namespace, kin.labels, namespaces.get(kin.namespace, {}))
-    return np.flatnonzero(neighbours.counts(meant, staying=False))
+    return np.flatnonzero(neighbours.counts(meant, skip_terminating=False))
 
 
-def means(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+def term_matches(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
     meta = pod.metadata
     return term.means(meta.namespace, meta.labels, namespaces.get(meta.namespace, {}))
 
@@ -72,42 +74,43 @@ def means(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, st
 class AffinityCounts:
     """Where a class has company, and where somebody is in the way, before any trial. Rows are those of `arrays`."""
 
-    def __init__(self, terms: Terms, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, terms: AffinityTerms, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.terms = terms
         self._arrays = arrays
-        self.matches_itself = all(means(term, terms.pod, namespaces) for term in terms.wanted)
-        self.wanted_keys = tuple(dict.fromkeys(term.topology_key for term in terms.wanted))
-        self.company: Ints = self._company(namespaces)
+        self.matches_itself = all(term_matches(term, terms.pod, namespaces) for term in terms.affinity)
+        self.affinity_keys = tuple(dict.fromkeys(term.topology_key for term in terms.affinity))
+        self.targets: Ints = self._company(namespaces)
         """[N]: pods on each row that are wanted."""
-        self.avoided_keys: dict[str, Flags] = {}
-        """By topology key [D]: domains with a pod that this class avoids. `avoiding_keys`: with one that avoids it."""
-        self.avoiding_keys: dict[str, Flags] = {}
-        for term in terms.unwanted:
-            rows = rows_meant(term, arrays, namespaces)
-            _flag(self.avoided_keys, term.topology_key, rows, arrays)
-        for number, rows in arrays.neighbours.avoider_rows.items():
-            for term in arrays.neighbours.kinds.avoiders[number].terms:
-                if means(term, terms.pod, namespaces):
-                    _flag(self.avoiding_keys, term.topology_key, rows, arrays)
+        self.anti_affinity_domains: dict[str, Flags] = {}
+        """By topology key [D]: domains with a pod that this class avoids. `repelling_domains`: with one that avoids it.
+        """
+        self.repelling_domains: dict[str, Flags] = {}
+        for term in terms.anti_affinity:
+            rows = matching_rows(term, arrays, namespaces)
+            _flag(self.anti_affinity_domains, term.topology_key, rows, arrays)
+        for number, rows in arrays.running_pods.anti_affinity_rows.items():
+            for term in arrays.running_pods.label_groups.anti_affinity_groups[number].terms:
+                if term_matches(term, terms.pod, namespaces):
+                    _flag(self.repelling_domains, term.topology_key, rows, arrays)
 
     def _company(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
-        neighbours = self._arrays.neighbours
-        meant = neighbours.no_kin()
-        if self.terms.wanted:
-            for number, kin in enumerate(neighbours.kinds.kin):
+        neighbours = self._arrays.running_pods
+        meant = neighbours.none_selected()
+        if self.terms.affinity:
+            for number, kin in enumerate(neighbours.label_groups.label_groups):
                 own = namespaces.get(kin.namespace, {})
-                meant[number] = all(term.means(kin.namespace, kin.labels, own) for term in self.terms.wanted)
-        return neighbours.counts(meant, staying=False)
+                meant[number] = all(term.means(kin.namespace, kin.labels, own) for term in self.terms.affinity)
+        return neighbours.counts(meant, skip_terminating=False)
 
-    def lonely(self, more: Iterable[Ints] = ()) -> Flags:
+    def unmet_affinity(self, more: Iterable[Ints] = ()) -> Flags:
         """[N]: rows without the company wanted; `more` are rows of company that a trial has placed."""
-        if not self.wanted_keys:
+        if not self.affinity_keys:
             return np.zeros(len(self._arrays), dtype=np.bool_)
-        company = self.company + sum(more, start=np.zeros_like(self.company))
+        company = self.targets + sum(more, start=np.zeros_like(self.targets))
         met: Flags = np.ones(len(self._arrays), dtype=np.bool_)
         labelled: Flags = np.ones(len(self._arrays), dtype=np.bool_)
         anybody = False
-        for key in self.wanted_keys:
+        for key in self.affinity_keys:
             domains = self._arrays.label_ids(key)
             has_label = domains >= 0
             labelled &= has_label
@@ -119,7 +122,7 @@ class AffinityCounts:
             return ~labelled
         return ~(met & labelled)
 
-    def in_the_way(self, base: Mapping[str, Flags], more: Sequence[tuple[str, Ints]] = ()) -> Flags:
+    def conflicts(self, base: Mapping[str, Flags], more: Sequence[tuple[str, Ints]] = ()) -> Flags:
         """[N]: rows in a domain that is flagged, or that holds one of `more` (topology key, rows [N] of pods)."""
         found: Flags = np.zeros(len(self._arrays), dtype=np.bool_)
         flagged = {key: flags.copy() for key, flags in base.items()}

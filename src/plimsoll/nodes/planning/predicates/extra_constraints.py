@@ -3,7 +3,7 @@
 A planner joins these with the feasibility of the rules by "and". Both work on representative pods: pods of one
 scheduling class ask alike, so one of them speaks for all.
 
-Public: `permissions(offers, pods, policy, machine_types) -> Flags[T, C]`, `sparing_gpus(allowed, offers, pods)`.
+Public: `allowed_options(offers, pods, policy, machine_types) -> Flags[T, C]`, `spare_gpus(allowed, offers, pods)`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMMON: Final = "amd64"
 _ARCHITECTURE_KEYS: Final = frozenset({ARCH, "beta.kubernetes.io/arch"})
 
 
-def permissions(
+def allowed_options(
     offers: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
 ) -> Flags:
     """[offers, pods]: False where a group is made for others, or where somebody would get what they did not ask for.
@@ -53,7 +53,7 @@ def permissions(
         profile = offer.profile
         if profile is not None:
             if profile.hash not in by_profile:
-                made_for = [is_made_for(profile, wish, policy.nap) for wish in wishes]
+                made_for = [serves(profile, wish, policy.nap) for wish in wishes]
                 by_profile[profile.hash] = np.array(made_for, dtype=np.bool_)
             allowed[row] &= by_profile[profile.hash]
         if offer.capacity_type is CapacityType.SPOT:
@@ -82,7 +82,7 @@ def names_architecture(pod: Pod) -> bool:
     )
 
 
-def is_made_for(profile: Profile, wish: NodeRequirements, nap: AutoProvisioning) -> bool:
+def serves(profile: Profile, wish: NodeRequirements, nap: AutoProvisioning) -> bool:
     """Whether a new group with this profile is one for these pods; machine types are the scheduling rules' business."""
     if wish.impossible is not None or not _taints_agree(profile, wish, merge=nap.taints_merge):
         return False
@@ -103,7 +103,7 @@ def accepts_spot(pod: Pod, taints: Iterable[Taint]) -> bool:
     return any(tolerates(toleration, taint) for toleration in named for taint in marks)
 
 
-def sparing_gpus(allowed: Flags, offers: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
+def spare_gpus(allowed: Flags, offers: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
     """Without accelerators for pods that ask for none, unless nothing else would take them.
 
     `allowed` [offers, pods] must already hold what the scheduling rules say.

@@ -1,8 +1,8 @@
 """Volumes that take something from a node: attach limits by driver.
 
-`Attachments` keeps, for the rows of some arrays, how much of each driver's limit is used; `Wanted` is what one pod of a
-class adds. The rule is `plimsoll.scheduling.rules.volume_limits`; what it counts pod by pod is kept here as numbers
-that a trial can add to.
+`AttachLimits` keeps, for the rows of some arrays, how much of each driver's limit is used; `AttachDemand` is what one
+pod of a class adds. The rule is `plimsoll.scheduling.rules.volume_limits`; what it counts pod by pod is kept here as
+numbers that a trial can add to.
 
 All rules about a class and one node, over the rows of some arrays: everything but spread and inter-pod terms.
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from plimsoll.core.resources import PODS
 from plimsoll.nodes.planning.equivalence.volume_keys import pod_claims
-from plimsoll.nodes.planning.predicates.static_predicates import StaticRules, Verdicts
+from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache, StaticPredicates
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
@@ -54,14 +54,14 @@ Handle = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class AttachDemand:
     """What a pod of a class attaches: volumes of its own, one more with every pod, and volumes that pods share."""
 
     own: Mapping[str, int]
     shared: tuple[Handle, ...]
 
     @classmethod
-    def of(cls, pods: PodClass, storage: Storage) -> Wanted:
+    def of(cls, pods: PodClass, storage: Storage) -> AttachDemand:
         own: Counter[str] = Counter()
         shared: list[Handle] = []
         claims = pod_claims(pods.pod)
@@ -84,7 +84,7 @@ class Wanted:
 _IDENTITY: Final = {"bound": 3, "waiting": 2}
 
 
-class Attachments:
+class AttachLimits:
     """Limits and use by driver, row by row."""
 
     def __init__(self, arrays: NodeArrays, storage: Storage) -> None:
@@ -96,7 +96,7 @@ class Attachments:
         limited = self._read_limits(arrays) if storage.csi_nodes else []
         for row in limited:
             present: set[Handle] = set()
-            for namespace, names in arrays.neighbours.households[row].claims:
+            for namespace, names in arrays.running_pods.nodes[row].claims:
                 present |= attachments(namespace, names, storage)
             for handle in sorted(present):
                 self._column(self.used, handle[0])[row] += 1
@@ -125,7 +125,7 @@ class Attachments:
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64))
         return np.where(limits >= 0, np.maximum(limits - used, 0), MANY_VOLUMES)
 
-    def over_limit(self, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]] = ()) -> Flags | None:
+    def over_limit(self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()) -> Flags | None:
         """[N]: rows where one more pod exceeds a limit; `placed` are pods a trial has put on rows ([N])."""
         found: Flags | None = None
         for driver in sorted({*wanted.own, *(driver for driver, _ in wanted.shared)} & self.limits.keys()):
@@ -135,7 +135,7 @@ class Attachments:
             found = over if found is None else found | over
         return found
 
-    def room(self, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]] = ()) -> Ints | None:
+    def room(self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()) -> Ints | None:
         """[N]: how many pods of the class the limits leave room for; none where nothing is limited."""
         found: Ints | None = None
         for driver in sorted(wanted.own.keys() & self.limits.keys()):
@@ -146,7 +146,7 @@ class Attachments:
             found = left if found is None else np.minimum(found, left)
         return found
 
-    def _use(self, driver: str, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]]) -> tuple[Ints, Ints]:
+    def _use(self, driver: str, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]]) -> tuple[Ints, Ints]:
         """What is attached of a driver, and what one more pod would attach."""
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64)).copy()
         more = np.full(self._count, wanted.own.get(driver, 0), dtype=np.int64)
@@ -175,7 +175,7 @@ _BITS: Final = 62
 _ANYWHERE: Final = Node(metadata=ObjectMeta(name="anywhere"))
 
 
-class NodeRules:
+class NodePredicates:
     """Codes of the classes of a table on rows, and how many pods of a class a row has room for."""
 
     def __init__(
@@ -184,19 +184,19 @@ class NodeRules:
         arrays: NodeArrays,
         view: ClusterView,
         *,
-        verdicts: Verdicts,
+        refusal_cache: RefusalCache,
         profile: Profile,
     ) -> None:
         self.table = table
         self.arrays = arrays
-        self.refusals = verdicts.refusals
+        self.refusals = refusal_cache.refusals
         self.requests: Ints = arrays.columns.matrix([pod_class.demand for pod_class in table])
-        self.static = StaticRules(arrays, view, verdicts=verdicts, disabled=profile.disabled)
+        self.static = StaticPredicates(arrays, view, refusal_cache=refusal_cache, disabled=profile.disabled)
         self._view = view
         self._profile = profile
         self._unreadable = np.flatnonzero(arrays.unreadable)
-        self._attachments: Attachments | None = None
-        self._wanted: dict[int, Wanted] = {}
+        self._attachments: AttachLimits | None = None
+        self._wanted: dict[int, AttachDemand] = {}
         self._before: dict[tuple[Any, ...], tuple[Ints, Flags]] = {}
         self._conflicts: dict[int, Ints | None] = {}
         self._clashes: dict[tuple[str, int, int], tuple[int, int]] = {}
@@ -207,7 +207,7 @@ class NodeRules:
         if pods.problem is not None:
             return np.full(len(self.arrays), self.refusals.code(pods.problem), dtype=np.int64)
         codes = self._before_resources(number)[0]
-        codes = self._with_clashes(NODE_PORTS, number, codes, placed) if pods.form.ports else codes
+        codes = self._with_clashes(NODE_PORTS, number, codes, placed) if pods.scheduling_key.ports else codes
         codes = then(codes, self._resources(number, free))
         if pods.volumes:
             codes = self._with_volumes(number, codes, placed)
@@ -239,7 +239,7 @@ class NodeRules:
 
     def _asks_for_amounts_only(self, number: int) -> bool:
         pods = self.table.classes[number]
-        return pods.problem is None and not (pods.form.ports or pods.volumes or len(self._unreadable))
+        return pods.problem is None and not (pods.scheduling_key.ports or pods.volumes or len(self._unreadable))
 
     def _open_to(self, numbers: Sequence[int]) -> Flags:
         """[len(numbers), N]: what is open before resources are looked at."""
@@ -257,27 +257,27 @@ class NodeRules:
         if self.excludes_itself(number):
             room = np.minimum(room, 1)
         if pods.volumes and not self._is_off(VOLUME_LIMITS):
-            left = self.attachments.room(self.wanted(number), self._attached(placed))
+            left = self.attach_limits.room(self.attach_demand(number), self._attached(placed))
             room = room if left is None else np.minimum(room, left)
         return room
 
     def excludes_itself(self, number: int) -> bool:
         """Whether two pods of the class cannot be on one node, because of a port, a disk or a claim."""
         pods = self.table.classes[number]
-        if pods.form.ports and not self._is_off(NODE_PORTS) and any(self._clash(NODE_PORTS, number, number)):
+        if pods.scheduling_key.ports and not self._is_off(NODE_PORTS) and any(self._clash(NODE_PORTS, number, number)):
             return True
         return bool(pods.volumes) and any(self._clash(VOLUME_RESTRICTIONS, number, number))
 
     @property
-    def attachments(self) -> Attachments:
+    def attach_limits(self) -> AttachLimits:
         if self._attachments is None:
-            self._attachments = Attachments(self.arrays, self._view.storage)
+            self._attachments = AttachLimits(self.arrays, self._view.storage)
         return self._attachments
 
-    def wanted(self, number: int) -> Wanted:
+    def attach_demand(self, number: int) -> AttachDemand:
         found = self._wanted.get(number)
         if found is None:
-            found = self._wanted[number] = Wanted.of(self.table.classes[number], self._view.storage)
+            found = self._wanted[number] = AttachDemand.of(self.table.classes[number], self._view.storage)
         return found
 
     def _is_off(self, plugin: str) -> bool:
@@ -289,7 +289,12 @@ class NodeRules:
         Codes, and where there is none; the same for all classes with these wishes.
         """
         pods = self.table.classes[number]
-        wishes = (pods.form.tolerations, pods.form.nodes, pods.form.pin, pods.form.ports)
+        wishes = (
+            pods.scheduling_key.tolerations,
+            pods.scheduling_key.node_constraints,
+            pods.scheduling_key.node_name,
+            pods.scheduling_key.ports,
+        )
         found = self._before.get(wishes)
         if found is None:
             codes = np.zeros(len(self.arrays), dtype=np.int64)
@@ -305,10 +310,10 @@ class NodeRules:
         return found
 
     def _ports(self, pods: PodClass) -> Ints | None:
-        if not pods.form.ports or self._is_off(NODE_PORTS):
+        if not pods.scheduling_key.ports or self._is_off(NODE_PORTS):
             return None
         rule = RULES[NODE_PORTS](pods.pod, self._view)
-        taken = [row for row, home in enumerate(self.arrays.neighbours.households) if home.ports]
+        taken = [row for row, home in enumerate(self.arrays.running_pods.nodes) if home.ports]
         return self._asked(rule, taken)
 
     def _asked(self, rule: Rule | Refusal | None, rows: Sequence[int]) -> Ints | None:
@@ -345,13 +350,15 @@ class NodeRules:
             codes = then(codes, self._conflicts[number])
             codes = self._with_clashes(VOLUME_RESTRICTIONS, number, codes, placed)
         if not self._is_off(VOLUME_LIMITS):
-            over = self.attachments.over_limit(self.wanted(number), self._attached(placed))
+            over = self.attach_limits.over_limit(self.attach_demand(number), self._attached(placed))
             codes = codes if over is None else then(codes, over * self.refusals.code(OVER_LIMIT))
         codes = then(codes, self.static.volume_binding(pods))
         return then(codes, self.static.volume_zone(pods))
 
-    def _attached(self, placed: Mapping[int, Ints]) -> list[tuple[Wanted, Ints]]:
-        return [(self.wanted(other), rows) for other, rows in placed.items() if self.table.classes[other].volumes]
+    def _attached(self, placed: Mapping[int, Ints]) -> list[tuple[AttachDemand, Ints]]:
+        return [
+            (self.attach_demand(other), rows) for other, rows in placed.items() if self.table.classes[other].volumes
+        ]
 
     def _with_clashes(self, plugin: str, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         """With what the pods of a trial take: a port, a disk, a claim."""
@@ -372,7 +379,7 @@ class NodeRules:
         return found
 
     def _clash_of(self, plugin: str, pods: PodClass, other: PodClass) -> tuple[int, int]:
-        if plugin == NODE_PORTS and not other.form.ports:
+        if plugin == NODE_PORTS and not other.scheduling_key.ports:
             return (0, 0)
         if plugin == VOLUME_RESTRICTIONS and not other.volumes:
             return (0, 0)

@@ -5,13 +5,13 @@
 * `codes(c)[N]` - 0 where a pod of the class fits, otherwise the number of the first refusal in kube-scheduler's order;
   `refusal(code)` gives its words. `fits(c)[N]` - the same as flags. Equal, pair by pair, to `scheduling.feasible`.
 * `room(c)[N]` - how many more of the class a row takes when all come to that row; 0 where none fits.
-* `why_not(c)` - counted reasons in kube-scheduler's words: what `scheduling_outcome` says before it tries preemption.
+* `fit_error(c)` - counted reasons in kube-scheduler's words: what `scheduling_outcome` says before it tries preemption.
 * `allowed[C, N]` - `fits` of all classes; `interacts[C]` - classes whose pods cannot be placed by resources alone.
-* `spreads(c)` and `companions(c)` - counts by domain for planners that place in bulk over zones.
+* `spreads(c)` and `affinity_counts(c)` - counts by domain for planners that place in bulk over zones.
 * `requests[C, R]` - demands in the columns of the arrays.
 
 What a planner has placed is given to the same questions, as free space and as pods by class and row.
-Static answers are kept in `Verdicts` by content: pass the same one next turn.
+Static answers are kept in `RefusalCache` by content: pass the same one next turn.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.predicates.affinity_counts import AVOIDED, AVOIDS, NO_COMPANY, AffinityCounts, Terms
-from plimsoll.nodes.planning.predicates.node_predicates import NodeRules, then
+from plimsoll.nodes.planning.predicates.affinity_counts import (
+    AFFINITY_UNMET,
+    ANTI_AFFINITY_UNMET,
+    EXISTING_ANTI_AFFINITY_UNMET,
+    AffinityCounts,
+    AffinityTerms,
+)
+from plimsoll.nodes.planning.predicates.node_predicates import NodePredicates, then
 from plimsoll.nodes.planning.predicates.spread_counts import MISSING_LABEL, TOO_SKEWED, SpreadCount, spread_counts
-from plimsoll.nodes.planning.predicates.static_predicates import Verdicts
+from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile
 from plimsoll.scheduling.messages import NO_NODES, refused_everywhere
 from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
@@ -47,7 +53,7 @@ _NOT_ASKED = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyNot:
+class FitError:
     """Why no node takes a class: words with how many nodes each stands for, sorted as kube-scheduler sorts them."""
 
     nodes: int
@@ -65,7 +71,7 @@ class Predicates:
         arrays: NodeArrays,
         view: ClusterView,
         *,
-        verdicts: Verdicts | None = None,
+        refusal_cache: RefusalCache | None = None,
         profile: Profile = DEFAULT_PROFILE,
     ) -> None:
         """`arrays` must have columns for all demands: `NodeArrays.of(view, resources=table.resources)`."""
@@ -73,15 +79,15 @@ class Predicates:
         self.arrays = arrays
         self._view = view
         self._profile = profile
-        known = Verdicts() if verdicts is None else verdicts
-        self.rules = NodeRules(table, arrays, view, verdicts=known, profile=profile)
-        self._terms: dict[int, Terms] = {}
+        known = RefusalCache() if refusal_cache is None else refusal_cache
+        self.node_predicates = NodePredicates(table, arrays, view, refusal_cache=known, profile=profile)
+        self._terms: dict[int, AffinityTerms] = {}
         self._spreads: dict[int, tuple[SpreadCount, ...]] = {}
         self._companions: dict[int, AffinityCounts] = {}
 
     @property
     def requests(self) -> Ints:
-        return self.rules.requests
+        return self.node_predicates.requests
 
     @property
     def allowed(self) -> Flags:
@@ -97,18 +103,18 @@ class Predicates:
         for pod_class in self.table:
             if not found[pod_class.index]:
                 found[pod_class.index] = any(
-                    terms.keys_avoiding(pod_class.pod, self._view.namespaces) for terms in avoiding
+                    terms.anti_affinity_keys(pod_class.pod, self._view.namespaces) for terms in avoiding
                 )
         return found
 
     def refusal(self, code: int) -> Refusal:
-        return self.rules.refusals.refusal(code)
+        return self.node_predicates.refusals.refusal(code)
 
     def codes(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
         """[N]. `free` and `placed` (pods by class, [N] each) are a trial's; left out, nothing is placed."""
         others = placed or {}
         pods = self.table.classes[number]
-        codes = self.rules.codes(number, self.arrays.free if free is None else free, others)
+        codes = self.node_predicates.codes(number, self.arrays.free if free is None else free, others)
         if pods.problem is not None:
             return codes
         if pods.has_spread and TOPOLOGY_SPREAD not in self._profile.disabled:
@@ -123,29 +129,29 @@ class Predicates:
     def room(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
         others = placed or {}
         pods = self.table.classes[number]
-        room = self.rules.room(number, self.arrays.free if free is None else free, others)
+        room = self.node_predicates.room(number, self.arrays.free if free is None else free, others)
         room = np.where(self.codes(number, free=free, placed=placed) == 0, room, 0)
         if pods.problem is not None:
             return room
         if pods.has_anti_affinity and INTER_POD_AFFINITY not in self._profile.disabled:
-            for key in self.terms(number).keys_avoiding(pods.pod, self._view.namespaces):
+            for key in self.terms(number).anti_affinity_keys(pods.pod, self._view.namespaces):
                 room = np.where(self.arrays.label_ids(key) >= 0, np.minimum(room, 1), room)
         if TOPOLOGY_SPREAD not in self._profile.disabled:
             for spread_count in self.spreads(number):
                 room = np.minimum(room, self._headroom(spread_count, others))
         return room
 
-    def why_not(self, number: int) -> WhyNot:
+    def fit_error(self, number: int) -> FitError:
         """For a class that fits nowhere; where it fits somewhere, the reasons of the other nodes."""
         pods = self.table.classes[number]
         total = len(self.arrays)
         if pods.problem is not None and pods.problem.plugin == SCHEDULING_GATES:
-            return WhyNot(nodes=total, reasons=((GATED_MESSAGE, total),), message=GATED_MESSAGE)
+            return FitError(nodes=total, reasons=((GATED_MESSAGE, total),), message=GATED_MESSAGE)
         if not total:
-            return WhyNot(nodes=0, reasons=((NO_NODES, 0),), message=NO_NODES)
+            return FitError(nodes=0, reasons=((NO_NODES, 0),), message=NO_NODES)
         if pods.problem is not None:
             said = tuple((message, total) for message in pods.problem.messages)
-            return WhyNot(nodes=total, reasons=said, message=refused_everywhere(pods.problem, total))
+            return FitError(nodes=total, reasons=said, message=refused_everywhere(pods.problem, total))
         counts: Counter[str] = Counter()
         kinds, numbers = np.unique(self._named_only(pods, self.codes(number)), return_counts=True)
         for code, nodes in zip(kinds.tolist(), numbers.tolist(), strict=True):
@@ -155,7 +161,7 @@ class Predicates:
         listed = sorted(counts.items(), key=lambda item: f"{item[1]} {item[0]}")
         told = ", ".join(f"{nodes} {message}" for message, nodes in listed)
         message = f"0/{total} nodes are available:{f' {told}.' if told else ''}"
-        return WhyNot(nodes=total, reasons=tuple(listed), message=message)
+        return FitError(nodes=total, reasons=tuple(listed), message=message)
 
     def _named_only(self, pods: PodClass, codes: Ints) -> Ints:
         """Where the pod's affinity names nodes, kube-scheduler asks only these; -1 stands for the others."""
@@ -165,10 +171,10 @@ class Predicates:
         asked = [name in required.named for name in self.arrays.names]
         return np.where(np.array(asked, dtype=np.bool_), codes, -1)
 
-    def terms(self, number: int) -> Terms:
+    def terms(self, number: int) -> AffinityTerms:
         found = self._terms.get(number)
         if found is None:
-            found = self._terms[number] = Terms.of(self.table.classes[number])
+            found = self._terms[number] = AffinityTerms.of(self.table.classes[number])
         return found
 
     def spreads(self, number: int) -> tuple[SpreadCount, ...]:
@@ -177,10 +183,12 @@ class Predicates:
         if found is None:
             pods = self.table.classes[number]
             usable = pods.has_spread and pods.problem is None
-            found = self._spreads[number] = spread_counts(pods, self.arrays, self.rules.static) if usable else ()
+            found = self._spreads[number] = (
+                spread_counts(pods, self.arrays, self.node_predicates.static) if usable else ()
+            )
         return found
 
-    def companions(self, number: int) -> AffinityCounts:
+    def affinity_counts(self, number: int) -> AffinityCounts:
         found = self._companions.get(number)
         if found is None:
             found = AffinityCounts(self.terms(number), self.arrays, self._view.namespaces)
@@ -188,50 +196,54 @@ class Predicates:
         return found
 
     def _may_meet(self, pods: PodClass, placed: Mapping[int, Ints]) -> bool:
-        if pods.has_affinity or pods.has_anti_affinity or self.arrays.neighbours.avoider_rows:
+        if pods.has_affinity or pods.has_anti_affinity or self.arrays.running_pods.anti_affinity_rows:
             return True
         return any(self.table.classes[other].has_anti_affinity for other in placed)
 
-    def spread_now(self, one: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
+    def current_spread(self, one: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
         """[D]: what a constraint counts by domain, with what a trial has placed."""
         counts = one.base
         for other, rows in placed.items():
-            if one.means(self.table.classes[other].pod):
-                counts = counts + one.counted(rows)
+            if one.matches(self.table.classes[other].pod):
+                counts = counts + one.count_by_domain(rows)
         return counts
 
-    def in_the_way(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
+    def affinity_conflicts(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
         """[N] each: rows without the company a class wants, with pods it avoids, with pods that avoid it."""
-        known = self.companions(number)
+        known = self.affinity_counts(number)
         spaces = self._view.namespaces
         pod = self.table.classes[number].pod
         others = [(self.table.classes[other].pod, self.terms(other), rows) for other, rows in placed.items()]
-        company = [rows for other, _, rows in others if known.terms.wants(other, spaces)]
-        avoided = [(key, rows) for other, _, rows in others for key in known.terms.keys_avoiding(other, spaces)]
-        avoiding = [(key, rows) for _, terms, rows in others for key in terms.keys_avoiding(pod, spaces)]
+        company = [rows for other, _, rows in others if known.terms.is_affinity_target(other, spaces)]
+        avoided = [(key, rows) for other, _, rows in others for key in known.terms.anti_affinity_keys(other, spaces)]
+        avoiding = [(key, rows) for _, terms, rows in others for key in terms.anti_affinity_keys(pod, spaces)]
         return (
-            known.lonely(company),
-            known.in_the_way(known.avoided_keys, avoided),
-            known.in_the_way(known.avoiding_keys, avoiding),
+            known.unmet_affinity(company),
+            known.conflicts(known.anti_affinity_domains, avoided),
+            known.conflicts(known.repelling_domains, avoiding),
         )
 
     def _with_spread(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         for spread_count in self.spreads(number):
-            codes = then(codes, (spread_count.domains < 0) * self.rules.refusals.code(MISSING_LABEL))
-            skewed = spread_count.too_skewed(self.spread_now(spread_count, placed))
-            codes = then(codes, skewed * self.rules.refusals.code(TOO_SKEWED))
+            codes = then(codes, (spread_count.domains < 0) * self.node_predicates.refusals.code(MISSING_LABEL))
+            skewed = spread_count.too_skewed(self.current_spread(spread_count, placed))
+            codes = then(codes, skewed * self.node_predicates.refusals.code(TOO_SKEWED))
         return codes
 
     def _headroom(self, one: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
         """[N]: pods that can come to the row's domain before the skew binds, if the emptiest domain stays as it is."""
         if not one.counts_itself or not len(one.base):
             return np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
-        counts = self.spread_now(one, placed)
+        counts = self.current_spread(one, placed)
         left = np.maximum(one.max_skew + one.minimum(counts) - counts, 0)
         # A row that does not count itself never fills its domain.
         return np.where(one.eligible, left[np.maximum(one.domains, 0)], UNBOUNDED)
 
     def _with_companions(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
-        for refusal, rows in zip((NO_COMPANY, AVOIDS, AVOIDED), self.in_the_way(number, placed), strict=True):
-            codes = then(codes, rows * self.rules.refusals.code(refusal))
+        for refusal, rows in zip(
+            (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET),
+            self.affinity_conflicts(number, placed),
+            strict=True,
+        ):
+            codes = then(codes, rows * self.node_predicates.refusals.code(refusal))
         return codes

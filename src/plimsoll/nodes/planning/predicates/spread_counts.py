@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.selectors import LabelSelector
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
-    from plimsoll.nodes.planning.predicates.static_predicates import StaticRules
+    from plimsoll.nodes.planning.predicates.static_predicates import StaticPredicates
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.objects.api.affinity import TopologySpreadConstraint
     from plimsoll.objects.api.pods import Pod
@@ -56,13 +56,13 @@ class SpreadCount:
     base: Ints
     """[D]: pods counted in each domain before any trial."""
 
-    def means(self, pod: Pod) -> bool:
+    def matches(self, pod: Pod) -> bool:
         """Whether a pod that comes is counted."""
         if pod.metadata.namespace != self.namespace or self.selector.is_empty:
             return False
         return self.selector.matches(pod.metadata.labels)
 
-    def counted(self, placed: Ints) -> Ints:
+    def count_by_domain(self, placed: Ints) -> Ints:
         """[D]: pods on rows ([N]) as the constraint counts them, by domain."""
         rows = self.eligible & (placed > 0)
         return np.bincount(self.domains[rows], weights=placed[rows], minlength=len(self.base)).astype(np.int64)
@@ -83,7 +83,7 @@ class SpreadCount:
         return found & by_domain[np.maximum(self.domains, 0)]
 
 
-def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticRules) -> tuple[SpreadCount, ...]:
+def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) -> tuple[SpreadCount, ...]:
     """Of a class whose selectors can be read; empty without hard constraints."""
     hard = [
         spread_constraint
@@ -133,10 +133,10 @@ def _counted(
 
 def _matching(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
     """[N]: pods of the namespace that match and stay. A selector that is there but empty counts nobody."""
-    neighbours = arrays.neighbours
-    meant = neighbours.no_kin()
+    neighbours = arrays.running_pods
+    meant = neighbours.none_selected()
     if not selector.is_empty:
-        for number in neighbours.kinds.candidates(selector, namespace):
-            kin = neighbours.kinds.kin[number]
+        for number in neighbours.label_groups.candidates(selector, namespace):
+            kin = neighbours.label_groups.label_groups[number]
             meant[number] = kin.namespace == namespace and selector.matches(kin.labels)
-    return neighbours.counts(meant, staying=True)
+    return neighbours.counts(meant, skip_terminating=True)

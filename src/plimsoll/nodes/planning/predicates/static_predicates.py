@@ -2,7 +2,7 @@
 
 Each rule is `plimsoll.scheduling`'s own, asked once for every distinct (wish of a pod, what the rule reads of a node)
 and looked up for all other pairs, so that the answers cannot differ and thousands of nodes cost as much as their
-distinct label values. `Verdicts` may be kept between turns: it is keyed by content, never by object.
+distinct label values. `RefusalCache` may be kept between turns: it is keyed by content, never by object.
 
 Answers are codes: 0 fits, otherwise the number of a refusal in `Refusals`.
 """
@@ -68,49 +68,54 @@ class Refusals:
         return found
 
 
-class Verdicts:
+class RefusalCache:
     """Codes by (rule, wish, what the rule reads of the node), with the refusals they stand for."""
 
     def __init__(self) -> None:
         self.refusals = Refusals()
-        self.known: dict[tuple[Any, ...], int] = {}
+        self.codes: dict[tuple[Any, ...], int] = {}
 
 
 # Verdicts are only ever added; past this many they are computed again.
 _MOST_VERDICTS: Final = 200_000
 
 
-def cached_verdicts(cache: PlannerCache) -> Verdicts:
+def cached_refusals(cache: PlannerCache) -> RefusalCache:
     """The verdicts of earlier loop iterations, unless there are too many of them."""
-    if len(cache.get(Verdicts).known) > _MOST_VERDICTS:
-        cache.drop(Verdicts)
-    return cache.get(Verdicts)
+    if len(cache.get(RefusalCache).codes) > _MOST_VERDICTS:
+        cache.drop(RefusalCache)
+    return cache.get(RefusalCache)
 
 
-class StaticRules:
+class StaticPredicates:
     """Codes of classes on the rows of some arrays. `disabled` are the rules a profile switches off."""
 
     def __init__(
-        self, arrays: NodeArrays, view: ClusterView, *, verdicts: Verdicts, disabled: frozenset[str] = frozenset()
+        self,
+        arrays: NodeArrays,
+        view: ClusterView,
+        *,
+        refusal_cache: RefusalCache,
+        disabled: frozenset[str] = frozenset(),
     ) -> None:
         self._arrays = arrays
         self._view = view
-        self._verdicts = verdicts
+        self._verdicts = refusal_cache
         self._disabled = disabled
-        self._cordoned, self._taints = arrays.read_once(("taints",), lambda: _filed_taints(arrays))
+        self._cordoned, self._taints = arrays.memoize(("taints",), lambda: _filed_taints(arrays))
         self._by_wish: dict[tuple[Any, ...], Ints | None] = {}
 
     def unschedulable(self, pods: PodClass) -> Ints | None:
         """Codes on all rows, or none when every row fits or the rule is off. Likewise below."""
         if not self._cordoned.any() or self._is_off(NODE_UNSCHEDULABLE):
             return None
-        return self._once(NODE_UNSCHEDULABLE, pods.form.tolerations, lambda: self._over_cordons(pods))
+        return self._once(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._over_cordons(pods))
 
     def node_name(self, pods: PodClass) -> Ints | None:
-        if not pods.form.pin or self._is_off(NODE_NAME):
+        if not pods.scheduling_key.node_name or self._is_off(NODE_NAME):
             return None
-        pin = pods.form.pin
-        groups = self._arrays.grouped((), names=(pin,))
+        pin = pods.scheduling_key.node_name
+        groups = self._arrays.group_rows((), names=(pin,))
         return self._once(NODE_NAME, pin, lambda: self._asked(NODE_NAME, pods, groups, lambda _: ()))
 
     def taints(self, pods: PodClass) -> Ints | None:
@@ -121,13 +126,13 @@ class StaticRules:
 
     def tolerated(self, pods: PodClass) -> Ints | None:
         """The same whether or not the rule is off: topology spread asks which nodes count."""
-        return self._once(TAINT_TOLERATION, pods.form.tolerations, lambda: self._over_taints(pods))
+        return self._once(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._over_taints(pods))
 
     def required_nodes(self, pods: PodClass) -> Ints | None:
         """Likewise."""
-        if not pods.form.nodes:
+        if not pods.scheduling_key.node_constraints:
             return None
-        return self._once(NODE_AFFINITY, pods.form.nodes, lambda: self._over_labels(pods))
+        return self._once(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._over_labels(pods))
 
     def volume_binding(self, pods: PodClass) -> Ints | None:
         return self._of_volumes(VOLUME_BINDING, pods)
@@ -149,22 +154,27 @@ class StaticRules:
     def _over_cordons(self, pods: PodClass) -> Ints:
         groups = np.unique(self._cordoned, return_index=True, return_inverse=True)[1:]
         return self._asked(
-            NODE_UNSCHEDULABLE, pods, groups, lambda place: (pods.form.tolerations, place.node.spec.unschedulable)
+            NODE_UNSCHEDULABLE,
+            pods,
+            groups,
+            lambda place: (pods.scheduling_key.tolerations, place.node.spec.unschedulable),
         )
 
     def _over_taints(self, pods: PodClass) -> Ints:
         groups = np.unique(self._taints, return_index=True, return_inverse=True)[1:]
-        return self._asked(TAINT_TOLERATION, pods, groups, lambda place: (pods.form.tolerations, _taint_form(place)))
+        return self._asked(
+            TAINT_TOLERATION, pods, groups, lambda place: (pods.scheduling_key.tolerations, _taint_form(place))
+        )
 
     def _over_labels(self, pods: PodClass) -> Ints:
-        keys, names = _read_by_form(pods.form.nodes)
+        keys, names = _read_by_form(pods.scheduling_key.node_constraints)
         listed = sorted(keys)
         return self._asked(
             NODE_AFFINITY,
             pods,
-            self._arrays.grouped(keys, names=names),
+            self._arrays.group_rows(keys, names=names),
             lambda place: (
-                pods.form.nodes,
+                pods.scheduling_key.node_constraints,
                 tuple(place.labels.get(key) for key in listed),
                 place.name if place.name in names else "",
             ),
@@ -175,7 +185,7 @@ class StaticRules:
         if not pods.volumes or self._is_off(plugin):
             return None
         keys, names = _read_by_volumes(pods, self._view)
-        groups = self._arrays.grouped(keys, names=names)
+        groups = self._arrays.group_rows(keys, names=names)
         return self._once(plugin, pods.volumes, lambda: self._asked(plugin, pods, groups, lambda _: ()))
 
     def _asked(
@@ -201,9 +211,9 @@ class StaticRules:
         if not content:
             return self._verdicts.refusals.code(rule.refuse(place))
         key = (plugin, *content)
-        known = self._verdicts.known.get(key)
+        known = self._verdicts.codes.get(key)
         if known is None:
-            known = self._verdicts.known[key] = self._verdicts.refusals.code(rule.refuse(place))
+            known = self._verdicts.codes[key] = self._verdicts.refusals.code(rule.refuse(place))
         return known
 
 

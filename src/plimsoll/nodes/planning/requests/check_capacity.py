@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.scaleup.nominations import with_promises_kept
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup.verifier import verify
-from plimsoll.nodes.planning.state.placeholder_pods import Lumps
+from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def with_checks(snapshot: Snapshot, policy: Policy, line: Sequence[InLine]) -> t
     ]
     found = check_capacity(taken, policy, checks)
     pods = [pod for in_line in front for pod in in_line.pods]
-    kept = replace(snapshot, view=Lumps().on(snapshot.view, found.booked, pods))
+    kept = replace(snapshot, view=PlaceholderPods().add_to(snapshot.view, found.booked, pods))
     return kept, {checked.name: checked for checked in found.answers}
 
 
@@ -87,8 +87,8 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
         return Checks()
     pending = tuple(pending_pods for check in checks for pending_pods in check.pods)
     alone = replace(snapshot, pending=pending, groups=(), machine_types=(), promises={})
-    forms = None if snapshot.memory is None else request_keys(snapshot.memory)
-    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), forms=forms)
+    forms = None if snapshot.cache is None else request_keys(snapshot.cache)
+    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), scheduling_keys=forms)
     doubts = FailedClasses()
     for _ in range(_ROUNDS):
         line = Line(board, checks, doubts)

@@ -231,7 +231,7 @@ class Line:
             return Unknown()
         if any(board.table.classes[number].problem is not None for number in numbers.tolist()):
             return Unknown()
-        allowed = [board.rules.rules.fits(number, board.arrays.free, {}) for number in numbers.tolist()]
+        allowed = [board.rules.node_predicates.fits(number, board.arrays.free, {}) for number in numbers.tolist()]
         rows = len(board.arrays)
         asked = Demand(
             requests=board.requests[numbers],

@@ -23,7 +23,7 @@ from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.scaleup.placement import Placement
 from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup.verifier import verify
-from plimsoll.nodes.planning.state.placeholder_pods import Lumps
+from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,13 +62,13 @@ def booked_places(
     wanted: Sequence[PendingPods],
     *,
     before: Sequence[Filling] = (),
-    memory: PlannerCache | None = None,
+    cache: PlannerCache | None = None,
 ) -> Reservations:
     """On nodes of the snapshot; what is pending in it is not looked at. `wanted`: the first in line first."""
     if not wanted:
         return Reservations()
     alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), promises={})
-    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), memory=memory)
+    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), cache=cache)
     doubts = FailedClasses()
     distrusted: frozenset[int] = frozenset()
     for _ in range(_ROUNDS):
@@ -138,7 +138,7 @@ class _Book:
 
     def _fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
         """(row, key, pods) as far as there is room, which is taken from `free`. No row twice."""
-        rules = self._board.rules.rules
+        rules = self._board.rules.node_predicates
         rows = np.array([line[0] for line in lines], dtype=np.int64)
         numbers = np.array([line[1] for line in lines], dtype=np.int64)
         pods = np.array([line[3] for line in lines], dtype=np.int64)
@@ -158,7 +158,9 @@ class _Book:
         if number not in self._open:
             rules = self._board.rules
             looks = self._interacts[number]
-            self._open[number] = rules.rules.fits(number, self._board.arrays.free, {}) if looks else rules.fits(number)
+            self._open[number] = (
+                rules.node_predicates.fits(number, self._board.arrays.free, {}) if looks else rules.fits(number)
+            )
         return self._open[number]
 
     def _take(self, found: Sequence[tuple[int, str, int]]) -> None:
@@ -274,7 +276,7 @@ class _Book:
         others = {name: {key: pods for key, pods in one.items() if key not in looking} for name, one in self._named()}
         others = {name: one for name, one in others.items() if one}
         snapshot = self._board.snapshot
-        with_others = replace(snapshot, view=Lumps().on(snapshot.view, others, snapshot.pending))
+        with_others = replace(snapshot, view=PlaceholderPods().add_to(snapshot.view, others, snapshot.pending))
         plan = ScaleUpPlan(result=Result.NOT_NEEDED, existing=places)
         return frozenset(self._class_of[refuted.key] for refuted in verify(with_others, plan))
 

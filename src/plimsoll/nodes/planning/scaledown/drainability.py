@@ -16,8 +16,8 @@ from plimsoll.nodes.model.pod_traits import (
     KUBE_SYSTEM,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
-    has_mirror,
     is_daemon_pod,
+    is_mirror_pod,
     local_volumes,
 )
 from plimsoll.nodes.model.reasons import WAITS_FOR_COMPLETION
@@ -148,7 +148,7 @@ def _blocked(code: str, why: str) -> Drainability:
 
 
 def _mirror(_: DrainRules, pod: Pod) -> Drainability | None:
-    return _SKIP if has_mirror(pod) else None
+    return _SKIP if is_mirror_pod(pod) else None
 
 
 def _overdue(rules: DrainRules, pod: Pod) -> Drainability | None:

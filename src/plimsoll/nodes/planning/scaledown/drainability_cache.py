@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey, Drainability, DrainRules
-    from plimsoll.nodes.planning.state.node_pods import Kinds, PodKind, PodsByNode
+    from plimsoll.nodes.planning.state.node_pods import PodKind, PodKinds, PodsByNode
     from plimsoll.objects.api.pods import Pod
     from plimsoll.solver.problem import Flags
 
@@ -39,10 +39,10 @@ class Drained:
 
 
 class DrainVerdicts:
-    """For kinds numbered by one `Kinds`; with another one everything is asked anew."""
+    """For kinds numbered by one `PodKinds`; with another one everything is asked anew."""
 
     def __init__(self) -> None:
-        self._numbered_by: Kinds | None = None
+        self._numbered_by: PodKinds | None = None
         self._rules: DrainRules | None = None
         self._budgets: tuple[Any, ...] = ()
         self._decided: list[Drainability | None] = []
@@ -71,14 +71,14 @@ class DrainVerdicts:
             (budget.metadata.namespace, budget.metadata.name, budget.spec.selector) for budget in rules.slots.budgets
         )
         before = self._rules
-        known = before is not None and self._numbered_by is homes.numbers and self._budgets == budgets
+        known = before is not None and self._numbered_by is homes.kind_index and self._budgets == budgets
         # Numbers are only ever added: a turn that knows fewer kinds is an older one.
         if before is None or not known or before.options != rules.options or len(self._decided) > len(homes.kinds):
             self._decided, self._controllers, self._of_time, self._under = [], [], [], {}
             self._told = None
         elif before.controllers is not rules.controllers and before.controllers != rules.controllers:
             self._ask_where_controllers_changed(homes, rules)
-        self._numbered_by, self._budgets, self._rules = homes.numbers, budgets, rules
+        self._numbered_by, self._budgets, self._rules = homes.kind_index, budgets, rules
 
     def _ask_where_controllers_changed(self, homes: PodsByNode, rules: DrainRules) -> None:
         for number, seen in enumerate(self._controllers):

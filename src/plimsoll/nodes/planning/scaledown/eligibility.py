@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
     from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
-    from plimsoll.nodes.planning.state.node_pods import Home, PodsByNode
+    from plimsoll.nodes.planning.state.node_pods import NodePods, PodsByNode
     from plimsoll.scheduling.cluster_view import PodKey
     from plimsoll.solver.problem import Flags, Floats, Ints
 
@@ -76,7 +76,7 @@ class ScaleDownState:
 
 def with_bookings(known: ScaleDownState, homes: PodsByNode) -> ScaleDownState:
     """With nodes that hold booked pods in this very snapshot: room that was given away a moment ago, too."""
-    rows = homes.booked_rows().tolist()
+    rows = homes.placeholder_rows().tolist()
     return replace(known, booked=known.booked | {homes.states[row].name for row in rows}) if rows else known
 
 
@@ -92,8 +92,8 @@ def group_rooms(snapshot: Snapshot, policy: Policy, known: ScaleDownState, homes
     """Groups that may shrink, by id. What is not autoscaled is missing."""
     leaving = Counter(
         snapshot.group_of.get(home.state.name, "")
-        for home in homes.homes
-        if home.standing.leaving or home.state.name in known.leaving
+        for home in homes.nodes
+        if home.flags.being_deleted or home.state.name in known.leaving
     )
     found: dict[str, Room] = {}
     for group in snapshot.groups:
@@ -114,7 +114,7 @@ class EligibilityChecker:
     rooms: Mapping[str, Room]
     now: datetime
 
-    def refusals(self, homes: Sequence[Home]) -> list[Reason | None]:
+    def refusals(self, homes: Sequence[NodePods]) -> list[Reason | None]:
         """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
         known, group_of = self.known, self.snapshot.group_of
         noted = known.leaving | known.unready | known.booked
@@ -122,7 +122,7 @@ class EligibilityChecker:
         return [
             None
             if (
-                home.standing.is_plain
+                home.flags.is_plain
                 and group_of.get(home.state.name, "") in shrinking
                 and home.state.name not in noted
                 and not home.state.problem
@@ -131,14 +131,14 @@ class EligibilityChecker:
             for home in homes
         ]
 
-    def refusal(self, home: Home) -> Reason | None:
+    def refusal(self, home: NodePods) -> Reason | None:
         """Why the node is no candidate whatever its pods do; None when it may be one."""
-        state, standing = home.state, home.standing
-        if standing.leaving or state.name in self.known.leaving:
+        state, standing = home.state, home.flags
+        if standing.being_deleted or state.name in self.known.leaving:
             return Reason(code=CURRENTLY_BEING_DELETED, message="it is being deleted")
         if standing.upcoming:
             return Reason(code=NOT_STARTED, message="it has not joined yet")
-        if standing.disabled:
+        if standing.scale_down_disabled:
             return Reason(code=DISABLED_ANNOTATION, message="annotated scale-down-disabled")
         room = self.rooms.get(self.snapshot.group_of.get(state.name, ""))
         if room is None:
@@ -154,8 +154,8 @@ class EligibilityChecker:
             return Reason(code=BOOKED, message="it is held for a provisioning request")
         return None
 
-    def is_ready(self, home: Home) -> bool:
-        return home.standing.ready and home.state.name not in self.known.unready
+    def is_ready(self, home: NodePods) -> bool:
+        return home.flags.ready and home.state.name not in self.known.unready
 
     def held(self, row: int, utilisation: Utilisation) -> Reason:
         """Of a booked node: what is used, and apart from that what is only booked."""
@@ -224,10 +224,10 @@ def utilisation_of(arrays: NodeArrays, homes: PodsByNode, *, rules: Thresholds, 
     offered = arrays.alloc.astype(np.float64)
     asked = offered - arrays.free
     overdue = np.zeros(len(homes.kinds), dtype=np.bool_)
-    overdue[[number for number in homes.leaving if is_overdue(homes.kinds[number].pod, now)]] = True
+    overdue[[number for number in homes.terminating_kinds if is_overdue(homes.kinds[number].pod, now)]] = True
     asked -= _taken(arrays, homes, overdue)
     booked = np.zeros(len(homes.kinds), dtype=np.bool_)
-    booked[list(homes.booked)] = True
+    booked[list(homes.placeholder_kinds)] = True
     kept_free = _taken(arrays, homes, booked)
     asked -= kept_free
     set_aside = _set_aside(arrays, homes, rules, overdue)

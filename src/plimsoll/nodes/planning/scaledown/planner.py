@@ -66,9 +66,9 @@ class Simulation:
     _lodgers: MovedPods = field(default_factory=dict)
 
     @property
-    def memory(self) -> PlannerCache:
+    def cache(self) -> PlannerCache:
         """For the next turn."""
-        return self.occupancy.memory
+        return self.occupancy.cache
 
     def hints(self) -> dict[PodKey, str]:
         """Where each pod would go: next turn tries there first."""
@@ -89,10 +89,10 @@ def find_unneeded(
     *,
     now: datetime,
     known: ScaleDownState | None = None,
-    memory: PlannerCache | None = None,
+    cache: PlannerCache | None = None,
 ) -> Simulation:
     known = known or ScaleDownState()
-    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, known, now), memory=memory)
+    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, known, now), cache=cache)
     known = with_bookings(known, occupancy.homes)
     rules = Thresholds.of(occupancy.arrays, policy.scale_down, snapshot)
     utilisation = utilisation_of(occupancy.arrays, occupancy.homes, rules=rules, now=now)
@@ -134,7 +134,7 @@ class _Candidates:
         is_low = self._utilisation.is_low.tolist()
         kept_by = self._occupancy.kept_by
         tried = self._screening.known.unremovable_until
-        homes = self._occupancy.homes.homes
+        homes = self._occupancy.homes.nodes
         for row, (home, refusal) in enumerate(zip(homes, self._screening.refusals(homes), strict=True)):
             reason = refusal
             if reason is not None and reason.code == BOOKED:
@@ -282,7 +282,7 @@ class _Candidates:
         )
 
     def _described(self, row: int, pods: int, share: float) -> UnneededNode:
-        home = self._occupancy.homes.homes[row]
+        home = self._occupancy.homes.nodes[row]
         return UnneededNode(
             node=home.state.name,
             group=self._screening.snapshot.group_of.get(home.state.name, ""),
@@ -298,8 +298,8 @@ def receiving(occupancy: ScaleDownProblem, known: ScaleDownState) -> Flags:
     """[N]: nodes that pods may be moved to; taints and the like are asked apart."""
     receives = np.array(
         [
-            home.standing.ready and not home.standing.leaving and not home.state.problem
-            for home in occupancy.homes.homes
+            home.flags.ready and not home.flags.being_deleted and not home.state.problem
+            for home in occupancy.homes.nodes
         ],
         dtype=np.bool_,
     )

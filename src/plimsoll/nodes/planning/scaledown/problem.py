@@ -15,7 +15,7 @@ import numpy as np
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.planning.equivalence.scheduling_keys import running_keys
 from plimsoll.nodes.planning.predicates.predicates import Predicates
-from plimsoll.nodes.planning.predicates.static_predicates import cached_verdicts
+from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
 from plimsoll.nodes.planning.scaledown.drainability import Drain
 from plimsoll.nodes.planning.scaledown.drainability_cache import DrainVerdicts
 from plimsoll.nodes.planning.scaledown.running_classes import RunningClassesCache
@@ -59,16 +59,16 @@ class ScaleDownProblem:
     """Row to the kind of the first pod that keeps the node."""
     looks: Flags
     """[N]: rows with pods to move that look at others, or have volumes or ports."""
-    memory: PlannerCache
+    cache: PlannerCache
 
     @classmethod
-    def of(cls, snapshot: Snapshot, rules: DrainRules, *, memory: PlannerCache | None = None) -> ScaleDownProblem:
-        known = memory or snapshot.memory or PlannerCache()
+    def of(cls, snapshot: Snapshot, rules: DrainRules, *, cache: PlannerCache | None = None) -> ScaleDownProblem:
+        known = cache or snapshot.cache or PlannerCache()
         view = snapshot.view
         arrays = known.get(NodeArraysCache).update(view)
         homes = known.get(PodsByNodeCache).update(view)
         kinds = known.get(RunningClassesCache).update(view, arrays, homes, forms=running_keys(known))
-        predicates = Predicates(kinds.table, arrays, view, verdicts=cached_verdicts(known))
+        predicates = Predicates(kinds.table, arrays, view, refusal_cache=cached_refusals(known))
         first = _first_pods(homes, kinds)
         # Classes that are only remembered count for nothing: not even for how large the others are.
         requests = np.where((first < len(homes.kind))[:, None], predicates.requests, 0)
@@ -90,7 +90,7 @@ class ScaleDownProblem:
             slot_use=_slot_use(homes, rules, drained),
             kept_by=_first_keeping(homes, drained.keeps),
             looks=_counted(homes, looking) > 0,
-            memory=known,
+            cache=known,
         )
 
     @property
@@ -130,7 +130,7 @@ class ScaleDownProblem:
         fits = np.ones(len(self.arrays), dtype=np.bool_)
         if one.problem is not None:
             return ~fits
-        known = self.predicates.rules.static
+        known = self.predicates.node_predicates.static
         for codes in (known.unschedulable(one), known.node_name(one), known.taints(one), known.node_affinity(one)):
             if codes is not None:
                 fits &= codes == 0
@@ -145,7 +145,11 @@ class ScaleDownProblem:
             wish = (
                 None
                 if pod_class.problem is not None
-                else (pod_class.form.tolerations, pod_class.form.nodes, pod_class.form.pin)
+                else (
+                    pod_class.scheduling_key.tolerations,
+                    pod_class.scheduling_key.node_constraints,
+                    pod_class.scheduling_key.node_name,
+                )
             )
             if wish not in wishes:
                 wishes[wish] = len(rows)
@@ -175,11 +179,11 @@ def _at(flags: Flags, numbers: Ints) -> Flags:
 
 def _counted(homes: PodsByNode, kinds: Flags) -> Ints:
     """[N]: pods of some kinds."""
-    return np.bincount(homes.row[kinds[homes.kind]], minlength=len(homes.homes)).astype(np.int64)
+    return np.bincount(homes.row[kinds[homes.kind]], minlength=len(homes.nodes)).astype(np.int64)
 
 
 def _slot_use(homes: PodsByNode, rules: DrainRules, drained: Drained) -> Ints:
-    use = np.zeros((len(homes.homes), len(rules.slots.allowed)), dtype=np.int64)
+    use = np.zeros((len(homes.nodes), len(rules.slots.allowed)), dtype=np.int64)
     for slot, kinds in drained.under.items():
         meant = np.zeros(len(homes.kinds), dtype=np.bool_)
         meant[list(kinds)] = True

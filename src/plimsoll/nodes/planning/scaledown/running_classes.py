@@ -16,16 +16,16 @@ import numpy as np
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
-from plimsoll.nodes.planning.predicates.affinity_counts import means
+from plimsoll.nodes.planning.predicates.affinity_counts import term_matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
-    from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
-    from plimsoll.nodes.planning.state.node_arrays import Kinds, NodeArrays
-    from plimsoll.nodes.planning.state.node_pods import Kinds as HomeKinds
+    from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
+    from plimsoll.nodes.planning.state.node_arrays import LabelGroups, NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodKind, PodsByNode
+    from plimsoll.nodes.planning.state.node_pods import PodKinds as HomeKinds
     from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
     from plimsoll.scheduling.storage import Storage
@@ -36,7 +36,7 @@ class MadeFrom(NamedTuple):
     """Everything but the kinds that classes of running pods follow from."""
 
     numbered_by: HomeKinds
-    neighbours: Kinds
+    neighbours: LabelGroups
     avoiders: tuple[int, ...]
     storage: Storage
     namespaces: Mapping[str, Mapping[str, str]]
@@ -54,7 +54,7 @@ class MadeFrom(NamedTuple):
     @property
     def terms(self) -> list[AffinityTerm]:
         """Of running pods that keep others away."""
-        return [term for number in self.avoiders for term in self.neighbours.avoiders[number].terms]
+        return [term for number in self.avoiders for term in self.neighbours.anti_affinity_groups[number].terms]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,24 +77,26 @@ class RunningClassesCache:
     def __init__(self) -> None:
         self._latest: Sorted | None = None
 
-    def update(self, view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: Forms) -> Sorted:
+    def update(self, view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys) -> Sorted:
         self._latest = sorted_kinds(view, arrays, homes, forms=forms, before=self._latest)
         return self._latest
 
 
 def sorted_kinds(
-    view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: Forms, before: Sorted | None
+    view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys, before: Sorted | None
 ) -> Sorted:
-    avoiders = tuple(arrays.neighbours.avoider_rows)
-    made_from = MadeFrom(homes.numbers, arrays.neighbours.kinds, avoiders, view.storage, view.namespaces)
+    avoiders = tuple(arrays.running_pods.anti_affinity_rows)
+    made_from = MadeFrom(homes.kind_index, arrays.running_pods.label_groups, avoiders, view.storage, view.namespaces)
     there = np.bincount(homes.kind, minlength=len(homes.kinds)) > 0
     if before is not None and before.made_from.is_like(made_from) and there[before.telling].all():
         found = _extended(before, view, homes, there, forms)
         if found is not None:
             return found
-    ours = [kind for kind, is_there in zip(homes.kinds, there.tolist(), strict=True) if is_there and not kind.stays]
-    avoided = arrays.neighbours.selectors_in_play()
-    table = ClassTable.of(_entries(ours), view, forms=forms, seen_by_running=avoided)
+    ours = [
+        kind for kind, is_there in zip(homes.kinds, there.tolist(), strict=True) if is_there and not kind.stays_on_node
+    ]
+    avoided = arrays.running_pods.visible_labels()
+    table = ClassTable.of(_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
     class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
     class_of[[pod_kind.number for pod_kind in ours]] = table.class_of
     telling = [
@@ -111,17 +113,19 @@ def sorted_kinds(
     )
 
 
-def _extended(before: Sorted, view: ClusterView, homes: PodsByNode, there: Flags, forms: Forms) -> Sorted | None:
+def _extended(
+    before: Sorted, view: ClusterView, homes: PodsByNode, there: Flags, forms: SchedulingKeys
+) -> Sorted | None:
     """With the kinds that are new; None where these could change how the others are sorted."""
     class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
     class_of[: len(before.class_of)] = before.class_of
     unsorted = np.flatnonzero(there & (class_of < 0)).tolist()
-    new = [kind for kind in map(homes.kinds.__getitem__, unsorted) if not kind.stays]
+    new = [kind for kind in map(homes.kinds.__getitem__, unsorted) if not kind.stays_on_node]
     if not new:
         return before if len(class_of) == len(before.class_of) else replace(before, class_of=class_of)
     if any(_has_storage(pod_kind) for pod_kind in new):
         return None
-    table = before.table.extended(_entries(new), view, forms=forms)
+    table = before.table.extend(_entries(new), view, scheduling_keys=forms)
     if table is None:
         return None
     class_of[[pod_kind.number for pod_kind in new]] = table.class_of[len(before.table.class_of) :]
@@ -137,7 +141,7 @@ def _entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
 def _looks(classes: Sequence[PodClass], made_from: MadeFrom, view: ClusterView) -> Flags:
     terms = made_from.terms
     found = [
-        not pod_class.is_simple or any(means(term, pod_class.pod, view.namespaces) for term in terms)
+        not pod_class.is_simple or any(term_matches(term, pod_class.pod, view.namespaces) for term in terms)
         for pod_class in classes
     ]
     return np.array(found, dtype=np.bool_)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.nodes.model.scale_down_plan import Move
-from plimsoll.nodes.planning.state.node_pods import off_its_node
+from plimsoll.nodes.planning.state.node_pods import without_node
 from plimsoll.scheduling import ClusterView, Fits
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.replay import Replay
@@ -172,7 +172,7 @@ def refused(occupancy: ScaleDownProblem, lodgers: Mapping[int, Sequence[tuple[Pl
     for row, listed in sorted(lodgers.items()):
         state = occupancy.arrays.states[row]
         for placed, number in listed:
-            known = rules.get(number) or rules.setdefault(number, prepared(off_its_node(placed.pod), nowhere))
+            known = rules.get(number) or rules.setdefault(number, prepared(without_node(placed.pod), nowhere))
             if isinstance(known.verdict(state), Fits):
                 state = state.with_pods((placed,))
             else:
@@ -217,7 +217,7 @@ class RemovalSimulator:
         for placed, number in self._largest_first(pods):
             # Pods of a class are exchangeable but for their claims.
             alike = placed.key if placed.claims else number
-            group = groups.get(alike) or groups.setdefault(alike, replay.alike(off_its_node(placed.pod)))
+            group = groups.get(alike) or groups.setdefault(alike, replay.alike(without_node(placed.pod)))
             found = self._first_fit(replay, group, (placed, number), free, without=row)
             if found is None:
                 return Stuck(pod=placed.key, is_tired=self.questions < 0)

@@ -104,9 +104,9 @@ def _concerns_others(board: ScaleUpProblem, number: int, meetings: PodRelations)
     if any(spread.key != HOSTNAME for spread in board.rules.spreads(number)) or one.has_affinity:
         return True
     avoided = [key for keys in meetings.shunned[party].values() for key in keys]
-    if one.has_anti_affinity or board.arrays.neighbours.avoider_rows:
-        known = board.rules.companions(number)
-        avoided += [*known.avoided_keys, *known.avoiding_keys]
+    if one.has_anti_affinity or board.arrays.running_pods.anti_affinity_rows:
+        known = board.rules.affinity_counts(number)
+        avoided += [*known.anti_affinity_domains, *known.repelling_domains]
     return (
         any(key != HOSTNAME for key in avoided)
         or any(party in wanted for wanted in meetings.company)

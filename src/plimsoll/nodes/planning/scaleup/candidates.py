@@ -22,7 +22,7 @@ from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
 from plimsoll.nodes.planning.autoprovisioning.candidates import LARGEST_GROUP, NewGroups, new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
-from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, carried_by_group
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
 from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, ceilings, exhausted, growth, usage_of
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _offer(group: NodeGroup, sizes: Sizes, policy: Policy, around: _Around) -> S
     status = node.status
     allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")
     capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
-    carried = carried_by_group(group, node, around.daemons, force=policy.pods.force_daemon_sets)
+    carried = group_daemon_overhead(group, node, around.daemons, force=policy.pods.force_daemon_sets)
     price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
     allowed = growth(around.limits, Counted(capacity=capacity, labels=node.metadata.labels))
     return ScaleUpOption(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import ZERO
-from plimsoll.nodes.planning.state.placeholder_pods import Lumps
+from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
@@ -118,14 +118,14 @@ def settled(snapshot: Snapshot, places: Places) -> Snapshot:
     waiting = {pending.key: pending for pending in snapshot.pending}
     taken: dict[str, int] = {}
     states: list[NodeState] = []
-    lumps = Lumps()
+    lumps = PlaceholderPods()
     for node, counts in places.items():
         added: list[PlacedPod] = []
         for key, count in counts.items():
             first = taken.get(key, 0)
             taken[key] = first + count
             if waiting[key].bundle:
-                added.append(lumps.of(waiting[key], count, node))
+                added.append(lumps.make(waiting[key], count, node))
                 continue
             placed = PlacedPod(waiting[key].pod)
             names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))

@@ -62,17 +62,17 @@ class Proposal:
 
 
 def plan_scale_up(
-    snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, memory: PlannerCache | None = None
+    snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, cache: PlannerCache | None = None
 ) -> ScaleUpPlan:
-    return verified(propose(snapshot, policy, effort=effort, memory=memory))
+    return verified(propose(snapshot, policy, effort=effort, cache=cache))
 
 
 def propose(
-    snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, memory: PlannerCache | None = None
+    snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, cache: PlannerCache | None = None
 ) -> Proposal:
     """The planning step alone: from a snapshot to a finished plan, but for pods that are promised a place."""
     chosen = effort or Effort(gap=policy.planning.plan_gap)
-    board = ScaleUpProblem.of(with_promises_kept(snapshot), policy, memory)
+    board = ScaleUpProblem.of(with_promises_kept(snapshot), policy, cache)
     return _proposed(board, chosen, FailedClasses())
 
 

@@ -175,7 +175,7 @@ def _has_a_place(board: ScaleUpProblem, number: int) -> bool:
     """Whether some node, there or offered, would take such a pod if nobody else came."""
     if board.allowed[:, number].any():
         return True
-    return bool(board.rules.rules.fits(number, board.arrays.free, {}).any())
+    return bool(board.rules.node_predicates.fits(number, board.arrays.free, {}).any())
 
 
 def _longest_prefix(board: ScaleUpProblem, line: Sequence[Unit], place: Place) -> int:

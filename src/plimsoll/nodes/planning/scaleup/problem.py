@@ -18,9 +18,9 @@ from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.prices import prices_are_known
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import pending_keys
-from plimsoll.nodes.planning.predicates.extra_constraints import permissions, sparing_gpus
+from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus
 from plimsoll.nodes.planning.predicates.predicates import Predicates
-from plimsoll.nodes.planning.predicates.static_predicates import cached_verdicts
+from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
 from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions, scale_up_options
 from plimsoll.nodes.planning.scaleup.expanders import in_tiers
 from plimsoll.nodes.planning.scaleup.priorities import QueuePosition, places_in_line, turns
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+    from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
     from plimsoll.scheduling.storage import Storage
     from plimsoll.solver.problem import Flags, Floats, Ints
 
@@ -72,14 +72,22 @@ class ScaleUpProblem:
 
     @classmethod
     def of(
-        cls, snapshot: Snapshot, policy: Policy, memory: PlannerCache | None = None, *, forms: Forms | None = None
+        cls,
+        snapshot: Snapshot,
+        policy: Policy,
+        cache: PlannerCache | None = None,
+        *,
+        scheduling_keys: SchedulingKeys | None = None,
     ) -> ScaleUpProblem:
-        """`forms`: of pods that are not the ones who wait in the snapshot."""
-        known = memory or snapshot.memory or PlannerCache()
+        """`scheduling_keys`: of pods that are not the ones who wait in the snapshot."""
+        known = cache or snapshot.cache or PlannerCache()
         arrays_cache = known.get(NodeArraysCache)
-        avoided = arrays_cache.update(snapshot.view).neighbours.selectors_in_play()
+        avoided = arrays_cache.update(snapshot.view).running_pods.visible_labels()
         table = ClassTable.of(
-            snapshot.pending, snapshot.view, forms=forms or pending_keys(known), seen_by_running=avoided
+            snapshot.pending,
+            snapshot.view,
+            scheduling_keys=scheduling_keys or pending_keys(known),
+            visible_to_running=avoided,
         )
         arrays = arrays_cache.update(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
@@ -87,8 +95,8 @@ class ScaleUpProblem:
         offer_arrays = NodeArrays.of_states(
             [_empty_node(option) for option in offered.offers], resources=table.resources
         )
-        rules = Predicates(table, arrays, snapshot.view, verdicts=cached_verdicts(known))
-        offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=cached_verdicts(known))
+        rules = Predicates(table, arrays, snapshot.view, refusal_cache=cached_refusals(known))
+        offer_rules = Predicates(table, offer_arrays, snapshot.view, refusal_cache=cached_refusals(known))
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
         line = places_in_line(table.pending)
         drivers = _limited_drivers(snapshot.view.storage, rules, offer_rules)
@@ -167,9 +175,9 @@ def _limited_drivers(storage: Storage, rules: Predicates, offer_rules: Predicate
     using = [pod_class.index for pod_class in rules.table if pod_class.volumes and pod_class.problem is None]
     if not storage.csi_nodes or not using:
         return ()
-    wanted = [rules.rules.wanted(number) for number in using]
+    wanted = [rules.node_predicates.attach_demand(number) for number in using]
     asked = {driver for one in wanted for driver in (*one.own, *(driver for driver, _ in one.shared))}
-    limited = {*rules.rules.attachments.limits, *offer_rules.rules.attachments.limits}
+    limited = {*rules.node_predicates.attach_limits.limits, *offer_rules.node_predicates.attach_limits.limits}
     return tuple(sorted(asked & limited))
 
 
@@ -179,14 +187,15 @@ def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
     for pod_class in rules.table if drivers else ():
         if pod_class.volumes and pod_class.problem is None:
             found[pod_class.index] = [
-                rules.rules.wanted(pod_class.index).amount(driver, pod_class.count) for driver in drivers
+                rules.node_predicates.attach_demand(pod_class.index).amount(driver, pod_class.count)
+                for driver in drivers
             ]
     return found
 
 
 def _attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
     """[N, D]: what each row still takes."""
-    left = [rules.rules.attachments.left(driver) for driver in drivers]
+    left = [rules.node_predicates.attach_limits.left(driver) for driver in drivers]
     return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
@@ -195,11 +204,11 @@ def _allowed(rules: Predicates, offered: Sequence[ScaleUpOption], snapshot: Snap
     table = rules.table
     if not offered or not len(table):
         return np.zeros((len(offered), len(table)), dtype=np.bool_)
-    by_rules = np.stack([rules.rules.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
+    by_rules = np.stack([rules.node_predicates.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
     for pod_class in table:
-        if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.neighbours.avoider_rows):
-            _, avoided, avoiding = rules.in_the_way(pod_class.index, {})
+        if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.running_pods.anti_affinity_rows):
+            _, avoided, avoiding = rules.affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [one.pod for one in table]
-    allowed: Flags = by_rules & permissions(offered, pods, policy, snapshot.machine_types)
-    return sparing_gpus(allowed, offered, pods)
+    allowed: Flags = by_rules & allowed_options(offered, pods, policy, snapshot.machine_types)
+    return spare_gpus(allowed, offered, pods)

@@ -245,7 +245,7 @@ def _keeps_apart(board: ScaleUpProblem, number: int) -> bool:
     pods = board.table.classes[number]
     if pods.has_anti_affinity and _avoids(board, number, number):
         return True
-    return bool(pods.form.ports or pods.volumes) and board.offer_rules.rules.excludes_itself(number)
+    return bool(pods.scheduling_key.ports or pods.volumes) and board.offer_rules.node_predicates.excludes_itself(number)
 
 
 def _avoids(board: ScaleUpProblem, one: int, other: int) -> bool:
@@ -253,8 +253,8 @@ def _avoids(board: ScaleUpProblem, one: int, other: int) -> bool:
     classes, namespaces = board.table.classes, board.snapshot.view.namespaces
     terms = board.rules.terms
     return HOSTNAME in (
-        *terms(one).keys_avoiding(classes[other].pod, namespaces),
-        *terms(other).keys_avoiding(classes[one].pod, namespaces),
+        *terms(one).anti_affinity_keys(classes[other].pod, namespaces),
+        *terms(other).anti_affinity_keys(classes[one].pod, namespaces),
     )
 
 

@@ -3,7 +3,7 @@
 A template made from a real node brings its daemons along; one from the provider, or of a machine type, gets every
 daemon set that would run there (specs/nodes.md 6.5). Labels and taints of the node decide, resources do not.
 
-Public: `DaemonSets(daemon_sets).on(node) -> Carried`, `carried_by_group`, `overhead`.
+Public: `DaemonSets(daemon_sets).on(node) -> Carried`, `group_daemon_overhead`, `total_demand`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ON_HOST_NETWORK: Final = Toleration(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class DaemonOverhead:
     """Daemon and mirror pods of a node, and what they take together."""
 
     pods: tuple[Pod, ...] = ()
@@ -91,7 +91,7 @@ class _Daemon:
             return False
         return self._tolerations.untolerated(node.spec.taints) is None
 
-    def on(self, node: Node) -> Pod:
+    def pod_on(self, node: Node) -> Pod:
         spec = structs.replace(self.pod.spec, node_name=node.metadata.name)
         return structs.replace(self.pod, spec=spec)
 
@@ -109,25 +109,25 @@ class DaemonSets:
             except (InvalidSelector, InvalidQuantity):
                 continue
 
-    def on(self, node: Node, *, besides: Iterable[Pod] = ()) -> Carried:
-        """A pod of every daemon set that would run there and is not among `besides`, which come first."""
-        there = tuple(besides)
+    def overhead_on(self, node: Node, *, existing: Iterable[Pod] = ()) -> DaemonOverhead:
+        """A pod of every daemon set that would run there and is not among `existing`, which come first."""
+        there = tuple(existing)
         owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _daemon_set_owners(pod)}
         missing = [one for one in self._daemons if one.owner not in owners and one.runs_on(node)]
-        demand = overhead(there) if there else ZERO
+        demand = total_demand(there) if there else ZERO
         for daemon in missing:
             demand += daemon.demand
-        return Carried(pods=(*there, *(one.on(node) for one in missing)), demand=demand)
+        return DaemonOverhead(pods=(*there, *(one.pod_on(node) for one in missing)), demand=demand)
 
 
-def carried_by_group(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> Carried:
+def group_daemon_overhead(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> DaemonOverhead:
     """What the next node of a group brings; `force` (force-ds) adds daemon sets that its real nodes lack."""
     if group.daemons_are_known and not force:
-        return Carried(pods=group.daemons, demand=overhead(group.daemons))
-    return sets.on(node, besides=group.daemons)
+        return DaemonOverhead(pods=group.daemons, demand=total_demand(group.daemons))
+    return sets.overhead_on(node, existing=group.daemons)
 
 
-def overhead(pods: Iterable[Pod]) -> ResourceVector:
+def total_demand(pods: Iterable[Pod]) -> ResourceVector:
     """What they take. A pod that nobody can read takes nothing: the API server would not have let it in."""
     total = ZERO
     for pod in pods:

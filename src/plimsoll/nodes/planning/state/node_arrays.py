@@ -1,13 +1,13 @@
 """The nodes of a view as columns of numbers: what they offer, what is free, which label values they have, who is there.
 
-`NodeArrays.of(view)` reads every node once; `NodeArrays.updated(view)` reads again only nodes on which something
+`NodeArrays.of(view)` reads every node once; `NodeArrays.with_view(view)` reads again only nodes on which something
 changed, found by identity (views share the states of nodes nobody touched), so that no change can be missed and none is
 paid twice. Arrays are immutable: simulations place pods on a draft over them.
 
 * `alloc[N, R]`, `free[N, R]` - int64, cpu in millicores, in the order of `columns.names`.
 * `label_ids(key)[N]` - a number for each value of a label, -1 where a node does not have it: also the domains of a
-  topology key. `grouped(keys)` - rows that no rule reading only these labels can tell apart.
-* `neighbours` - who is on the rows; `states` - the scheduling package's own states, row by row.
+  topology key. `group_rows(keys)` - rows that no rule reading only these labels can tell apart.
+* `running_pods` - who is on the rows; `states` - the scheduling package's own states, row by row.
 
 Who is on each node, as far as pods that come could meet them: kinds of pods with counts, not pods.
 
@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from plimsoll.nodes.planning.equivalence.pod_classes import SelectorsInPlay
+from plimsoll.nodes.planning.equivalence.pod_classes import VisibleLabels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class NodeArraysCache:
     def update(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         before = self._latest
         self._latest = (
-            NodeArrays.of(view, resources=resources) if before is None else before.updated(view, resources=resources)
+            NodeArrays.of(view, resources=resources) if before is None else before.with_view(view, resources=resources)
         )
         return self._latest
 
@@ -98,12 +98,12 @@ class Columns:
 class NodeArrays:
     """Rows of nodes, in the order of the view."""
 
-    def __init__(self, states: Sequence[NodeState], *, columns: Columns, neighbours: Neighbours) -> None:
+    def __init__(self, states: Sequence[NodeState], *, columns: Columns, neighbours: RunningPods) -> None:
         self.states = tuple(states)
         self.names = tuple(node_state.name for node_state in self.states)
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self.columns = columns
-        self.neighbours = neighbours
+        self.running_pods = neighbours
         self.alloc: Ints = columns.matrix([node_state.allocatable for node_state in self.states])
         self.free: Ints = columns.matrix([node_state.free for node_state in self.states])
         self.unreadable: Flags = np.array([bool(node_state.problem) for node_state in self.states], dtype=np.bool_)
@@ -118,14 +118,14 @@ class NodeArrays:
     @classmethod
     def of_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> NodeArrays:
         listed = tuple(states)
-        kinds = Kinds()
-        homes = [Household(node_state, kinds) for node_state in listed]
-        return cls(listed, columns=_columns(listed, resources), neighbours=Neighbours(kinds, homes))
+        kinds = LabelGroups()
+        homes = [NodeContents(node_state, kinds) for node_state in listed]
+        return cls(listed, columns=_columns(listed, resources), neighbours=RunningPods(kinds, homes))
 
-    def updated(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
+    def with_view(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         """The same for a later view, by what changed. Gives what `of` gives."""
         wanted = tuple(resources)
-        stale = len(self.neighbours.kinds.kin) - len(self.neighbours.households) * 4
+        stale = len(self.running_pods.label_groups.label_groups) - len(self.running_pods.nodes) * 4
         if stale > _STALE_KINDS:
             return NodeArrays.of(view, resources=wanted)
         states = tuple(view.nodes.values())
@@ -136,11 +136,14 @@ class NodeArrays:
         columns = self._columns_for(states, fresh, wanted)
         if not fresh and columns is self.columns and len(states) == len(self.states) and kept == list(range(len(kept))):
             return self
-        homes = self.neighbours.households
-        kinds = self.neighbours.kinds
-        neighbours = Neighbours(
+        homes = self.running_pods.nodes
+        kinds = self.running_pods.label_groups
+        neighbours = RunningPods(
             kinds,
-            [Household(state, kinds) if row is None else homes[row] for state, row in zip(states, kept, strict=True)],
+            [
+                NodeContents(state, kinds) if row is None else homes[row]
+                for state, row in zip(states, kept, strict=True)
+            ],
         )
         if columns is not self.columns:
             return NodeArrays(states, columns=columns, neighbours=neighbours)
@@ -172,10 +175,10 @@ class NodeArrays:
         return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
 
     def _take_over(
-        self, before: NodeArrays, states: tuple[NodeState, ...], kept: Sequence[int | None], *, neighbours: Neighbours
+        self, before: NodeArrays, states: tuple[NodeState, ...], kept: Sequence[int | None], *, neighbours: RunningPods
     ) -> None:
         columns = before.columns
-        self.states, self.columns, self.neighbours = states, columns, neighbours
+        self.states, self.columns, self.running_pods = states, columns, neighbours
         fresh = [place for place, row in enumerate(kept) if row is None]
         same_rows = len(kept) == len(before.states) and all(row is None or row == at for at, row in enumerate(kept))
         same_rows = same_rows and all(states[row].name == before.names[row] for row in fresh)
@@ -201,7 +204,7 @@ class NodeArrays:
     def __len__(self) -> int:
         return len(self.states)
 
-    def read_once(self, what: tuple[str, ...], read: Callable[[], T]) -> T:
+    def memoize(self, what: tuple[str, ...], read: Callable[[], T]) -> T:
         """What `read` makes of the node objects alone, kept for as long as they stay the same to every rule.
 
         That is labels, spec and what they offer: pods that come and go, and heartbeats, are not looked at.
@@ -219,9 +222,9 @@ class NodeArrays:
         return self._labelled(key)[1]
 
     def _labelled(self, key: str) -> tuple[Ints, tuple[str, ...]]:
-        return self.read_once(("label", key), lambda: _numbered_values(self.states, key))
+        return self.memoize(("label", key), lambda: _numbered_values(self.states, key))
 
-    def grouped(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> tuple[Ints, Ints]:
+    def group_rows(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> tuple[Ints, Ints]:
         """Rows with equal values of these labels as groups; nodes with one of the names are each a group of its own.
 
         Gives [G], a row of each group, and [N], the group of each row.
@@ -235,7 +238,7 @@ class NodeArrays:
         return self._by_labels(wanted)
 
     def _by_labels(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
-        return self.read_once(("groups", *keys), lambda: self._groups_of(keys))
+        return self.memoize(("groups", *keys), lambda: self._groups_of(keys))
 
     def _groups_of(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
         groups = np.zeros(len(self.states), dtype=np.int64)
@@ -297,7 +300,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True)
-class KinKind:
+class LabelGroup:
     """One kind of kin, as a selector sees it."""
 
     namespace: str
@@ -305,29 +308,29 @@ class KinKind:
 
 
 @dataclass(frozen=True, slots=True)
-class AvoiderKind:
+class AntiAffinityGroup:
     """Running pods of one kin with the same required anti-affinity."""
 
     pod: Pod
     terms: tuple[AffinityTerm, ...]
 
 
-class Kinds:
+class LabelGroups:
     """Numbers for kinds, given once and never changed: arrays of several turns may share one."""
 
     def __init__(self) -> None:
-        self.kin: list[KinKind] = []
+        self.label_groups: list[LabelGroup] = []
         self._by_namespace: dict[str, list[int]] = {}
         self._by_label: dict[tuple[str, str], list[int]] = {}
-        self.avoiders: list[AvoiderKind] = []
-        self.kin_numbers: dict[Kin, int] = {}
+        self.anti_affinity_groups: list[AntiAffinityGroup] = []
+        self.numbers: dict[Kin, int] = {}
         self._avoider_numbers: dict[tuple[int, bytes], int] = {}
 
-    def kin_number(self, placed: PlacedPod) -> int:
-        number = self.kin_numbers.get(placed.kin)
+    def number_of(self, placed: PlacedPod) -> int:
+        number = self.numbers.get(placed.kin)
         if number is None:
-            number = self.kin_numbers[placed.kin] = len(self.kin)
-            self.kin.append(KinKind(placed.namespace, placed.labels))
+            number = self.numbers[placed.kin] = len(self.label_groups)
+            self.label_groups.append(LabelGroup(placed.namespace, placed.labels))
             self._by_namespace.setdefault(placed.namespace, []).append(number)
             for item in placed.labels.items():
                 self._by_label.setdefault(item, []).append(number)
@@ -335,7 +338,7 @@ class Kinds:
 
     def candidates(self, selector: LabelSelector, namespace: str | None = None) -> Iterable[int]:
         """Kinds that the selector might mean, all that it does mean among them: the shortest list there is."""
-        lists: list[Sequence[int]] = [range(len(self.kin))]
+        lists: list[Sequence[int]] = [range(len(self.label_groups))]
         if namespace is not None:
             lists.append(self._by_namespace.get(namespace, ()))
         for requirement in selector.requirements:
@@ -344,114 +347,118 @@ class Kinds:
                 lists.append(self._by_label.get((requirement.key, value), ()))
         return min(lists, key=len)
 
-    def avoider_number(self, placed: PlacedPod) -> int:
+    def anti_affinity_number(self, placed: PlacedPod) -> int:
         affinity = placed.pod.spec.affinity
         written = _ENCODER.encode(None if affinity is None else affinity.pod_anti_affinity)
-        key = (self.kin_number(placed), written)
+        key = (self.number_of(placed), written)
         number = self._avoider_numbers.get(key)
         if number is None:
-            number = self._avoider_numbers[key] = len(self.avoiders)
-            self.avoiders.append(AvoiderKind(placed.pod, placed.anti_affinity))
+            number = self._avoider_numbers[key] = len(self.anti_affinity_groups)
+            self.anti_affinity_groups.append(AntiAffinityGroup(placed.pod, placed.anti_affinity))
         return number
 
 
-class Household:
+class NodeContents:
     """The pods of one node: what few pods have is read at once, kinds of kin when somebody counts them."""
 
-    __slots__ = ("_census", "_place", "avoiders", "claims", "ports")
+    __slots__ = ("_label_counts", "_place", "anti_affinity_groups", "claims", "ports")
 
-    def __init__(self, place: NodeState, kinds: Kinds) -> None:
+    def __init__(self, place: NodeState, kinds: LabelGroups) -> None:
         self._place = place
-        self._census: Census | None = None
+        self._label_counts: LabelCounts | None = None
         special = [
             placed_pod
             for placed_pod in place.pods.values()
             if placed_pod.anti_affinity or placed_pod.ports or placed_pod.claims
         ]
-        avoiding = dict.fromkeys(kinds.avoider_number(placed_pod) for placed_pod in special if placed_pod.anti_affinity)
-        self.avoiders: tuple[int, ...] = tuple(avoiding)
+        avoiding = dict.fromkeys(
+            kinds.anti_affinity_number(placed_pod) for placed_pod in special if placed_pod.anti_affinity
+        )
+        self.anti_affinity_groups: tuple[int, ...] = tuple(avoiding)
         self.ports: frozenset[HostPort] = frozenset(port for placed_pod in special for port in placed_pod.ports)
         self.claims: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
             (placed_pod.namespace, placed_pod.claims) for placed_pod in special if placed_pod.claims
         )
         """Namespace and claim names, of each pod that has claims."""
 
-    def census(self, kinds: Kinds) -> Census:
-        if self._census is None:
-            self._census = _census(self._place.pods.values(), kinds)
-        return self._census
+    def label_counts(self, kinds: LabelGroups) -> LabelCounts:
+        if self._label_counts is None:
+            self._label_counts = _count_labels(self._place.pods.values(), kinds)
+        return self._label_counts
 
 
-class Census(NamedTuple):
+class LabelCounts(NamedTuple):
     """Kinds of kin on one node, with how many pods each has."""
 
-    kin: Ints
+    groups: Ints
     total: Ints
-    staying: Ints
+    not_terminating: Ints
     """Without pods on their way out."""
 
 
-def _census(pods: Iterable[PlacedPod], kinds: Kinds) -> Census:
+def _count_labels(pods: Iterable[PlacedPod], kinds: LabelGroups) -> LabelCounts:
     total: dict[int, int] = {}
     leaving: dict[int, int] = {}
-    known = kinds.kin_numbers
+    known = kinds.numbers
     for placed in pods:
         number = known.get(placed.kin, -1)
         if number < 0:
-            number = kinds.kin_number(placed)
+            number = kinds.number_of(placed)
         total[number] = total.get(number, 0) + placed.count
         if placed.leaving:
             leaving[number] = leaving.get(number, 0) + placed.count
     counts = np.array([*total.values()], dtype=np.int64)
     gone = np.array([leaving.get(number, 0) for number in total], dtype=np.int64) if leaving else 0
-    return Census(np.array([*total], dtype=np.int64), counts, counts - gone)
+    return LabelCounts(np.array([*total], dtype=np.int64), counts, counts - gone)
 
 
-class Neighbours:
+class RunningPods:
     """Households of all rows, with the flat arrays over them made when first asked for."""
 
-    def __init__(self, kinds: Kinds, households: Sequence[Household]) -> None:
-        self.kinds = kinds
-        self.households = tuple(households)
+    def __init__(self, kinds: LabelGroups, households: Sequence[NodeContents]) -> None:
+        self.label_groups = kinds
+        self.nodes = tuple(households)
         self._flat: tuple[Ints, Ints, Ints, Ints] | None = None
         self._avoider_rows: dict[int, Ints] | None = None
 
-    def counts(self, meant: Flags, *, staying: bool) -> Ints:
-        """[N]: pods on each row whose kind of kin is meant; `staying` leaves out those on their way out."""
+    def counts(self, selected: Flags, *, skip_terminating: bool) -> Ints:
+        """[N]: pods on each row whose kind of kin is meant; `not_terminating` leaves out those on their way out."""
         row, kin, total, remaining = self._entries()
-        chosen = meant[kin]
-        weights = (remaining if staying else total)[chosen]
-        return np.bincount(row[chosen], weights=weights, minlength=len(self.households)).astype(np.int64)
+        chosen = selected[kin]
+        weights = (remaining if skip_terminating else total)[chosen]
+        return np.bincount(row[chosen], weights=weights, minlength=len(self.nodes)).astype(np.int64)
 
     @property
-    def avoider_rows(self) -> dict[int, Ints]:
+    def anti_affinity_rows(self) -> dict[int, Ints]:
         """Rows that hold pods of each kind with anti-affinity."""
         if self._avoider_rows is None:
             rows: dict[int, list[int]] = {}
-            for row, household in enumerate(self.households):
-                for number in household.avoiders:
+            for row, household in enumerate(self.nodes):
+                for number in household.anti_affinity_groups:
                     rows.setdefault(number, []).append(row)
             self._avoider_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
         return self._avoider_rows
 
-    def selectors_in_play(self) -> SelectorsInPlay:
+    def visible_labels(self) -> VisibleLabels:
         """What the anti-affinity of running pods can see."""
-        return SelectorsInPlay.of_avoiding(self.kinds.avoiders[number].pod for number in self.avoider_rows)
+        return VisibleLabels.of_anti_affinity(
+            self.label_groups.anti_affinity_groups[number].pod for number in self.anti_affinity_rows
+        )
 
-    def no_kin(self) -> Flags:
+    def none_selected(self) -> Flags:
         """[kinds of kin]: none is meant. From here on everybody who is on a row has a number."""
         self._entries()
-        return np.zeros(len(self.kinds.kin), dtype=np.bool_)
+        return np.zeros(len(self.label_groups.label_groups), dtype=np.bool_)
 
     def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:
-            found = [household.census(self.kinds) for household in self.households]
-            sizes = np.array([len(census.kin) for census in found], dtype=np.int64)
+            found = [household.label_counts(self.label_groups) for household in self.nodes]
+            sizes = np.array([len(census.groups) for census in found], dtype=np.int64)
             empty = [np.zeros(0, dtype=np.int64)]
             self._flat = (
                 np.repeat(np.arange(len(found), dtype=np.int64), sizes),
-                np.concatenate(empty + [census.kin for census in found]),
+                np.concatenate(empty + [census.groups for census in found]),
                 np.concatenate(empty + [census.total for census in found]),
-                np.concatenate(empty + [census.staying for census in found]),
+                np.concatenate(empty + [census.not_terminating for census in found]),
             )
         return self._flat

@@ -9,7 +9,7 @@ flat arrays over all nodes are what removals and consolidation count with.
 
 What a node object says of itself that bears on its removal: ready, leaving, not there yet, to be left alone.
 
-Read once for each node object (`homes` keeps it); what the controller knows beside it is in `removal_candidates.Known`.
+Read once for each node object (`nodes` keeps it); what the controller knows beside it is in `removal_candidates.Known`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from plimsoll.nodes.model.pod_traits import (
     KUBE_SYSTEM,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
-    has_mirror,
     is_daemon_pod,
+    is_mirror_pod,
     local_volumes,
 )
 from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
-from plimsoll.nodes.planning.state.placeholder_pods import is_booked
+from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -63,41 +63,41 @@ class PodKind:
     is_daemon: bool
 
     @property
-    def stays(self) -> bool:
+    def stays_on_node(self) -> bool:
         """It belongs to its node."""
         return self.is_mirror or self.is_daemon
 
 
-class Kinds:
+class PodKinds:
     """Numbers for kinds, given once: homes of several turns share them."""
 
     def __init__(self) -> None:
-        self.listed: list[PodKind] = []
-        self.leaving: list[int] = []
+        self.kinds: list[PodKind] = []
+        self.terminating: list[int] = []
         """Kinds of pods on their way out."""
-        self.booked: list[int] = []
+        self.placeholders: list[int] = []
         """Kinds of pods that are not there: requests are to have them."""
         self._numbers: dict[Key, int] = {}
 
-    def number(self, placed: PlacedPod) -> int:
+    def number_of(self, placed: PlacedPod) -> int:
         pod = placed.pod
-        is_mirror = has_mirror(pod)
+        is_mirror = is_mirror_pod(pod)
         is_daemon = not is_mirror and is_daemon_pod(pod)
         stays = is_mirror or is_daemon
-        loose = pod if stays else off_its_node(pod)
+        loose = pod if stays else without_node(pod)
         key = (is_mirror, is_daemon, *_key(placed, loose, stays=stays))
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self.listed)
-            self.listed.append(PodKind(number, loose, placed, is_mirror, is_daemon))
+            number = self._numbers[key] = len(self.kinds)
+            self.kinds.append(PodKind(number, loose, placed, is_mirror, is_daemon))
             if placed.leaving:
-                self.leaving.append(number)
-            if is_booked(pod):
-                self.booked.append(number)
+                self.terminating.append(number)
+            if is_placeholder(pod):
+                self.placeholders.append(number)
         return number
 
 
-def off_its_node(pod: Pod) -> Pod:
+def without_node(pod: Pod) -> Pod:
     """The pod as its controller would make it again: with no node of its own."""
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name="")) if pod.spec.node_name else pod
 
@@ -128,26 +128,24 @@ def _key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Home:
+class NodePods:
     """One node's pods, and the kind of each."""
 
     state: NodeState
     pods: tuple[PlacedPod, ...]
     kinds: Ints
-    standing: NodeFlags
+    flags: NodeFlags
 
     @classmethod
-    def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
+    def of(cls, state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
         pods = tuple(state.pods.values())
         numbers = (
-            [kinds.number(placed_pod) for placed_pod in pods] if before is None else before.numbers_of(pods, kinds)
+            [kinds.number_of(placed_pod) for placed_pod in pods] if before is None else before.kind_numbers(pods, kinds)
         )
-        standing = (
-            NodeFlags.of(state.node) if before is None or before.state.node is not state.node else before.standing
-        )
+        standing = NodeFlags.of(state.node) if before is None or before.state.node is not state.node else before.flags
         return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
 
-    def numbers_of(self, pods: tuple[PlacedPod, ...], kinds: Kinds) -> list[int]:
+    def kind_numbers(self, pods: tuple[PlacedPod, ...], kinds: PodKinds) -> list[int]:
         """Of a node with these pods now. Most are the very same as before, and are then not looked at one by one."""
         known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
         numbers = list(map(known.get, map(id, pods)))
@@ -156,28 +154,28 @@ class Home:
         same = {id(placed_pod.pod): known[id(placed_pod)] for placed_pod in self.pods} if len(fresh) > 1 else {}
         for place in fresh:
             number = same.get(id(pods[place].pod))
-            numbers[place] = kinds.number(pods[place]) if number is None else number
+            numbers[place] = kinds.number_of(pods[place]) if number is None else number
         return [number for number in numbers if number is not None]
 
-    def listed(self) -> list[tuple[PlacedPod, int]]:
+    def pods_with_kinds(self) -> list[tuple[PlacedPod, int]]:
         return list(zip(self.pods, self.kinds.tolist(), strict=True))
 
 
 class PodsByNode:
     """All nodes of a view, in its order."""
 
-    def __init__(self, kinds: Kinds, homes: Sequence[Home]) -> None:
-        self.numbers = kinds
-        self.kinds: tuple[PodKind, ...] = tuple(kinds.listed)
-        self.leaving = tuple(kinds.leaving)
-        self.booked = tuple(kinds.booked)
-        self.homes = tuple(homes)
-        self.states = tuple(home.state for home in self.homes)
-        sizes = np.array([len(home.pods) for home in self.homes], dtype=np.int64)
+    def __init__(self, kinds: PodKinds, homes: Sequence[NodePods]) -> None:
+        self.kind_index = kinds
+        self.kinds: tuple[PodKind, ...] = tuple(kinds.kinds)
+        self.terminating_kinds = tuple(kinds.terminating)
+        self.placeholder_kinds = tuple(kinds.placeholders)
+        self.nodes = tuple(homes)
+        self.states = tuple(home.state for home in self.nodes)
+        sizes = np.array([len(home.pods) for home in self.nodes], dtype=np.int64)
         self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
-        self.row: Ints = np.repeat(np.arange(len(self.homes), dtype=np.int64), sizes)
+        self.row: Ints = np.repeat(np.arange(len(self.nodes), dtype=np.int64), sizes)
         empty = [np.zeros(0, dtype=np.int64)]
-        self.kind: Ints = np.concatenate(empty + [home.kinds for home in self.homes])
+        self.kind: Ints = np.concatenate(empty + [home.kinds for home in self.nodes])
 
     @classmethod
     def of(cls, view: ClusterView, before: PodsByNode | None = None) -> PodsByNode:
@@ -185,37 +183,37 @@ class PodsByNode:
             before = None
         states = tuple(view.nodes.values())
         if before is None:
-            kinds = Kinds()
-            return cls(kinds, [Home.of(state, kinds, None) for state in states])
-        homes = before.changed(states)
-        return before if homes is None else cls(before.numbers, homes)
+            kinds = PodKinds()
+            return cls(kinds, [NodePods.of(state, kinds, None) for state in states])
+        homes = before.read_changed(states)
+        return before if homes is None else cls(before.kind_index, homes)
 
-    def changed(self, states: tuple[NodeState, ...]) -> list[Home] | None:
+    def read_changed(self, states: tuple[NodeState, ...]) -> list[NodePods] | None:
         """Homes of these nodes, read where they are not the very same as before; None where all are."""
-        kinds = self.numbers
+        kinds = self.kind_index
         if len(states) == len(self.states):
             changed = [row for row, same in enumerate(map(is_, states, self.states)) if not same]
             if not changed:
                 return None
             if all(states[row].name == self.states[row].name for row in changed):
-                homes = list(self.homes)
+                homes = list(self.nodes)
                 for row in changed:
-                    homes[row] = Home.of(states[row], kinds, homes[row])
+                    homes[row] = NodePods.of(states[row], kinds, homes[row])
                 return homes
-        known = {home.state.name: home for home in self.homes}
+        known = {home.state.name: home for home in self.nodes}
         return [_home(state, kinds, known.get(state.name)) for state in states]
 
-    def booked_rows(self) -> Ints:
+    def placeholder_rows(self) -> Ints:
         """Nodes that hold something for a request."""
-        if not self.booked:
+        if not self.placeholder_kinds:
             return np.zeros(0, dtype=np.int64)
         meant = np.zeros(len(self.kinds), dtype=np.bool_)
-        meant[list(self.booked)] = True
+        meant[list(self.placeholder_kinds)] = True
         return np.unique(self.row[meant[self.kind]])
 
     def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node with their kinds."""
-        return self.homes[row].listed()
+        return self.nodes[row].pods_with_kinds()
 
 
 class PodsByNodeCache:
@@ -229,10 +227,10 @@ class PodsByNodeCache:
         return self._latest
 
 
-def _home(state: NodeState, kinds: Kinds, before: Home | None) -> Home:
+def _home(state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
     if before is not None and before.state is state:
         return before
-    return Home.of(state, kinds, before)
+    return NodePods.of(state, kinds, before)
 
 
 SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -244,15 +242,15 @@ class NodeFlags:
 
     ready: bool
     """A node that says nothing of it is taken for ready: files leave conditions out."""
-    leaving: bool
+    being_deleted: bool
     upcoming: bool
     """It stands for a machine that has not joined yet."""
-    disabled: bool
+    scale_down_disabled: bool
     """Annotated not to be removed."""
 
     @property
     def is_plain(self) -> bool:
-        return self.ready and not (self.leaving or self.upcoming or self.disabled)
+        return self.ready and not (self.being_deleted or self.upcoming or self.scale_down_disabled)
 
     @classmethod
     def of(cls, node: Node) -> NodeFlags:
@@ -260,7 +258,7 @@ class NodeFlags:
         tainted = any(taint.key == BEING_DELETED for taint in node.spec.taints)
         return cls(
             ready=all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready"),
-            leaving=tainted or meta.deletion_timestamp is not None,
+            being_deleted=tainted or meta.deletion_timestamp is not None,
             upcoming=meta.labels.get(TEMPLATE_LABEL) == "true",
-            disabled=meta.annotations.get(SCALE_DOWN_DISABLED) == "true",
+            scale_down_disabled=meta.annotations.get(SCALE_DOWN_DISABLED) == "true",
         )

@@ -3,7 +3,8 @@
 Half a million booked pods are counted, never made. A lump asks for what all of its pods ask for, `pods` included, has
 their labels, ports and terms, and counts as so many where pods are counted (`PlacedPod.count`): rules about nodes and
 about other pods cannot tell the difference. It belongs to a ProvisioningRequest, which no pod that runs does but one
-that holds a place: so `is_booked` tells it from those. Put on nodes by `booked_places`, read by whoever reads a view.
+that holds a place: so `is_placeholder` tells it from those. Put on nodes by `booked_places`, read by whoever reads a
+view.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 REQUEST_KIND: Final = "ProvisioningRequest"
 
 
-class Lumps:
+class PlaceholderPods:
     """Puts lumps onto nodes. Kept from one turn to the next, a node on which nothing changed is the very same then."""
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class Lumps:
         self._made: dict[tuple[str, int], PlacedPod] = {}
         self._states: dict[str, tuple[NodeState, Mapping[str, int], NodeState]] = {}
 
-    def on(
+    def add_to(
         self, view: ClusterView, places: Mapping[str, Mapping[str, int]], pending: Iterable[PendingPods]
     ) -> ClusterView:
         """The view with such pods on its nodes, as if they ran there. `places`: node to pods by key."""
@@ -54,10 +55,10 @@ class Lumps:
         known = self._states.get(place.name)
         if known is not None and known[0] is place and known[1] == filling:
             return known
-        added = [self.of(kinds[key], count, place.name) for key, count in filling.items()]
+        added = [self.make(kinds[key], count, place.name) for key, count in filling.items()]
         return place, filling, place.with_pods(added)
 
-    def of(self, one: PendingPods, count: int, node: str) -> PlacedPod:
+    def make(self, one: PendingPods, count: int, node: str) -> PlacedPod:
         """So many of them for a node. No pod that runs can have a name with a slash, as these do."""
         found = self._made.get((one.key, count))
         if found is None:
@@ -82,7 +83,7 @@ def placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
     )
 
 
-def is_booked(pod: Pod) -> bool:
+def is_placeholder(pod: Pod) -> bool:
     """Whether it only stands for pods that a request is to have."""
     owner = controller_of(pod.metadata)
     return owner is not None and owner.kind == REQUEST_KIND

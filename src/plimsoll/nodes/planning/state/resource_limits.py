@@ -87,7 +87,7 @@ def usage_of(view: ClusterView) -> Usage:
 def usage_of_rows(arrays: NodeArrays) -> Usage:
     """The same of nodes read already, and kept while they stay what they are."""
     nodes = (state.node for state in arrays.states)
-    return arrays.read_once(("usage",), lambda: Usage(nodes=tuple(Counted.of(node) for node in nodes if counts(node))))
+    return arrays.memoize(("usage",), lambda: Usage(nodes=tuple(Counted.of(node) for node in nodes if counts(node))))
 
 
 def counts(node: Node) -> bool:

@@ -59,7 +59,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SnapshotInputs:
     """What else a snapshot holds: little enough to be said anew each time."""
 
     at: datetime
@@ -77,7 +77,7 @@ class SnapshotBuilder:
     """Of one cluster. Whoever plans with a snapshot is done before the next one is asked for."""
 
     def __init__(self) -> None:
-        self.memory = PlannerCache()
+        self.cache = PlannerCache()
         self._number = 0
         self._nodes: dict[str, Node] = {}
         self._states: dict[str, NodeState] = {}
@@ -87,9 +87,9 @@ class SnapshotBuilder:
         """Who is on which node, also of nodes that are not there (yet)."""
         self._home: dict[PodKey, str] = {}
         self._kin: dict[Kin, Kin] = {}
-        self._waiting = WaitingGroups()
+        self._waiting = PendingPodGroups()
 
-    def update(self, changes: Changes, around: Surroundings) -> Snapshot:
+    def update(self, changes: Changes, inputs: SnapshotInputs) -> Snapshot:
         """The cluster with these changes: the next number."""
         touched: Touched = {}
         for key, pod in changes.pods.items():
@@ -104,7 +104,7 @@ class SnapshotBuilder:
         self._number += 1
         if len(self._kin) > _STALE_KIN + len(self._home):
             self._kin = {}
-        return self._snapshot(around)
+        return self._snapshot(inputs)
 
     # ---- who is where
 
@@ -169,24 +169,24 @@ class SnapshotBuilder:
             state = state.with_unreadable(one)
         return state
 
-    def _snapshot(self, around: Surroundings) -> Snapshot:
+    def _snapshot(self, inputs: SnapshotInputs) -> Snapshot:
         return Snapshot(
             number=self._number,
-            at=around.at,
+            at=inputs.at,
             view=ClusterView(
                 self._states,
-                namespaces=around.namespaces,
-                storage=around.storage,
+                namespaces=inputs.namespaces,
+                storage=inputs.storage,
                 anti_affine=self._repelling,
             ),
             pending=self._waiting.pending(),
-            groups=around.groups,
-            machine_types=around.machine_types,
-            daemon_sets=around.daemon_sets,
-            budgets=around.budgets,
-            group_of=around.group_of,
-            creation_backoffs=around.creation_backoffs,
-            memory=self.memory,
+            groups=inputs.groups,
+            machine_types=inputs.machine_types,
+            daemon_sets=inputs.daemon_sets,
+            budgets=inputs.budgets,
+            group_of=inputs.group_of,
+            creation_backoffs=inputs.creation_backoffs,
+            cache=self.cache,
         )
 
 
@@ -201,7 +201,7 @@ Likeness = tuple[Any, ...]
 _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 
-class WaitingGroups:
+class PendingPodGroups:
     """Entries by what their pods have in common; only those are made anew whose pods changed."""
 
     def __init__(self) -> None:

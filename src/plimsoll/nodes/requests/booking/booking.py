@@ -16,7 +16,7 @@ from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.planning.requests.check_capacity import InLine, with_checks
 from plimsoll.nodes.planning.requests.reservations import Filling, booked_places
 from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
-from plimsoll.nodes.planning.state.placeholder_pods import Lumps
+from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 from plimsoll.nodes.requests.booking.consumption import Consumption, Matches, consumption
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.rollback.rollback import is_coming
@@ -39,7 +39,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.memory = PlannerCache()
-        self.lumps = Lumps()
+        self.lumps = PlaceholderPods()
         self.matches = Matches()
 
 
@@ -128,8 +128,8 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: Hints, policy: 
     wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
     # Places that were promised to ordinary pods are planned with later: they are not free.
     taken = with_promises_kept(snapshot)
-    places = booked_places(taken, policy, wanted, before=hints.of_requests(booking), memory=hints.known.memory)
-    view = hints.known.lumps.on(snapshot.view, places.on, wanted)
+    places = booked_places(taken, policy, wanted, before=hints.of_requests(booking), cache=hints.known.memory)
+    view = hints.known.lumps.add_to(snapshot.view, places.on, wanted)
     return Booked(
         snapshot=replace(snapshot, view=view),
         by_request=_by_request(places.on, wanted),

@@ -21,8 +21,8 @@ from msgspec import structs
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.observing.pod_filters import is_unschedulable
-from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
-from plimsoll.nodes.planning.state.placeholder_pods import is_booked
+from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
+from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
 from plimsoll.nodes.requests.classes import is_same
 from plimsoll.nodes.requests.conditions import Kind
 from plimsoll.nodes.requests.model import ConsumerWarning, Phase
@@ -67,7 +67,7 @@ class Matches:
     """Pod sets that pods are of. Kept from turn to turn: what a pod asks for does not change while it lives."""
 
     def __init__(self) -> None:
-        self._forms = Forms()
+        self._forms = SchedulingKeys()
         self._known: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
         """By the uid of a request: what its pods were compared with, and what came of it by the uid of the pod."""
         self._used: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
@@ -85,7 +85,7 @@ class Matches:
     def forget(self) -> None:
         """Keep only who was asked for since the last time."""
         self._known, self._used = self._used, {}
-        self._forms = Forms()
+        self._forms = SchedulingKeys()
 
     def _found(self, pod: Pod, seen: RequestView) -> Sets:
         form = self._form(pod)
@@ -152,7 +152,7 @@ def _consuming(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterat
     for state in view.nodes.values():
         for placed in state.pods.values():
             pod = placed.pod
-            if pod.metadata.annotations and (name := consumed_request(pod)) in requests and not is_booked(pod):
+            if pod.metadata.annotations and (name := consumed_request(pod)) in requests and not is_placeholder(pod):
                 yield name, pod
 
 

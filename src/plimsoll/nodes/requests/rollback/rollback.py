@@ -21,7 +21,7 @@ from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
-from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.providers.values import InstanceState, NodeRef
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class RollBack:
         except ApiCallFailed:
             return False
         return not found.unreadable and all(
-            is_daemon_pod(pod) or has_mirror(pod) or pod.status.phase in _ENDED for pod in found.pods
+            is_daemon_pod(pod) or is_mirror_pod(pod) or pod.status.phase in _ENDED for pod in found.pods
         )
 
     async def _is_deleted(self, group: Group) -> bool:
@@ -191,5 +191,5 @@ def idle_coming(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
 
 def _is_empty(state: NodeState) -> bool:
     return not state.unreadable_pods and all(
-        is_daemon_pod(placed_pod.pod) or has_mirror(placed_pod.pod) for placed_pod in state.pods.values()
+        is_daemon_pod(placed_pod.pod) or is_mirror_pod(placed_pod.pod) for placed_pod in state.pods.values()
     )
