@@ -152,6 +152,6 @@ def test_a_busy_port_is_told_with_another_that_all_others_fit_above(
     def refuse(host: str, port: int) -> socket.socket:
         raise app.CannotListen(f"{host} {port}")
 
-    monkeypatch.setattr(app, "bound", refuse)
+    monkeypatch.setattr(app, "bind_socket", refuse)
     with pytest.raises(PortBusy, match=f"port {base}, for the Kubernetes API.*--port-base {advice}$"):
         app.check_ports(base)

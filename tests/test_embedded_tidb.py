@@ -140,6 +140,6 @@ def test_every_port_that_is_busy_is_named(monkeypatch: pytest.MonkeyPatch, busy:
             raise app.CannotListen(f"{host} {port}")
         return Free()
 
-    monkeypatch.setattr(app, "bound", opened)
+    monkeypatch.setattr(app, "bind_socket", opened)
     with pytest.raises(PortBusy, match=f"{told}.*--port-base 7443$"):
         app.check_ports(6443)

@@ -109,7 +109,7 @@ class BreathingPd:
     def offline(self) -> list[int]:
         return [breathing_store.id for breathing_store in self.stores.values() if breathing_store.state == 1]
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         if self.is_silent:
             return RequestFailed(problem="no answer from http://pd.test within 5 s")
         self.breathe()

@@ -17,7 +17,7 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.pd.client import Pd
 from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collected, Collecting, Collector
-from plimsoll.tidb.planner.service import Page, PlannerService
+from plimsoll.tidb.planner.service import PlannerService
 from plimsoll.web.client import Request, RequestFailed, Response
 from tests.tidb.played_pd import PlayedPd
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from plimsoll.tidb.model.snapshot import InstanceSeen
+    from plimsoll.web.responses import PageResponse
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW_S = 60
@@ -116,7 +117,7 @@ class Monitored:
         labels = {"instance": pod, "kubernetes_namespace": "prod"}
         self.prometheus.vectors["measured"].append((labels, moment))
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         """A `Web`: this is all the network there is."""
         place = urlsplit(asked.url)
         if f"{place.scheme}://{place.netloc}" == PROMETHEUS:
@@ -146,7 +147,7 @@ class Monitored:
             for instance_seen in self.collected(component, **settings).snapshot.instances
         }
 
-    def answered(self, question: Any, *, falls_back: bool = False, **settings: Any) -> Page:
+    def answered(self, question: Any, *, falls_back: bool = False, **settings: Any) -> PageResponse:
         """The service's answer to a question, as JSON or as bytes."""
         body = question if isinstance(question, bytes) else json.dumps(question).encode()
         service = PlannerService(self.collector(**settings), now=lambda: NOW, falls_back=falls_back)
@@ -177,12 +178,12 @@ def in_virtual_time(asking: Coroutine[Any, Any, Any]) -> Any:
     return run_virtual(asking, start=NOW)
 
 
-def plans_of(page: Page) -> dict[str, int]:
+def plans_of(page: PageResponse) -> dict[str, int]:
     """Counts by resource type of an answer that must be a whole one."""
-    assert (page.status, page.headers) == (200, {"x-plan-complete": "true"}), page
+    assert (page.status_code, page.headers["x-plan-complete"]) == (200, "true"), page
     return {plan["resource_type"]: plan["count"] for plan in json.loads(page.body)}
 
 
-def error_of(page: Page) -> tuple[int, str]:
+def error_of(page: PageResponse) -> tuple[int, str]:
     assert "x-plan-complete" not in page.headers
-    return page.status, json.loads(page.body)["error"]
+    return page.status_code, json.loads(page.body)["error"]

@@ -26,7 +26,7 @@ class Recorded:
         self.asked: list[str] = []
         self.bodies: list[Any] = []
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         self.asked.append(f"{asked.method} {asked.url}")
         self.bodies.append(json.loads(asked.body) if asked.body else None)
         if self.asked[-1] not in self.answers:

@@ -9,13 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.runtime.virtual_runs import run_virtual
-from plimsoll.tidb.planner.service import LARGEST_QUESTION_BYTES, PlannerService
+from plimsoll.tidb.planner.service import MAX_QUESTION_BYTES, PlannerService
 from tests.tidb.planning.questions import SMALL, strategy, thresholds
 from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
-    from plimsoll.tidb.planner.service import Page
+    from plimsoll.web.responses import PageResponse
 
 OWN = "default_homogeneous_tikv"
 
@@ -26,7 +26,7 @@ OWN = "default_homogeneous_tikv"
 def test_t01_average_high() -> None:
     page = Monitored().add(0.9, 0.9, 0.9).answered(strategy())
     assert json.loads(page.body) == [{"component": "tikv", "count": 6, "resource_type": OWN, "labels": {}}]
-    assert page.headers == {"x-plan-complete": "true"}
+    assert page.headers["x-plan-complete"] == "true"
 
 
 def test_t11_tiflash_and_a_users_own_cluster() -> None:
@@ -66,7 +66,7 @@ def test_t14_a_silent_prometheus_is_an_error_within_six_seconds() -> None:
     world = Monitored().add(0.9, 0.9, 0.9)
     world.prometheus.silent = True
 
-    async def asked(clock: VirtualClock) -> tuple[Page, float]:
+    async def asked(clock: VirtualClock) -> tuple[PageResponse, float]:
         page = await PlannerService(world.collector(), now=clock.now).answer(json.dumps(strategy()).encode())
         return page, clock.monotonic_s()
 
@@ -199,7 +199,7 @@ def test_an_empty_plan_is_an_array() -> None:
 
 
 def test_a_question_that_is_too_large_is_not_read_to_its_end() -> None:
-    exchange = Exchange("POST", "/autoscaling", b" " * LARGEST_QUESTION_BYTES, b" ", b" ")
+    exchange = Exchange("POST", "/autoscaling", b" " * MAX_QUESTION_BYTES, b" ", b" ")
     assert exchange.made(Monitored())[0] == 413
     assert len(exchange.incoming) == 1
 

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.events import Key
-from plimsoll.local.tidb.server import HEALTH, AskingForToken, SimulatedServers, answer
+from plimsoll.local.tidb.server import HEALTH, SimulatedServers, guard_server
 from plimsoll.local.tidb.simulated import route
 from plimsoll.tidb.builder import Dependencies, TidbParts
-from plimsoll.tidb.external.http_caller import HttpCaller
+from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
 from plimsoll.tidb.model.reconcile_types import PassPolicy
 from plimsoll.tidb.pd.client import Pd
 from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collecting, Collector
 from plimsoll.tidb.planner.service import QUESTION, PlannerService
 from plimsoll.tidb.settings import NAME, TidbSettings
+from plimsoll.web.client import PinnedHttpClient
 from plimsoll.web.in_memory import InMemoryClient
+from plimsoll.web.responses import json_response
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.journal.ports import Journal
@@ -60,7 +62,7 @@ class EmbeddedTidb:
             Dependencies(
                 client=component.client,
                 web=self._web,
-                caller=HttpCaller(),
+                caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES),
                 clock=tools.clock,
                 settings=TidbSettings(
                     drains_actively=True,
@@ -76,11 +78,11 @@ class EmbeddedTidb:
     def services(self) -> list[Service]:
         return self._parts.controller(self._tools.entropy).services()
 
-    def planner(self, *, token: str) -> AskingForToken:
-        return AskingForToken(Planners(self._tools.tidb, web=self._web, clock=self._tools.clock), token=token)
+    def planner(self, *, token: str) -> ASGIApp:
+        return guard_server(Planners(self._tools.tidb, web=self._web, clock=self._tools.clock), token=token)
 
-    def servers(self, *, token: str) -> AskingForToken:
-        return AskingForToken(SimulatedServers(self._tools.tidb), token=token)
+    def servers(self, *, token: str) -> ASGIApp:
+        return guard_server(SimulatedServers(self._tools.tidb), token=token)
 
 
 class Planners:
@@ -91,14 +93,14 @@ class Planners:
         self._web = web
         self._clock = clock
 
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         base, path = self._asked(scope["path"])
         if base is None and path != HEALTH:
             told = {
                 "error": "not_found",
                 "detail": f"there is /NAMESPACE/TIDBCLUSTER{QUESTION}, for clusters with a PD",
             }
-            await answer(send, HTTPStatus.NOT_FOUND, msgspec.json.encode(told))
+            await json_response(told, HTTPStatus.NOT_FOUND)(scope, receive, send)
             return
         await self._service(base or Key("", ""))({**scope, "path": path}, receive, send)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
-from plimsoll.app.page_serving import check_address, pages_beside
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.client import Client
@@ -47,6 +46,7 @@ from plimsoll.operator.debug_access import Reviewer
 from plimsoll.operator.profiler import StackSampler
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.web.serving import check_address, serve_in_background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -167,7 +167,7 @@ class Running:
             reviewer=Reviewer(self.client),
             profiler=StackSampler() if self.policy.operation.profiling else None,
         )
-        return pages_beside(pages, self.policy.operation.address, clock=self._clock, entropy=self._entropy)
+        return serve_in_background(pages, self.policy.operation.address, clock=self._clock, entropy=self._entropy)
 
     async def _warn_of_rival(self) -> None:
         """Whoever holds the lease that we want: another of us, or the autoscaler whose place we are to take."""

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from plimsoll.app.page_serving import check_address, pages_beside
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
@@ -32,10 +31,11 @@ from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.tidb.builder import Dependencies, TidbParts
-from plimsoll.tidb.external.http_caller import HttpCaller
+from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
 from plimsoll.tidb.reporting.metrics import PassMetrics
 from plimsoll.tidb.settings import LEASE, NAME
-from plimsoll.web.client import HttpWeb
+from plimsoll.web.client import AiohttpClient, PinnedHttpClient
+from plimsoll.web.serving import check_address, serve_in_background
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -117,7 +117,7 @@ class Running:
     async def __aenter__(self) -> Self:
         await self._chosen.access.credentials.current()
         transport = await self._stack.enter_async_context(self._another_transport())
-        self._web = await self._stack.enter_async_context(HttpWeb(token=self._chosen.token))
+        self._web = await self._stack.enter_async_context(AiohttpClient(token=self._chosen.token))
         self.client = self._connected(transport)
         return self
 
@@ -145,7 +145,7 @@ class Running:
         # A server without the definitions, or one that refuses us, is told now and not by an informer again and again.
         await self.client.get_json("/apis/pingcap.com/v1alpha1/tidbclusterautoscalers", [("limit", "1")])
         pages = Pages(self._metrics)
-        async with pages_beside(pages, chosen.address, clock=self._clock, entropy=self._entropy):
+        async with serve_in_background(pages, chosen.address, clock=self._clock, entropy=self._entropy):
             await self._led()
 
     async def _led(self) -> None:
@@ -183,7 +183,7 @@ class Running:
             Dependencies(
                 client=client,
                 web=self._web,
-                caller=HttpCaller(),
+                caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES),
                 clock=self._clock,
                 settings=chosen.settings,
                 informers=informers,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from plimsoll.app.embedded_tidb import EmbeddedTidb, TidbTools
 from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
 from plimsoll.app.node_autoscaling import in_thread
-from plimsoll.app.page_serving import serve_on
 from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
@@ -21,7 +20,6 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local import first_cluster
 from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
@@ -36,6 +34,7 @@ from plimsoll.objects.api.simulated_cloud import Machine, MachineState, NodeGrou
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.kernel_warming import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
+from plimsoll.web.serving import CannotListen, bind_socket, serve_on_socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -127,7 +126,7 @@ def check_ports(port_base: int) -> None:
 def _opened(port_base: int, whose: str) -> socket:
     port = port_base + _PORTS[whose] if port_base else 0
     try:
-        return bound(HOST, port)
+        return bind_socket(HOST, port)
     except CannotListen as error:
         raise PortBusy(
             f"port {port}, for {whose}, cannot be had: another program uses it, perhaps another "
@@ -208,8 +207,8 @@ class Surroundings:
         """What others may ask over sockets."""
         planner, servers = self._tidb.planner(token=self._token), self._tidb.servers(token=self._token)
         return [
-            Service(name="TiDB planner", run=partial(serve_on, planner, doors.planner)),
-            Service(name="simulated PD", run=partial(serve_on, servers, doors.pd)),
+            Service(name="TiDB planner", run=partial(serve_on_socket, planner, doors.planner)),
+            Service(name="simulated PD", run=partial(serve_on_socket, servers, doors.pd)),
         ]
 
     def _embedded_tidb(self) -> EmbeddedTidb:

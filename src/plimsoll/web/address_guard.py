@@ -28,7 +28,7 @@ _THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
 """Linux takes any of them for the machine itself."""
 
 
-class Exceptions(Value):
+class AddressExceptions(Value):
     """Hosts, and networks, that may be called whatever they are."""
 
     hosts: frozenset[str] = frozenset()
@@ -38,10 +38,10 @@ class Exceptions(Value):
         return _plain(host) in self.hosts or any(address in ip_network(network) for network in self.networks)
 
 
-NO_EXCEPTIONS: Final = Exceptions()
+NO_EXCEPTIONS: Final = AddressExceptions()
 
 
-def read_exceptions(written: Iterable[str], *, path: str = "--external-allow") -> Exceptions:
+def parse_exceptions(written: Iterable[str], *, path: str = "--external-allow") -> AddressExceptions:
     """From host names, addresses and networks such as `10.0.0.0/8`. Raises `InvalidInput`."""
     hosts: set[str] = set()
     networks: list[str] = []
@@ -53,10 +53,10 @@ def read_exceptions(written: Iterable[str], *, path: str = "--external-allow") -
             if not text or "/" in text:
                 raise InvalidInput(f"{one!r} is neither a host nor a network: {error}", path=path) from error
             hosts.add(_plain(text))
-    return Exceptions(hosts=frozenset(hosts), networks=tuple(networks))
+    return AddressExceptions(hosts=frozenset(hosts), networks=tuple(networks))
 
 
-def why_refused(host: str, address: str, exceptions: Exceptions = NO_EXCEPTIONS) -> str:
+def find_refusal(host: str, address: str, exceptions: AddressExceptions = NO_EXCEPTIONS) -> str:
     """What speaks against calling an address that a host resolved to; empty if nothing does."""
     try:
         found = ip_address(address)

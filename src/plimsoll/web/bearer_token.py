@@ -1,7 +1,7 @@
-"""A token for PD, Prometheus or a planner behind a gate, as `plimsoll up` has one before its simulated ones.
+"""A bearer token for servers that ask for one, such as the simulated PD and Prometheus of `plimsoll up`.
 
-The command line reads it from a file and names the servers that may see it; `HttpWeb` shows it to them. An address
-that somebody else told (PD knows where Prometheus is) never gets it, and nothing here prints it.
+The operator names the servers that may see the token. A URL that came from another server (PD names its Prometheus)
+never gets it, and the token is never printed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BearerToken:
-    """Shown to the servers at these bases, and to nobody else. Raises `InvalidInput` under the name `path`."""
+    """A token for the servers at `bases` and for no others. Raises `InvalidInput` under the name `path`."""
 
     def __init__(self, text: str, *, bases: Collection[str], path: str) -> None:
         self._text = text.strip()
@@ -29,6 +29,6 @@ class BearerToken:
         return f"BearerToken(bases={self._bases!r})"
 
     def headers_for(self, url: str) -> dict[str, str]:
-        """Empty for everybody else."""
+        """The authorization header; empty for servers that may not see the token."""
         known = any(url == base or url.startswith((f"{base}/", f"{base}?")) for base in self._bases)
         return {"Authorization": f"Bearer {self._text}"} if known else {}

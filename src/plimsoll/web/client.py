@@ -1,13 +1,16 @@
-"""Questions to PD and Prometheus over HTTP, behind a port: aiohttp when live, a function in memory under virtual time.
+"""The HTTP client: a port, `HttpClient`, and its implementation over aiohttp.
 
-`pd` and `prometheus` ask through it, whoever wires the program makes an `HttpWeb`. That nobody answers is expected, so
-it is a value (`RequestFailed`); so is every status. Redirects are not followed, and what answers is not trusted: a body
-that is too large ends the answer. Nothing is asked twice here.
+A server that does not answer is expected, so `RequestFailed` is a value; so is every status. Redirects are not
+followed, and servers are not trusted: an answer that is too large is cut off and fails. Nothing is sent twice.
+
+`PinnedHttpClient` is for addresses that a user of the cluster chose. It connects to an address that the caller has
+already checked (`web.address_guard`), so no resolver can name another one afterwards.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl  # noqa: TC003 - msgspec reads annotations at run time
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
@@ -25,13 +28,14 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 5.0
 """For a whole exchange, from name resolution to the last byte."""
-LARGEST_ANSWER_BYTES: Final = 32 * 1024 * 1024
-"""A thousand stores are one MiB."""
-_SHOWN_CHARACTERS: Final = 200
+MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
+"""PD's answer about a thousand stores is one MiB."""
+_EXCERPT_CHARACTERS: Final = 200
+_HEADERS: Final = {"User-Agent": f"plimsoll/{__version__}", "Accept": "application/json"}
 
 
 class Request(Value):
-    """One request. `url` is whole, with its query. `tls`: for this request, instead of the `HttpClient`'s own."""
+    """A request. `url` is complete, with its query. `tls`: for this request, instead of the client's own."""
 
     method: Literal["GET", "POST", "DELETE"]
     url: str
@@ -41,7 +45,7 @@ class Request(Value):
 
 
 class Response(Value):
-    """Any answer, refusals included."""
+    """A response of any status."""
 
     status: int
     body: bytes = b""
@@ -51,25 +55,25 @@ class Response(Value):
         return self.status == 200
 
     @property
-    def said(self) -> str:
-        """The beginning of its body, on one line, for messages."""
-        return shown(self.body[: 4 * _SHOWN_CHARACTERS].decode(errors="replace"))
+    def excerpt(self) -> str:
+        """The beginning of the body on one line, for messages."""
+        return shorten(self.body[: 4 * _EXCERPT_CHARACTERS].decode(errors="replace"))
 
 
 class RequestFailed(Value):
-    """Nobody can say whether the other side acted."""
+    """There is no response. Whether the server acted is unknown."""
 
     problem: str
 
 
 class HttpClient(Protocol):
-    """Carries one request to its server. Never raises because of what the other side does or does not do."""
+    """Sends one request to its server. Never raises because of what the server does or does not do."""
 
-    async def ask(self, asked: Request) -> Response | RequestFailed: ...
+    async def send(self, request: Request) -> Response | RequestFailed: ...
 
 
-class HttpWeb:
-    """Over sockets, for the loop that is running; an async context manager."""
+class AiohttpClient:
+    """An `HttpClient` over sockets, for the running event loop; an async context manager."""
 
     def __init__(
         self,
@@ -81,7 +85,7 @@ class HttpWeb:
         self._session = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            headers={"User-Agent": f"plimsoll/{__version__}", "Accept": "application/json"},
+            headers=_HEADERS,
             skip_auto_headers=("Content-Type",),
         )
         self._tls: ssl.SSLContext | bool = tls or True
@@ -96,63 +100,119 @@ class HttpWeb:
     ) -> None:
         await self._session.close()
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
-        place = str(URL(asked.url).origin())
+    async def send(self, request: Request) -> Response | RequestFailed:
+        origin = str(URL(request.url).origin())
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(asked)
+                return await self._exchange(request)
         except TimeoutError:
-            return RequestFailed(problem=f"no answer from {place} within {self._timeout_s:g} s")
+            return RequestFailed(problem=f"no answer from {origin} within {self._timeout_s:g} s")
         except (aiohttp.ClientError, OSError) as error:
-            return RequestFailed(problem=f"cannot reach {place}: {reason_of(error)}")
+            return RequestFailed(problem=f"cannot reach {origin}: {describe_error(error)}")
 
-    async def _exchange(self, asked: Request) -> Response | RequestFailed:
-        headers = {"Content-Type": asked.content_type} if asked.content_type else {}
+    async def _exchange(self, request: Request) -> Response | RequestFailed:
+        headers = {"Content-Type": request.content_type} if request.content_type else {}
         if self._token is not None:
-            headers |= self._token.headers_for(asked.url)
+            headers |= self._token.headers_for(request.url)
         exchange = self._session.request(
-            asked.method,
-            URL(asked.url, encoded=True),
-            data=asked.body or None,
+            request.method,
+            URL(request.url, encoded=True),
+            data=request.body or None,
             headers=headers,
             allow_redirects=False,
-            ssl=asked.tls or self._tls,
+            ssl=request.tls or self._tls,
         )
         async with exchange as response:
-            return await read_whole(response, whose=asked.url, limit=LARGEST_ANSWER_BYTES)
+            return await read_response(response, source=request.url, max_bytes=MAX_RESPONSE_BYTES)
 
 
-async def read_whole(response: aiohttp.ClientResponse, *, whose: str, limit: int) -> Response | RequestFailed:
-    """An answer of at most so many bytes; what is larger is not read to its end."""
+class PinnedUrl(Value):
+    """A URL that is opened at this address, whatever its host resolves to by now."""
+
+    url: str
+    host: str
+    address: str
+
+
+class PinnedHttpClient:
+    """GET requests to checked addresses, with a connection per request: they are rare, and each has its own trust.
+
+    The URL that is opened holds the address; the host goes into the `Host` header and is what a certificate must be
+    for. No proxy, no cookies, no redirects, no compressed bodies, at most `max_bytes` of a body.
+    """
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
+        """All addresses of a host, at least one."""
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            return RequestFailed(problem=f"{host} cannot be resolved: {reason}")
+        addresses = tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+        return addresses or RequestFailed(problem=f"{host} has no address")
+
+    async def get(self, pinned: PinnedUrl, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
+        try:
+            async with aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=_HEADERS,
+                skip_auto_headers=("Accept-Encoding",),
+                auto_decompress=False,
+            ) as session:
+                return await self._exchange(session, pinned, tls=tls)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return RequestFailed(problem=f"cannot reach {pinned.host}: {describe_error(error)}")
+
+    async def _exchange(
+        self, session: aiohttp.ClientSession, pinned: PinnedUrl, *, tls: ssl.SSLContext | None
+    ) -> Response | RequestFailed:
+        named = URL(pinned.url, encoded=True)
+        exchange = session.get(
+            named.with_host(pinned.address),
+            headers={"Host": named.raw_authority},
+            allow_redirects=False,
+            ssl=tls or True,
+            server_hostname=pinned.host if tls else None,
+        )
+        async with exchange as response:
+            return await read_response(response, source=pinned.host, max_bytes=self._max_bytes)
+
+
+async def read_response(response: aiohttp.ClientResponse, *, source: str, max_bytes: int) -> Response | RequestFailed:
+    """The whole response; one that is larger than `max_bytes` is not read to its end and fails."""
     body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > limit:
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > max_bytes:
             response.close()
-            return RequestFailed(problem=f"{whose} answers with more than {limit} bytes")
+            return RequestFailed(problem=f"{source} answers with more than {max_bytes} bytes")
     return Response(status=response.status, body=bytes(body))
 
 
-def reason_of(error: aiohttp.ClientError | OSError | ValueError) -> str:
-    """Why nobody was reached, without the address: who asked knows it."""
+def describe_error(error: aiohttp.ClientError | OSError | ValueError) -> str:
+    """Why the server was not reached, without its address, which the caller knows."""
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(inner, aiohttp.ClientResponseError):
-        # Its own text shows over many lines what came instead.
-        return shown(f"what it answers is not HTTP: {inner.message.partition(':')[0] or type(inner).__name__}")
-    return shown((inner.strerror if isinstance(inner, OSError) else "") or str(inner) or type(inner).__name__)
+        # aiohttp's own text shows the bytes that came instead, on several lines.
+        return shorten(f"what it answers is not HTTP: {inner.message.partition(':')[0] or type(inner).__name__}")
+    return shorten((inner.strerror if isinstance(inner, OSError) else "") or str(inner) or type(inner).__name__)
 
 
-def shown(text: str) -> str:
-    """On one line, and short: what others wrote may be of any shape."""
-    return " ".join(text.split())[:_SHOWN_CHARACTERS]
+def shorten(text: str) -> str:
+    """Text of others on one line, cut to the length of a message."""
+    return " ".join(text.split())[:_EXCERPT_CHARACTERS]
 
 
-def checked_base(url: str, *, path: str) -> str:
-    """The address of a server, without a slash at its end; raises `InvalidInput` under the name `path`."""
+def check_base_url(url: str, *, path: str) -> str:
+    """The base URL of a server without a slash at its end; raises `InvalidInput` under the name `path`."""
     try:
-        read = URL(url)
+        parsed = URL(url)
     except ValueError as error:
         raise InvalidInput(f"{url!r} is not an address: {error}", path=path) from error
-    if read.scheme not in {"http", "https"} or not read.host or read.query_string or read.fragment:
+    if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.query_string or parsed.fragment:
         raise InvalidInput(f"{url!r} is not an address like http://HOST:PORT", path=path)
-    return str(read).rstrip("/")
+    return str(parsed).rstrip("/")

@@ -1,6 +1,6 @@
 """An `HttpClient` whose servers are functions in this process, for `plimsoll up` and scenarios.
 
-The caller maps simulated addresses to handlers. Any other address has no server, or goes to another `HttpClient`.
+The caller maps simulated URLs to handlers. Any other URL has no server, or goes to another `HttpClient`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
     from plimsoll.web.client import HttpClient, Request
 
     Route = Callable[[str], str | None]
-    """From an address to what `Answer` calls it; None: it is somewhere else."""
-    Answer = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
-    """Method, target and body to status and body."""
+    """From a URL to the target that `Handler` knows it by; None: the URL is not simulated."""
+    Handler = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
+    """From method, target and body to status and body."""
 
 
 class InMemoryClient:
-    """`beyond` None: there is nothing else."""
+    """Sends requests to `handler`. `fallback` None: there are no other servers."""
 
-    def __init__(self, answer: Answer, *, route: Route, beyond: HttpClient | None = None) -> None:
-        self._answer = answer
+    def __init__(self, handler: Handler, *, route: Route, fallback: HttpClient | None = None) -> None:
+        self._handler = handler
         self._route = route
-        self._beyond = beyond
+        self._fallback = fallback
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
-        target = self._route(asked.url)
+    async def send(self, request: Request) -> Response | RequestFailed:
+        target = self._route(request.url)
         if target is None:
-            nobody = RequestFailed(problem=f"there is nobody at {asked.url}")
-            return nobody if self._beyond is None else await self._beyond.ask(asked)
-        status, body = await self._answer(asked.method, target, asked.body)
+            if self._fallback is not None:
+                return await self._fallback.send(request)
+            return RequestFailed(problem=f"there is no server at {request.url}")
+        status, body = await self._handler(request.method, target, request.body)
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
-            # As a service without a pod behind it: the connection is refused.
-            return RequestFailed(problem=f"cannot reach {asked.url}")
+            # A Service without a pod behind it refuses the connection.
+            return RequestFailed(problem=f"cannot reach {request.url}")
         return Response(status=int(status), body=body)

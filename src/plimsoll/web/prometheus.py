@@ -84,9 +84,9 @@ class Prometheus:
         """The value of a query at a moment."""
         fields = urlencode({"query": text, "time": f"{at.timestamp():.3f}"})
         posted = Request(method="POST", url=self._address, body=fields.encode(), content_type=_FORM)
-        answer = await self._web.ask(posted)
+        answer = await self._web.send(posted)
         if isinstance(answer, Response) and answer.status in _WANTS_GET:
-            answer = await self._web.ask(Request(method="GET", url=f"{self._address}?{fields}"))
+            answer = await self._web.send(Request(method="GET", url=f"{self._address}?{fields}"))
         if isinstance(answer, RequestFailed):
             return QueryFailed(problem=answer.problem, is_unreachable=True)
         return _read(answer, text)
@@ -98,14 +98,14 @@ def _read(answer: Response, query: str) -> Vector | QueryFailed:
         if reply.warnings:
             log.warning("prometheus.warned", query=query, warnings=list(reply.warnings))
         if not answer.is_ok or reply.status != "success":
-            told = f"{reply.error_type}: {reply.error}" if reply.error else answer.said
+            told = f"{reply.error_type}: {reply.error}" if reply.error else answer.excerpt
             return QueryFailed(problem=f"Prometheus answers {answer.status} to {query}: {told[:500]}")
         if reply.data.result_type != "vector":
             return QueryFailed(problem=f"{query} gives a {reply.data.result_type or 'nothing'}, not a vector")
         return Vector(samples=tuple(_finite(_SERIES.decode(reply.data.result))))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return QueryFailed(
-            problem=f"Prometheus answers {answer.status} to {query}, unreadable ({error}): {answer.said}"
+            problem=f"Prometheus answers {answer.status} to {query}, unreadable ({error}): {answer.excerpt}"
         )
 
 

@@ -11,8 +11,8 @@ import pytest
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.limits import Limits
-from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.web.serving import CannotListen, bind_socket
 from tests.e2e.apiserver.raw_clients import serving, until
 from tests.local.apiserver.transport.doubles import FakeApplication
 
@@ -114,7 +114,7 @@ async def test_tls_older_than_1_2_is_refused(tmp_path: Path):
 async def test_a_busy_port_is_named_with_what_to_do(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path) as server:
         with pytest.raises(CannotListen, match=f"port {server.port} of 127.0.0.1 is in use.*--port"):
-            bound("127.0.0.1", server.port)
+            bind_socket("127.0.0.1", server.port)
         assert CannotListen.exit_code == 2
 
 

@@ -1,4 +1,4 @@
-"""`HttpCaller` and `recommended` against real sockets: the pinned address, TLS by a Secret, and bad servers."""
+"""`PinnedHttpClient` and `recommended` against real sockets: the pinned address, TLS by a Secret, and bad servers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
-from plimsoll.tidb.external.http_caller import HttpCaller
-from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES, ExternalFailed, ExternalQuestion, recommended
 from plimsoll.tidb.model.components import Component
-from plimsoll.web.address_guard import read_exceptions
+from plimsoll.web.address_guard import parse_exceptions
+from plimsoll.web.client import PinnedHttpClient
 from tests.e2e.kube_http.servers import Answering, server_tls, serving
 from tests.e2e.ports import lasting_port
 from tests.kube.http.authorities import Authority
@@ -27,7 +27,7 @@ CA = Authority("advice-ca")
 HOST = "advice.prod.svc"
 
 
-class Somewhere(HttpCaller):
+class Somewhere(PinnedHttpClient):
     """Resolves every name to this machine, as a cluster's DNS would to a service of it."""
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
@@ -42,7 +42,7 @@ def said(body: bytes, *, head: bytes = b"HTTP/1.1 200 OK") -> bytes:
 async def asked(
     port: int,
     *,
-    caller: HttpCaller | None = None,
+    caller: PinnedHttpClient | None = None,
     host: str = HOST,
     held: dict[str, bytes] | None = None,
     allowed: Iterable[str] = ("127.0.0.1",),
@@ -54,9 +54,9 @@ async def asked(
     )
     return await recommended(
         question,
-        caller=caller or Somewhere(),
+        caller=caller or Somewhere(max_bytes=LARGEST_ANSWER_BYTES),
         secrets=PlayedSecrets({("prod", "tls"): held or {}}),
-        exceptions=read_exceptions(allowed),
+        exceptions=parse_exceptions(allowed),
     )
 
 
@@ -73,7 +73,7 @@ async def test_loopback_is_not_called_unless_allowed() -> None:
     server = Answering(said(advice(4)))
     async with serving(server) as port:
         for name in ("localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0"):
-            found = await asked(port, caller=HttpCaller(), host=name, allowed=())
+            found = await asked(port, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host=name, allowed=())
             assert isinstance(found, ExternalFailed), name
     assert server.heads == []
 
@@ -97,7 +97,7 @@ async def test_an_endless_answer_is_cut_off() -> None:
 
 async def test_nobody_there_and_no_such_host() -> None:
     assert isinstance(await asked(lasting_port()), ExternalFailed)
-    found = await asked(80, caller=HttpCaller(), host="no-such-host.invalid")
+    found = await asked(80, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host="no-such-host.invalid")
     assert isinstance(found, ExternalFailed)
     assert "cannot be resolved" in found.problem
 

@@ -10,7 +10,7 @@ import pytest
 from plimsoll.objects.api.tidb import TidbCluster
 from plimsoll.tidb.pd.access import PdAccess
 from plimsoll.tidb.pd.client import PdFailed
-from plimsoll.web.client import HttpWeb
+from plimsoll.web.client import AiohttpClient
 from tests.e2e.kube_http.servers import Answering, server_tls, serving
 from tests.kube.http.authorities import Authority
 from tests.tidb.external.played_services import PlayedSecrets
@@ -42,7 +42,7 @@ def secret(clients: Authority = CA, trusted: Authority = CA) -> dict[str, bytes]
 
 
 async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) -> object:
-    async with HttpWeb() as web:
+    async with AiohttpClient() as web:
         return await PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}").of(base()).stores()
 
 
@@ -71,7 +71,7 @@ async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> 
     held = {KEY: secret(clients=OTHERS)}
     async with (
         serving(Answering(ANSWER, ANSWER), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port,
-        HttpWeb() as web,
+        AiohttpClient() as web,
     ):
         pds = PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}")
         assert isinstance(await pds.of(base()).stores(), PdFailed)

@@ -88,7 +88,7 @@ class Scene:
 
     def _answer_of_pd(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         asked = Request(method=method, url=f"http://pd.test{path}", body=body)  # type: ignore[arg-type] # one of three
-        answer = asyncio.run(self.pd.ask(asked))
+        answer = asyncio.run(self.pd.send(asked))
         assert isinstance(answer, Response)
         return answer.status, answer.body
 

@@ -1,4 +1,4 @@
-"""`HttpWeb` against servers that do not do what they should: every time a value, never an exception."""
+"""`AiohttpClient` against servers that do not do what they should: every time a value, never an exception."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from plimsoll.web import client as speaking
-from plimsoll.web.client import HttpWeb, Request, RequestFailed, Response
+from plimsoll.web.client import AiohttpClient, Request, RequestFailed, Response
 from tests.e2e.ports import lasting_port
 from tests.e2e.tidb.played_servers import serving
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def exchanged(asked: Request, *, timeout_s: float = 60) -> Response | RequestFailed:
     async def exchange() -> Response | RequestFailed:
-        async with HttpWeb(timeout_s=timeout_s) as web:
-            return await web.ask(asked)
+        async with AiohttpClient(timeout_s=timeout_s) as web:
+            return await web.send(asked)
 
     return asyncio.run(exchange())
 
@@ -36,7 +36,7 @@ def test_an_answer_comes_back_with_its_status() -> None:
     with serving(answer) as url:
         found = exchanged(Request(method="POST", url=f"{url}/a%2Fb?q=%2B1", body=b"x=1", content_type="text/plain"))
     assert found == Response(status=418, body=b"I am a\n teapot")
-    assert found.said == "I am a teapot"
+    assert found.excerpt == "I am a teapot"
     assert heard == [("POST", "/a%2Fb?q=%2B1", b"x=1")]
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.tidb.server import LARGEST_BODY_BYTES, AskingForToken, SimulatedServers
+from plimsoll.local.tidb.server import SimulatedServers, guard_server
+from plimsoll.web.bodies import MAX_BODY_BYTES
 from tests.local.tidb.tidb_worlds import TidbWorld, base_cluster
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _ask(
         "query_string": query.encode(),
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }
-    world.run.until(AskingForToken(SimulatedServers(world.tidb), token=TOKEN)(scope, receive, send))
+    world.run.until(guard_server(SimulatedServers(world.tidb), token=TOKEN)(scope, receive, send))
     told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], sent[1]["body"], told
 
@@ -99,7 +100,7 @@ def test_metrics_are_text_and_queries_are_json(world: TidbWorld) -> None:
 
 
 def test_a_body_that_is_too_large_is_not_read_on(world: TidbWorld) -> None:
-    body = b"x" * (LARGEST_BODY_BYTES + 1)
+    body = b"x" * (MAX_BODY_BYTES + 1)
 
     assert _ask(world, "/api/v1/query", headers=BEARER, method="POST", body=body)[0] == 413
 

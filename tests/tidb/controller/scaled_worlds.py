@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.transport import Guard, Transport
     from plimsoll.kube.transport import Request as Call
     from plimsoll.kube.transport import Response as Reply
-    from plimsoll.tidb.external.recommender import Place
+    from plimsoll.web.client import PinnedUrl
 
 Json = dict[str, Any]
 
@@ -335,19 +335,19 @@ class ScaledWorld:
         assert not failed, failed
         return [result for result in results if isinstance(result, ReconcileResult)]
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         """A `Web`: the planner and PD."""
         if asked.url.startswith(PLANNER):
             assert (asked.method, asked.url) == ("POST", f"{PLANNER}/autoscaling")
             return self.planner.answer(asked.body)
-        return await self.pd.ask(asked)
+        return await self.pd.send(asked)
 
     # ---- a `Caller`: the external service
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
         return ("10.1.2.3",) if host == "advice.test" else RequestFailed(problem=f"{host}:{port} cannot be resolved")
 
-    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
+    async def get(self, place: PinnedUrl, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
         assert tls is None
         self.called.append(place.url)
         return Response(status=200, body=json.dumps(self.advice).encode())

@@ -53,10 +53,10 @@ class TlsWorld(ScaledWorld):
         super().__init__(EmbeddedServer, drains_actively=True, **settings)
         self.shown: list[tuple[str, ssl.SSLContext | None]] = []
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         if not asked.url.startswith(PLANNER):
             self.shown.append((asked.url.partition("/pd/")[0].partition("/v3/")[0], asked.tls))
-        return await super().ask(asked)
+        return await super().send(asked)
 
     def group_to_go(self) -> None:
         """There is a group of one store that nobody wants any more."""

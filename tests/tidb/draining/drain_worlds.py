@@ -81,9 +81,9 @@ class DrainWorld:
 
     # ---- what the drainer writes and reads
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         """A `Web`; reading is never struck by the fault."""
-        return await (self.pd.ask(asked) if asked.method == "GET" else self._writes.tell_pd(asked))
+        return await (self.pd.send(asked) if asked.method == "GET" else self._writes.tell_pd(asked))
 
     async def remember(self, mark: DrainMark | None, /) -> None:
         await self._writes.write_mark(mark)
@@ -137,7 +137,7 @@ class _Writes:
         self._world = world
 
     async def tell_pd(self, asked: Request) -> Response | RequestFailed:
-        return await self._world.pd.ask(asked)
+        return await self._world.pd.send(asked)
 
     async def write_mark(self, mark: DrainMark | None) -> None:
         self._world.mark = mark

@@ -86,13 +86,13 @@ class DrainedWorld(ScaledWorld):
         transport = self.server.transport()
         return transport if self.crash is None else _Mortal(transport, self.crash)
 
-    async def ask(self, asked: Asked) -> Answered | RequestFailed:
+    async def send(self, asked: Asked) -> Answered | RequestFailed:
         if self.crash is None or asked.url.startswith(PLANNER):
-            return await super().ask(asked)
+            return await super().send(asked)
         if asked.method == "GET":
             _breathe(self.crash)
-            return await super().ask(asked)
-        return await self.crash.wrap(self.pd).ask(asked)
+            return await super().send(asked)
+        return await self.crash.wrap(self.pd).send(asked)
 
 
 class _Mortal:

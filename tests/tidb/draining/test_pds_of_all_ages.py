@@ -22,7 +22,7 @@ class Says:
     def __init__(self, pages: dict[str, Any]) -> None:
         self._pages = pages
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         page = self._pages.get(asked.url.removeprefix("http://pd.test"), 404)
         if page is None:
             return RequestFailed(problem="no answer")

@@ -10,7 +10,7 @@ from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
 from plimsoll.runtime.virtual_runs import run_virtual
 from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
 from plimsoll.tidb.model.components import Component
-from plimsoll.web.address_guard import read_exceptions
+from plimsoll.web.address_guard import parse_exceptions
 from plimsoll.web.client import RequestFailed, Response
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def asked(
             about or question(),
             caller=service,
             secrets=secrets or PlayedSecrets(),
-            exceptions=read_exceptions(allowed),
+            exceptions=parse_exceptions(allowed),
         )
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.web.address_guard import read_exceptions, why_refused
+from plimsoll.web.address_guard import find_refusal, parse_exceptions
 from tests.tidb.external.played_services import ADDRESS, PlayedService, asked, problem_with, question
 
 REFUSED = [
@@ -37,14 +37,14 @@ REFUSED = [
 
 @pytest.mark.parametrize("address", REFUSED)
 def test_refused(address: str) -> None:
-    assert why_refused("advice.prod", address)
+    assert find_refusal("advice.prod", address)
 
 
 @pytest.mark.parametrize(
     "address", ["10.4.0.7", "192.168.1.1", "172.20.0.9", "100.64.0.3", "93.184.216.34", "fd00::7", "64:ff9b::a04:7"]
 )
 def test_ordinary_addresses_may_be_called(address: str) -> None:
-    assert not why_refused("advice.prod", address)
+    assert not find_refusal("advice.prod", address)
 
 
 @pytest.mark.parametrize("address", REFUSED)
@@ -82,4 +82,4 @@ def test_what_is_allowed_is_not_more_than_was_said() -> None:
 @pytest.mark.parametrize("written", ["", "10.0.0.1/8", "10.0.0.0/40", "a/b"])
 def test_exceptions_that_mean_nothing(written: str) -> None:
     with pytest.raises(InvalidInput, match="--external-allow"):
-        read_exceptions([written])
+        parse_exceptions([written])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from plimsoll.tidb.pd.members import BaseCluster
     from plimsoll.tidb.planner.collector import Collecting
-    from plimsoll.web.client import HttpWeb
+    from plimsoll.web.client import AiohttpClient
 
 _INTERVALS_IN_A_WINDOW: Final = 2
 
@@ -73,15 +73,15 @@ def planner(
     import asyncio
     from functools import partial
 
-    from plimsoll.app.page_serving import check_address
     from plimsoll.runtime.signals import run_until_signalled
     from plimsoll.tidb.planner.collector import Collecting
     from plimsoll.tidb.prometheus.cpu import read_queries
-    from plimsoll.web.client import HttpWeb, checked_base
+    from plimsoll.web.client import AiohttpClient, check_base_url
+    from plimsoll.web.serving import check_address
 
     settings = Collecting(
         base=_cluster(tc),
-        prometheus=checked_base(prometheus, path="--prometheus") if prometheus else "",
+        prometheus=check_base_url(prometheus, path="--prometheus") if prometheus else "",
         window_s=_window_s(window),
         scrape_interval_s=_duration_s(scrape_interval, path="--scrape-interval"),
         queries=read_queries(_named(query or [])),
@@ -89,11 +89,11 @@ def planner(
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
         told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
         typer.echo(f"warning: {told}", err=True)
-    base, fixed = checked_base(pd, path="--pd"), read_moment(time, path="--time") if time else None
+    base, fixed = check_base_url(pd, path="--pd"), read_moment(time, path="--time") if time else None
     token = read_token(pd_token_file, base, settings.prometheus)
     check_address(listen)
     log_events_to_stderr()
-    web = partial(HttpWeb, token=token)
+    web = partial(AiohttpClient, token=token)
     serving = _serve(settings, web, pd=base, listen=listen, fixed=fixed, falls_back=fallback_heterogeneous)
     if asyncio.run(run_until_signalled(serving)) is not None:
         typer.echo("stopped", err=True)
@@ -101,7 +101,7 @@ def planner(
 
 async def _serve(
     settings: Collecting,
-    make_web: Callable[[], HttpWeb],
+    make_web: Callable[[], AiohttpClient],
     *,
     pd: str,
     listen: str,
@@ -109,11 +109,11 @@ async def _serve(
     falls_back: bool,
 ) -> None:
     """The web is made here because it belongs to the loop that runs."""
-    from plimsoll.app.page_serving import serve_pages
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.tidb.pd.client import Pd
     from plimsoll.tidb.planner.collector import Collector
     from plimsoll.tidb.planner.service import PlannerService
+    from plimsoll.web.serving import serve
 
     clock = RealClock()
     async with make_web() as web:
@@ -121,7 +121,7 @@ async def _serve(
         now = clock.now if fixed is None else lambda: fixed
         service = PlannerService(collector, now=now, falls_back=falls_back)
         typer.echo(f"planning {settings.base.namespace}/{settings.base.name} on {listen}; Ctrl-C ends it", err=True)
-        await serve_pages(service, listen)
+        await serve(service, listen)
 
 
 # ---- what is written on the command line

@@ -153,7 +153,7 @@ def tidb(
     """
     from plimsoll.tidb.model.reconcile_types import PassPolicy
     from plimsoll.tidb.settings import TidbSettings
-    from plimsoll.web.client import checked_base
+    from plimsoll.web.client import check_base_url
 
     policy = PassPolicy(
         removal_confirmations=1 if trust_omission else removal_confirmations,
@@ -163,9 +163,9 @@ def tidb(
         tidb_drain_s=tidb_drain_seconds,
     )
     settings = TidbSettings(
-        planner=checked_base(planner, path="--planner") if planner else "",
-        pd=checked_base(pd, path="--pd") if pd else "",
-        prometheus=checked_base(prometheus, path="--prometheus") if prometheus else "",
+        planner=check_base_url(planner, path="--planner") if planner else "",
+        pd=check_base_url(pd, path="--pd") if pd else "",
+        prometheus=check_base_url(prometheus, path="--prometheus") if prometheus else "",
         falls_back=fallback_heterogeneous,
         drains_actively=drain is Drain.ACTIVE,
         peer_tolerance=peer_tolerance,
@@ -195,9 +195,9 @@ def _chosen(connection: Connection, settings: TidbSettings, *, data: str, addres
 
     from plimsoll.app.tidb_autoscaling import Chosen
     from plimsoll.runtime.clocks import RealClock
-    from plimsoll.web.address_guard import read_exceptions
+    from plimsoll.web.address_guard import parse_exceptions
 
-    read_exceptions(settings.external_allow)
+    parse_exceptions(settings.external_allow)
     directory = Path(data) if data else None
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ body without a reason for what Go calls an unexpected error, `details: {}` for a
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import PlimsollError
@@ -13,6 +14,8 @@ from plimsoll.objects.schema.field_errors import FieldError, invalid_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from plimsoll.web.guards import HostRefusal
 
 Json = dict[str, Any]
 
@@ -49,6 +52,13 @@ def named(name: str, *, group: str, kind: str, **more: Any) -> Json:
 
 def bad_request(message: str) -> StatusError:
     return failure(400, "BadRequest", message)
+
+
+def refused_host(refusal: HostRefusal) -> StatusError:
+    """The Status for a request whose Host or Origin is not served."""
+    if refusal.status == HTTPStatus.BAD_REQUEST:
+        return bad_request(refusal.message)
+    return failure(int(refusal.status), "Forbidden", refusal.message)
 
 
 def unauthorized() -> StatusError:

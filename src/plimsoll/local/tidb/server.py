@@ -1,63 +1,37 @@
-"""The simulated PDs and Prometheus behind a socket: raw ASGI that asks for a token. `plimsoll up` serves it.
+"""The simulated PDs and Prometheus behind a socket, as ASGI.
 
-The token comes as `Authorization: Bearer`, or as the password of `Basic`, which is what addresses with a user and
-Prometheus' own settings can carry. Only `/healthz` goes without. Names that are not ours, and pages that reach for
-loopback, are refused before anything else.
+`guard_server` puts the guards of every server of `plimsoll up` around an application: its names (Host and Origin) and
+the administrator's token. Only `/healthz` needs no token.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hmac
-from base64 import b64decode
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
+from starlette.requests import Request
 
-from plimsoll.local.apiserver.transport.hosts import HostNames
+from plimsoll.local.apiserver.status_errors import refused_host
 from plimsoll.local.tidb.simulated import METRICS
+from plimsoll.web.bodies import BodyRefused, read_body
+from plimsoll.web.guards import HostGuard, HostNames, TokenGuard
+from plimsoll.web.responses import JSON, PROMETHEUS_TEXT, PageResponse, json_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from plimsoll.local.tidb.simulated import SimulatedTidb
-
-    Scope = dict[str, Any]
-    Receive = Callable[[], Awaitable[Any]]
-    Send = Callable[[Any], Awaitable[None]]
-    Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+    from plimsoll.web.guards import HostRefusal
 
 HEALTH: Final = "/healthz"
-LARGEST_BODY_BYTES: Final = 1024 * 1024
-_TIME_TO_ASK_S: Final = 10.0
-_JSON: Final = "application/json"
-_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class AskingForToken:
-    """Any application, for those who know the token."""
+def guard_server(application: ASGIApp, *, token: str) -> ASGIApp:
+    guarded = TokenGuard(application, token=token, public_paths=(HEALTH,))
+    return HostGuard(guarded, names=HostNames(), refuse=_refuse_host)
 
-    def __init__(self, application: Application, *, token: str) -> None:
-        self._application = application
-        self._token = token.encode()
-        self._hosts = HostNames()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        if (refusal := self._hosts.refusal(_values(scope, "host"), "".join(_values(scope, "origin")))) is not None:
-            await answer(send, refusal.code, msgspec.json.encode(refusal.status))
-            return
-        if scope["path"] != HEALTH and not self._is_known(scope):
-            told = msgspec.json.encode("a token is needed: Authorization: Bearer TOKEN")
-            await answer(send, HTTPStatus.UNAUTHORIZED, told, headers={"www-authenticate": "Bearer"})
-            return
-        await self._application(scope, receive, send)
-
-    def _is_known(self, scope: Scope) -> bool:
-        given = _values(scope, "authorization")
-        return len(given) == 1 and hmac.compare_digest(_token_in(given[0].encode("latin-1")), self._token)
+def _refuse_host(refusal: HostRefusal) -> PageResponse:
+    return json_response(refused_host(refusal).status, refusal.status)
 
 
 class SimulatedServers:
@@ -67,64 +41,17 @@ class SimulatedServers:
         self._tidb = tidb
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("raw_path") or scope["path"].encode()
+        response = await self._respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> PageResponse:
+        path = request.scope.get("raw_path") or request.scope["path"].encode()
         target = path.decode("latin-1").partition("?")[0]
         if target == HEALTH:
-            await answer(send, HTTPStatus.OK, b'{"status":"ok"}')
-            return
-        body = await _body(receive)
-        if isinstance(body, HTTPStatus):
-            await answer(send, body, msgspec.json.encode(body.phrase))
-            return
-        query = scope["query_string"].decode("latin-1")
-        method = scope["method"]
-        status, told = await self._tidb.answer(method, f"{target}?{query}" if query else target, body)
-        await answer(send, status, told, content_type=_TEXT if target == METRICS else _JSON)
-
-
-async def answer(
-    send: Send, status: int, body: bytes, *, content_type: str = _JSON, headers: dict[str, str] | None = None
-) -> None:
-    """A whole answer."""
-    written = {
-        "content-type": content_type,
-        "content-length": str(len(body)),
-        "cache-control": "no-store",
-        "x-content-type-options": "nosniff",
-        **(headers or {}),
-    }
-    pairs = [(name.encode(), value.encode()) for name, value in written.items()]
-    await send({"type": "http.response.start", "status": int(status), "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _values(scope: Scope, header: str) -> list[str]:
-    return [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == header.encode()]
-
-
-def _token_in(header: bytes) -> bytes:
-    kind, _, rest = header.strip().partition(b" ")
-    if kind.lower() == b"bearer":
-        return rest.strip()
-    try:
-        return b64decode(rest.strip(), validate=True).partition(b":")[2] if kind.lower() == b"basic" else b""
-    except ValueError:
-        return b""
-
-
-async def _body(receive: Receive) -> bytes | HTTPStatus:
-    """The request's, if it is neither too large nor too slow."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_TIME_TO_ASK_S):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return HTTPStatus.BAD_REQUEST
-                body += message.get("body", b"")
-                if len(body) > LARGEST_BODY_BYTES:
-                    return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError:
-        return HTTPStatus.REQUEST_TIMEOUT
+            return json_response({"status": "ok"})
+        body = await read_body(request)
+        if isinstance(body, BodyRefused):
+            return json_response(body.status.phrase, body.status)
+        query = request.scope["query_string"].decode("latin-1")
+        status, answer = await self._tidb.answer(request.method, f"{target}?{query}" if query else target, body)
+        return PageResponse(answer, status, content_type=PROMETHEUS_TEXT if target == METRICS else JSON)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.local.tidb.simulated import SimulatedTidb
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.scenario import Scenario
-    from plimsoll.tidb.external.recommender import Place
+    from plimsoll.web.client import PinnedUrl
 
 AUTOSCALER_KIND: Final = "TidbClusterAutoScaler"
 SETTINGS: Final = TidbSettings(drains_actively=True, potential_nodes=True)
@@ -40,7 +40,7 @@ class NobodyOutside:
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
         return RequestFailed(problem=f"there is no {host}:{port} in a simulated world")
 
-    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> RequestFailed:  # noqa: ARG002 - of the port
+    async def get(self, pinned: PinnedUrl, *, tls: ssl.SSLContext | None) -> RequestFailed:  # noqa: ARG002 - of the port
         return RequestFailed(problem="there is nobody outside of a simulated world")
 
 

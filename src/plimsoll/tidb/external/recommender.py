@@ -20,8 +20,8 @@ from plimsoll.kube.secret_tls import context_from
 from plimsoll.objects.api.tidb import ExternalEndpoint  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.objects.codec.decode_problems import problem_of
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - as above
-from plimsoll.web.address_guard import NO_EXCEPTIONS, Exceptions, why_refused
-from plimsoll.web.client import RequestFailed
+from plimsoll.web.address_guard import NO_EXCEPTIONS, AddressExceptions, find_refusal
+from plimsoll.web.client import PinnedUrl, RequestFailed
 
 if TYPE_CHECKING:
     import ssl
@@ -61,28 +61,20 @@ class ExternalFailed(Value):
     problem: str
 
 
-class Place(Value):
-    """Where a call goes: to this address, whatever the host of the URL resolves to by now."""
-
-    url: str
-    host: str
-    address: str
-
-
 class Caller(Protocol):
-    """Carries questions to strangers: sockets when live (`external_web`), a function in memory under virtual time."""
+    """Carries questions to strangers: `PinnedHttpClient` when live, a function in memory under virtual time."""
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
         """All addresses of a host; there is at least one."""
         ...
 
-    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
+    async def get(self, pinned: PinnedUrl, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
         """Redirects are not followed, and at most `LARGEST_ANSWER_BYTES` are read."""
         ...
 
 
 async def recommended(
-    question: ExternalQuestion, *, caller: Caller, secrets: Secrets, exceptions: Exceptions = NO_EXCEPTIONS
+    question: ExternalQuestion, *, caller: Caller, secrets: Secrets, exceptions: AddressExceptions = NO_EXCEPTIONS
 ) -> int | ExternalFailed:
     """The size that the service recommends for the external group, as it says it: `maxReplicas` is not applied."""
     try:
@@ -98,7 +90,7 @@ async def recommended(
 
 
 async def _asked(
-    question: ExternalQuestion, *, caller: Caller, secrets: Secrets, exceptions: Exceptions
+    question: ExternalQuestion, *, caller: Caller, secrets: Secrets, exceptions: AddressExceptions
 ) -> Response | RequestFailed:
     endpoint = question.endpoint
     tls = await _tls(question, secrets)
@@ -107,10 +99,10 @@ async def _asked(
         return addresses
     # One bad address spoils the host: a name that resolves to both is not an honest mistake.
     for address in addresses:
-        refused = why_refused(endpoint.host, address, exceptions)
+        refused = find_refusal(endpoint.host, address, exceptions)
         if refused:
             return RequestFailed(problem=f"{endpoint.host} is not called: {refused}")
-    return await caller.get(Place(url=question.url, host=endpoint.host, address=addresses[0]), tls=tls)
+    return await caller.get(PinnedUrl(url=question.url, host=endpoint.host, address=addresses[0]), tls=tls)
 
 
 # ---- the answer
@@ -126,7 +118,7 @@ class _Recommendation(Wire):
 def _read(question: ExternalQuestion, answer: Response) -> int | ExternalFailed:
     host = question.endpoint.host
     if not answer.is_ok:
-        return ExternalFailed(problem=f"{host} answers {answer.status}: {answer.said}")
+        return ExternalFailed(problem=f"{host} answers {answer.status}: {answer.excerpt}")
     if len(answer.body) > LARGEST_ANSWER_BYTES:
         return ExternalFailed(problem=f"{host} answers with more than {LARGEST_ANSWER_BYTES} bytes")
     try:

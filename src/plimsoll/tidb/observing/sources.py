@@ -22,7 +22,7 @@ from plimsoll.tidb.planner.client import read_answer
 from plimsoll.tidb.planning.api.defaults import scaled_component
 from plimsoll.tidb.planning.reconcile.node_counts import potential_nodes, ready_nodes
 from plimsoll.tidb.wire.strategy import write_strategy
-from plimsoll.web.address_guard import read_exceptions
+from plimsoll.web.address_guard import parse_exceptions
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -73,7 +73,7 @@ class Sources:
             cluster=base.metadata.name,
             component=component,
         )
-        exceptions = read_exceptions(self.settings.external_allow)
+        exceptions = parse_exceptions(self.settings.external_allow)
         answer = await recommended(question, caller=self.caller, secrets=self.secrets, exceptions=exceptions)
         return NoAnswer(code=EXTERNAL_FAILED, problem=answer.problem) if isinstance(answer, ExternalFailed) else answer
 

@@ -85,10 +85,10 @@ class _CertifiedWeb:
         self._secret = (namespace, name)
         self._context: ssl.SSLContext | None = None
 
-    async def ask(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, asked: Request) -> Response | RequestFailed:
         if self._context is None:
             found = await self._certificates.context(*self._secret)
             if isinstance(found, RequestFailed):
                 return found
             self._context = found
-        return await self._web.ask(replace(asked, tls=self._context))
+        return await self._web.send(replace(asked, tls=self._context))

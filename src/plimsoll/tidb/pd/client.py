@@ -188,12 +188,12 @@ class Pd:
             body=body,
             content_type=_JSON if body else "",
         )
-        answer = await self._web.ask(asked)
+        answer = await self._web.send(asked)
         if isinstance(answer, RequestFailed):
             return PdFailed(problem=answer.problem)
         if not answer.is_ok:
             return PdFailed(
-                problem=f"PD answers {answer.status} to {method} {path}: {answer.said}", status=answer.status
+                problem=f"PD answers {answer.status} to {method} {path}: {answer.excerpt}", status=answer.status
             )
         return answer.body
 

@@ -48,7 +48,7 @@ class HttpPlanner:
         self._web = web
 
     async def ask(self, base: TidbCluster, question: bytes) -> Response | RequestFailed:  # noqa: ARG002 - one planner, one cluster
-        return await self._web.ask(
+        return await self._web.send(
             Request(method="POST", url=self._url, body=question, content_type="application/json")
         )
 
@@ -83,7 +83,7 @@ class OwnPlanner:
         warned = self._warned.setdefault(cluster, {})
         service = PlannerService(collector, now=self._now, falls_back=self._falls_back, warned=warned)
         page = await service.answer(question)
-        return AnsweredHere(status=page.status, body=page.body)
+        return AnsweredHere(status=page.status_code, body=bytes(page.body))
 
 
 class _Refused(Wire, rename={}):
@@ -111,7 +111,7 @@ def _refused(answer: Response) -> NoAnswer:
     try:
         told = msgspec.json.decode(answer.body, type=_Refused | str)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = f"the planner answers {answer.status}: {answer.said or problem_of(error)}"
+        problem = f"the planner answers {answer.status}: {answer.excerpt or problem_of(error)}"
         return NoAnswer(code=REFUSED, problem=problem)
     if isinstance(told, str):
         return NoAnswer(code=REFUSED, problem=f"the planner answers {answer.status}: {told[:500]}")

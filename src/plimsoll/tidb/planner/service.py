@@ -1,4 +1,4 @@
-"""The planning service: `POST /autoscaling`, as PD once had it, and `/healthz` for probes. Raw ASGI.
+"""The planning service: `POST /autoscaling`, as PD once had it, and `/healthz` for probes, as ASGI.
 
 `plimsoll tidb planner` and the embedded world serve it; our controller asks it, and so may any other. Every question is
 answered from what PD and Prometheus say at that moment. An answer is either whole, with `X-Plan-Complete: true`, or an
@@ -14,46 +14,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
+from starlette.requests import Request
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.values import Value
 from plimsoll.tidb.planner.collector import CannotCollect
 from plimsoll.tidb.planning.planner.planner import plan
 from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
 from plimsoll.tidb.wire.plans import write_plans
 from plimsoll.tidb.wire.strategy import read_strategies
+from plimsoll.web.bodies import BODY_TIMEOUT_S, MAX_BODY_BYTES, BodyRefused, read_body
+from plimsoll.web.responses import JSON, PageResponse, json_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
+
+    from starlette.types import Receive, Scope, Send
 
     from plimsoll.tidb.model.components import Component
     from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.model.strategy import Strategy
     from plimsoll.tidb.planner.collector import Collected, Collector
 
-    Scope = dict[str, Any]
-    Receive = Callable[[], Awaitable[Any]]
-    Send = Callable[[Any], Awaitable[None]]
-
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 QUESTION: Final = "/autoscaling"
 HEALTH: Final = "/healthz"
-LARGEST_QUESTION_BYTES: Final = 1024 * 1024
-_TIME_TO_ASK_S: Final = 10.0
+MAX_QUESTION_BYTES: Final = MAX_BODY_BYTES
 _TOLD_GAPS: Final = 10
 _METHODS: Final = {QUESTION: ("POST",), HEALTH: ("GET", "HEAD")}
 # The question is at fault; of all else, what is known.
 _FAULTS_OF_THE_QUESTION: Final = frozenset({Refusal.NO_HOMOGENEOUS_SIZE})
-
-
-class Page(Value):
-    """An answer over HTTP."""
-
-    status: int
-    body: bytes
-    headers: dict[str, str] = {}
 
 
 class PlannerService:
@@ -76,33 +67,23 @@ class PlannerService:
         self._warned = {} if warned is None else warned
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        page = await self._page(scope, receive)
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(page.body)),
-            "cache-control": "no-store",
-            "x-content-type-options": "nosniff",
-            **page.headers,
-        }
-        written = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": page.status, "headers": written})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page.body})
+        response = await self._respond(Request(scope, receive))
+        await response(scope, receive, send)
 
-    async def _page(self, scope: Scope, receive: Receive) -> Page:
-        allowed = _METHODS.get(scope["path"])
+    async def _respond(self, request: Request) -> PageResponse:
+        path = request.scope["path"]
+        allowed = _METHODS.get(path)
         if allowed is None:
             return _error(HTTPStatus.NOT_FOUND, "not_found", f"there is {QUESTION} and {HEALTH}")
-        if scope["method"] not in allowed:
-            page = _error(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", f"only {' and '.join(allowed)}")
-            return msgspec.structs.replace(page, headers={"allow": ", ".join(allowed)})
-        if scope["path"] == HEALTH:
-            return Page(status=HTTPStatus.OK, body=b'{"status":"ok"}')
-        body = await _body(receive)
-        return body if isinstance(body, Page) else await self.answer(body)
+        if request.method not in allowed:
+            status, headers = HTTPStatus.METHOD_NOT_ALLOWED, {"allow": ", ".join(allowed)}
+            return _error(status, "method_not_allowed", f"only {' and '.join(allowed)}", headers=headers)
+        if path == HEALTH:
+            return json_response({"status": "ok"})
+        body = await read_body(request, max_bytes=MAX_QUESTION_BYTES)
+        return _refuse_body(body) if isinstance(body, BodyRefused) else await self.answer(body)
 
-    async def answer(self, question: bytes) -> Page:
+    async def answer(self, question: bytes) -> PageResponse:
         """To one question, whatever it is made of."""
         try:
             strategies = read_strategies(question)
@@ -114,12 +95,12 @@ class PlannerService:
         plans: list[ScalingPlan] = []
         for task in asking:
             answer = task.result()
-            if isinstance(answer, Page):
+            if isinstance(answer, PageResponse):
                 return answer
             plans += answer
-        return Page(status=HTTPStatus.OK, body=write_plans(tuple(plans)), headers={"x-plan-complete": "true"})
+        return PageResponse(write_plans(tuple(plans)), content_type=JSON, headers={"x-plan-complete": "true"})
 
-    async def _plans(self, strategy: Strategy, at: datetime) -> tuple[ScalingPlan, ...] | Page:
+    async def _plans(self, strategy: Strategy, at: datetime) -> tuple[ScalingPlan, ...] | PageResponse:
         collected = await self._collector.collect(strategy.component, at=at, wants_cpu=strategy.cpu is not None)
         if isinstance(collected, CannotCollect):
             self._warn("planner.blind", strategy.component, code=collected.code, detail=collected.detail)
@@ -156,24 +137,16 @@ def _told_gaps(collected: Collected) -> list[str]:
     return [*collected.problems, *gaps, *([f"and {more} more instances"] if more > 0 else [])]
 
 
-async def _body(receive: Receive) -> bytes | Page:
-    """The question, if it is neither too large nor too slow."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_TIME_TO_ASK_S):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return _error(HTTPStatus.BAD_REQUEST, "bad_request", "the question ended early")
-                body += message.get("body", b"")
-                if len(body) > LARGEST_QUESTION_BYTES:
-                    told = f"a question has at most {LARGEST_QUESTION_BYTES} bytes"
-                    return _error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", told)
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError:
-        return _error(HTTPStatus.REQUEST_TIMEOUT, "too_slow", f"the question took more than {_TIME_TO_ASK_S:g} s")
+def _refuse_body(refused: BodyRefused) -> PageResponse:
+    match refused:
+        case BodyRefused.TOO_LARGE:
+            code, detail = "too_large", f"a question has at most {MAX_QUESTION_BYTES} bytes"
+        case BodyRefused.TOO_SLOW:
+            code, detail = "too_slow", f"the question took more than {BODY_TIMEOUT_S:g} s"
+        case BodyRefused.DISCONNECTED:
+            code, detail = "bad_request", "the question ended early"
+    return _error(refused.status, code, detail)
 
 
-def _error(status: HTTPStatus, code: str, detail: str) -> Page:
-    return Page(status=status, body=msgspec.json.encode({"error": code, "detail": detail}))
+def _error(status: HTTPStatus, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> PageResponse:
+    return json_response({"error": code, "detail": detail}, status, headers=headers)

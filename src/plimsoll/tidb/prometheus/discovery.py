@@ -13,7 +13,7 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value, Wire
 from plimsoll.tidb.pd.client import PdFailed
-from plimsoll.web.client import checked_base
+from plimsoll.web.client import check_base_url
 
 if TYPE_CHECKING:
     from plimsoll.tidb.pd.client import Pd
@@ -46,7 +46,7 @@ async def prometheus_address(given: str, pd: Pd) -> str | NotKnown:
     if not written:
         return NotKnown(problem=f"no Prometheus was given, and PD knows none (key {_KEY}, pd-server.metric-storage)")
     try:
-        return checked_base(written, path="Prometheus of PD")
+        return check_base_url(written, path="Prometheus of PD")
     except InvalidInput as error:
         return NotKnown(problem=str(error))
 

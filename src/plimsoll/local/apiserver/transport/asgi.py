@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from plimsoll.local.apiserver.http_types import Answer, Request
-from plimsoll.local.apiserver.status_errors import StatusError, bad_request
+from plimsoll.local.apiserver.status_errors import StatusError, bad_request, refused_host
 from plimsoll.local.apiserver.transport.answer_heads import answer_head
 from plimsoll.local.apiserver.transport.limits import InFlight, body_too_large, body_too_slow
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from plimsoll.core.clock import Clock
-    from plimsoll.local.apiserver.transport.hosts import HostNames
     from plimsoll.local.apiserver.transport.limits import Handler, HeldBody, Limits
+    from plimsoll.web.guards import HostNames
 
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[Any]]
@@ -60,8 +60,8 @@ class AsgiApplication:
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         exchange = _Exchange(scope, receive, send, self._clock)
         try:
-            if (refusal := self._hosts.refusal(hosts, request.header("origin"))) is not None:
-                raise refusal
+            if (refusal := self._hosts.find_refusal(hosts, request.header("origin"))) is not None:
+                raise refused_host(refusal)
             with self._in_flight.holding_body() as held:
                 request = request._replace(body=await self._body(request, receive, held))
                 # Counted once it is whole: a client that sends half a body must not keep others from writing.

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from plimsoll.local.apiserver.transport.hosts import LOOPBACK_NAMES, WILDCARDS
+from plimsoll.web.guards import LOOPBACK_NAMES, WILDCARDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import resource
-import socket
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver.transport.asgi import AsgiApplication
 from plimsoll.local.apiserver.transport.connections import Connection, Waiting
-from plimsoll.local.apiserver.transport.hosts import HostNames
+from plimsoll.web.guards import HostNames
+from plimsoll.web.serving import bind_socket
 
 if TYPE_CHECKING:
+    import socket
     import ssl
 
     from plimsoll.core.clock import Clock
@@ -29,47 +29,11 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_BACKLOG: Final = 1_024
 # Descriptors that are not for connections: the store, the journal, whatever the rest of the process has open.
 _RESERVED_DESCRIPTORS: Final = 128
 _OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _BREATH_S: Final = 0.05
 _GOODBYE_S: Final = 1.0
-
-
-class CannotListen(PlimsollError):
-    """The address cannot be bound."""
-
-    exit_code: ClassVar[int] = 2
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises `CannotListen` with what to do about it."""
-    try:
-        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise CannotListen(f"cannot listen on {host!r}: {error.strerror}; choose an address by --host") from error
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(_BACKLOG)
-    except OSError as error:
-        listening.close()
-        raise _explained(error, host, port) from error
-    listening.settimeout(0)
-    return listening
-
-
-def _explained(error: OSError, host: str, port: int) -> CannotListen:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return CannotListen(f"port {port} of {host} is in use by another program; choose another one by --port")
-        case errno.EACCES:
-            return CannotListen(f"port {port} of {host} needs more rights; choose one above 1023 by --port")
-        case _:
-            why = error.strerror
-            return CannotListen(f"cannot listen on {host} port {port}: {why}; choose another --host or --port")
 
 
 def raise_descriptor_limit() -> None:
@@ -114,7 +78,7 @@ class Listener:
     def listen(self) -> int:
         """Take the address; clients queue up until `serve`. Gives the port, also the one found for port 0."""
         if self._socket is None:
-            self._socket = bound(self._host, self._port)
+            self._socket = bind_socket(self._host, self._port)
             self._port = self._socket.getsockname()[1]
         return self._port
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.apiserver.transport.hosts import HostNames
+from plimsoll.web.guards import HostNames
 
 
 def is_served(host: str, *, bound_to: str, origin: str = "") -> bool:
-    return HostNames(bound_to).refusal([host], origin) is None
+    return HostNames(bound_to).find_refusal([host], origin) is None
 
 
 @pytest.mark.parametrize("host", ["localhost:6443", "127.0.0.1", "[::1]"])
@@ -34,7 +34,7 @@ def test_what_is_no_authority_is_refused(host: str):
 
 
 def test_the_refusal_names_what_was_asked_for():
-    refusal = HostNames().refusal(["evil.example"])
+    refusal = HostNames().find_refusal(["evil.example"])
     assert refusal is not None
-    assert (refusal.code, refusal.status["reason"]) == (403, "Forbidden")
-    assert refusal.status["message"] == "this server is not called 'evil.example'"
+    assert (refusal.status, refusal.status.phrase) == (403, "Forbidden")
+    assert refusal.message == "this server is not called 'evil.example'"

@@ -1,0 +1,138 @@
+"""Serving an ASGI application over plain HTTP on a checked address, with uvicorn.
+
+Signals are left to the process: its supervisor decides when a server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from uvicorn import Config, Server
+
+from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+
+_BACKLOG: Final = 1_024
+
+
+class CannotListen(PlimsollError):
+    """The address cannot be bound."""
+
+    exit_code: ClassVar[int] = 2
+
+
+async def serve(application: Any, address: str) -> None:
+    """Serves until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine."""
+    host, port = parse_address(address)
+    server = _Server(_config(application, host=host, port=port))
+    try:
+        await server.serve()
+    except SystemExit as error:
+        # uvicorn ends the process when an address is taken; here the supervisor decides.
+        raise InvalidInput(f"{address} cannot be listened on", path="address") from error
+    finally:
+        server.should_exit = True
+
+
+async def serve_on_socket(application: Any, listening: socket.socket) -> None:
+    """Serves until cancelled on a socket that listens already and stays open."""
+    server = _Server(_config(application))
+    try:
+        await server.serve(sockets=[listening.dup()])
+    finally:
+        server.should_exit = True
+
+
+@asynccontextmanager
+async def serve_in_background(application: Any, address: str, *, clock: Clock, entropy: Entropy) -> AsyncIterator[None]:
+    """Serves for as long as the block lasts; a server that fails is started again and does not end the block."""
+    service = Service(name="pages", run=lambda: serve(application, address))
+    serving = asyncio.create_task(Supervisor([service], clock=clock, entropy=entropy).run())
+    try:
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.wait((serving,))
+
+
+class _Server(Server):
+    """A server that leaves signals alone."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(application: Any, **address: Any) -> Config:
+    return Config(
+        application,
+        interface="asgi3",
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        **address,
+    )
+
+
+# ---- addresses
+
+
+def check_address(address: str) -> None:
+    """Raises `InvalidInput` unless a server can listen on the address now."""
+    try:
+        bind_socket(*parse_address(address)).close()
+    except CannotListen as error:
+        problem = f"{address} cannot be listened on: another program uses it; choose another, e.g. --address=:8086"
+        raise InvalidInput(problem, path="address") from error
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT. Raises `InvalidInput`."""
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise InvalidInput(f"{address!r} is not HOST:PORT", path="address")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - probes come from other machines
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises `CannotListen` with what to do about it."""
+    try:
+        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host!r}: {error.strerror}; choose an address by --host") from error
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise _explained(error, host, port) from error
+    listening.settimeout(0)
+    return listening
+
+
+def _explained(error: OSError, host: str, port: int) -> CannotListen:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return CannotListen(f"port {port} of {host} is in use by another program; choose another one by --port")
+        case errno.EACCES:
+            return CannotListen(f"port {port} of {host} needs more rights; choose one above 1023 by --port")
+        case _:
+            why = error.strerror
+            return CannotListen(f"cannot listen on {host} port {port}: {why}; choose another --host or --port")
