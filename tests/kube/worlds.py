@@ -19,7 +19,8 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.transport import Request, Response
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.meta import WireObject
-from plimsoll.objects.registry import KINDS, Kinds, Resource
+from plimsoll.objects.api.resource import Resource
+from plimsoll.objects.registry import KINDS, Kinds
 from plimsoll.runtime.chance import SeededEntropy
 from tests.local.apiserver.application.worlds import ADMIN, World
 

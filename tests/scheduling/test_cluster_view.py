@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling.cluster_view import ClusterView, PlacedPod, PodKey
 from plimsoll.scheduling.feasibility import elsewhere, feasible, prepared, verdicts
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from tests.scheduling.cluster import HOSTNAME, node, pod, required, spread, term
 

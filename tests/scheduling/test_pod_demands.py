@@ -13,7 +13,7 @@ from plimsoll.core.errors import InvalidQuantity
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from tests.scheduling.cluster import node, pod
 

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     )
     from plimsoll.kube.subresources import Eviction
     from plimsoll.kube.transport import Guard, Request, Response, Stream, Transport
-    from plimsoll.objects.registry import Kinds, Resource
+    from plimsoll.objects.api.resource import Resource
+    from plimsoll.objects.registry import Kinds
 
 T = TypeVar("T", bound=WireObject)
 

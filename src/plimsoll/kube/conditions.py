@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 ATTEMPTS: Final = 5
 # What the API's own schema of meta/v1 conditions asks for.

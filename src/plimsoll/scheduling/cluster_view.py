@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import PODS, ZERO, ResourceVector
-from plimsoll.scheduling.rules.host_ports import HostPort, TakenPorts, host_ports
-from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm, existing_anti_affinity
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.affinity_terms import AffinityTerm, existing_anti_affinity
+from plimsoll.scheduling.host_ports import HostPort, TakenPorts, host_ports
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.storage import Storage, claim_names
 
 if TYPE_CHECKING:

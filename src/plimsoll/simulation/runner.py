@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plimsoll.local.cluster import LocalCluster
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.simulation.ports import Loop
     from plimsoll.simulation.scenario import Scenario, Step
 

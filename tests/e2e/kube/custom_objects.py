@@ -9,7 +9,7 @@ from plimsoll.core.values import Wire
 from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.meta import Condition, WireObject
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 from tests.e2e.kube.clusters import ENTROPY, until
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 pytestmark = pytest.mark.asyncio
 

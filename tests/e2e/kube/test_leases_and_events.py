@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 pytestmark = pytest.mark.asyncio
 

@@ -13,7 +13,7 @@ from plimsoll.kube.errors import AnswerLost
 from plimsoll.objects.api.meta import Condition, WireObject
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.policy import PodDisruptionBudget
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.application.worlds import APPLY, MERGE, definition

@@ -12,12 +12,14 @@ from plimsoll.kube.informer import Added, BadGone, Deleted, Informer, Key, Turne
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.codec.decode_problems import BadObject
-from plimsoll.objects.registry import KINDS, Resource
+from plimsoll.objects.registry import KINDS
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.application.worlds import MERGE, pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from plimsoll.objects.api.resource import Resource
 
 
 def kind(name: str) -> Resource:

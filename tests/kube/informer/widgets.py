@@ -21,7 +21,8 @@ from plimsoll.local.apiserver.storage import MemoryDriver
 from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Recovered, Row
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.meta import WireObject
-from plimsoll.objects.registry import KINDS, Resource
+from plimsoll.objects.api.resource import Resource
+from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
 from tests.local.apiserver.application.worlds import ADMIN, World, definition, new_server

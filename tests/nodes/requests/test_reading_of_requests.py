@@ -14,7 +14,7 @@ from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.policy import PriorityClass
 from plimsoll.objects.codec.decode_problems import BadObject
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from tests.nodes.requests.listed_requests import (
     ATOMIC,
     CHECK,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.objects.schema.definition.field_paths import BadPath, FoundField, find_field
+from plimsoll.objects.schema.field_paths import BadPath, FoundField, find_field
 from tests.objects.schema.builders import an_object, schema_of
 
 TEXT = {"type": "string"}

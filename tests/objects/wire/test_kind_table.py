@@ -5,8 +5,9 @@ import pytest
 from plimsoll.objects.api.events import Event, EventsV1Event
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.api.workloads import Deployment
-from plimsoll.objects.registry import KINDS, Resource
+from plimsoll.objects.registry import KINDS
 from tests.objects.wire.recordings import discovery
 
 

@@ -9,11 +9,13 @@ from msgspec import inspect
 
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import ListMeta, MicroTime, WireObject
-from plimsoll.objects.registry import KINDS, Resource
+from plimsoll.objects.registry import KINDS
 from tests.objects.wire.recordings import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from plimsoll.objects.api.resource import Resource
 
 REF = "#/components/schemas/"
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"

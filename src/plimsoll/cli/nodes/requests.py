@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decoding import DecodedList
-    from plimsoll.objects.registry import Resource
 
     Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
     from plimsoll.kube.informer.events import Change
     from plimsoll.objects.api.meta import OwnerReference, WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
     Keys = Callable[[Change[Any]], Iterable["H"]]
 

@@ -22,7 +22,7 @@ from plimsoll.kube.requests.retry import retry_on_conflict
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import ObjectMeta, WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 ATTEMPTS: Final = 5
 

@@ -15,7 +15,7 @@ from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.served_apis import BUILTIN_VERSION
 from plimsoll.kube.errors import Expired
 from plimsoll.kube.requests.options import Selection
-from plimsoll.objects.registry import KINDS, Resource
+from plimsoll.objects.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.diagnosis.needs import Needs
     from plimsoll.kube.diagnosis.permissions import Places
     from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decode_problems import BadObject
     from plimsoll.objects.codec.decoding import DecodedList
 

@@ -17,7 +17,7 @@ from plimsoll.kube.discovery import resources
 from plimsoll.kube.errors import ApiError, NotFound, UnreadableAnswer
 from plimsoll.kube.requests.paging import PartialObjectMetadata
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

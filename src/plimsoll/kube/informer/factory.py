@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.settings import InformerSettings
     from plimsoll.kube.requests.options import Selection
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decoding import RawObject
-    from plimsoll.objects.registry import Resource
 
 T = TypeVar("T", bound=WireObject)
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.delivery.handler import Handler
     from plimsoll.kube.informer.store.indexer import KeysOf
     from plimsoll.kube.requests.options import Selection
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decoding import RawObject
-    from plimsoll.objects.registry import Resource
 
 T = TypeVar("T", bound=WireObject)
 

@@ -19,7 +19,7 @@ from plimsoll.objects.api.meta import ObjectReference, WireObject, written_time
 
 if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 # The limits of the API server's validation (pkg/apis/core/validation/events.go).
 MESSAGE_BYTES: Final = 1024

@@ -18,8 +18,8 @@ from plimsoll.core.values import Wire
 from plimsoll.kube.requests.options import DRY_RUN
 from plimsoll.kube.transport import JSON, Request
 from plimsoll.objects.api.meta import MicroTime, WireObject
+from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.codec.decoding import encode_object
-from plimsoll.objects.registry import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

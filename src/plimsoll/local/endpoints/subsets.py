@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Wire
 from plimsoll.local.endpoints.backends import HEADLESS, is_headless
 from plimsoll.objects.api.meta import WireObject
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.core.values import Value
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.objects.api.meta import ObjectReference
     from plimsoll.objects.api.pods import Container, ContainerStatus, Pod
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 
 class PodEvents:

@@ -17,8 +17,8 @@ from msgspec import structs
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod, PodKey, pod_key
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.priorities import outranks
-from plimsoll.scheduling.rules.resources_fit import pod_demand
 from plimsoll.scheduling.storage import Storage
 
 if TYPE_CHECKING:

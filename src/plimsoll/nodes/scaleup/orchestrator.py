@@ -15,7 +15,7 @@ from plimsoll.nodes.model.reasons import MAX_NODES_REACHED, PODS_TOO_NEW
 from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.planning.scaleup.nominations import PodNominations
 from plimsoll.nodes.planning.scaleup.planner import propose, verified
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

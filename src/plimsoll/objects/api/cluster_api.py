@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import ObjectReference, WireObject
 from plimsoll.objects.api.nodes import Taint
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 CLUSTER_API_GROUP: Final = "cluster.x-k8s.io"
 

@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import Condition, WireObject
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 REQUEST_GROUP: Final = "autoscaling.x-k8s.io"
 ATOMIC_CLASSES: Final = (

@@ -15,7 +15,7 @@ from typing import Final
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import ResourceList, Time, WireObject
 from plimsoll.objects.api.nodes import Taint
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 CLOUD_GROUP: Final = "cloud.plimsoll.io"
 CLOUD_VERSION: Final = "v1alpha1"

@@ -13,7 +13,7 @@ import msgspec
 
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import Condition, Json, Quantity, ResourceList, Time, WireObject
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 TIDB_GROUP: Final = "pingcap.com"
 TIDB_VERSION: Final = "v1alpha1"

@@ -7,9 +7,8 @@ or how a failed rule is reported. docs/decisions/0002-own-cel.md tells why this 
 
 from plimsoll.objects.cel.cost.budget import CostBudget
 from plimsoll.objects.cel.errors import CelBudgetExceeded, CelCompileError, CelError, CelEvaluationError
-from plimsoll.objects.cel.eval.optionals import CelOptional
+from plimsoll.objects.cel.names import escape_field
 from plimsoll.objects.cel.program import Program, compile_expression
-from plimsoll.objects.cel.syntax.names import escape_field
 from plimsoll.objects.cel.types.types import (
     BOOL,
     BYTES,
@@ -34,6 +33,7 @@ from plimsoll.objects.cel.types.types import (
     OptionalType,
     StringType,
 )
+from plimsoll.objects.cel.values.optionals import CelOptional
 
 __all__ = [
     "BOOL",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.objects.cel.checker.checker import Checked, check
+from plimsoll.objects.cel.checker.literal_checks import literal_issues, unusable_pattern
 from plimsoll.objects.cel.cost.estimator import estimate
 from plimsoll.objects.cel.errors import CelCompileError
 from plimsoll.objects.cel.eval.evaluator import compile_tree
 from plimsoll.objects.cel.eval.frames import Frame
-from plimsoll.objects.cel.eval.views import adapter
 from plimsoll.objects.cel.syntax.errors import worded
-from plimsoll.objects.cel.syntax.literal_checks import literal_issues, unusable_pattern
 from plimsoll.objects.cel.syntax.parser import Malformed, parse
 from plimsoll.objects.cel.syntax.source import Issue, Source
-from plimsoll.objects.cel.types.checker import Checked, check
 from plimsoll.objects.cel.types.types import BOOL, STRING, CelType
+from plimsoll.objects.cel.values.views import adapter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,8 @@ from plimsoll.local.apiserver.bootstrap.install import put_missing
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.api.meta import WireObject, written_time
+from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.builtin import is_builtin
-from plimsoll.objects.registry import Resource
 from plimsoll.simulation.worlds.completion import admitted_priority, completed_status, for_server, is_kept_out
 
 if TYPE_CHECKING:

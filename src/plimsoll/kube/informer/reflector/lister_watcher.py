@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.requests.options import Selection
     from plimsoll.kube.transport import Stream
     from plimsoll.objects.api.meta import WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 
 class ListerWatcher:

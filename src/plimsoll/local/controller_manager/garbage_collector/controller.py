@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Component
     from plimsoll.local.controller_manager.garbage_collector.graph import Entry
     from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

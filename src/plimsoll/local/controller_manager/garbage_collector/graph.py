@@ -12,7 +12,7 @@ from plimsoll.local.controller_manager.garbage_collector.decisions import Depend
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 
 class Entry(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.discovery import groups, resources
 from plimsoll.objects.api.meta import WireObject
-from plimsoll.objects.registry import Resource
+from plimsoll.objects.api.resource import Resource
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client

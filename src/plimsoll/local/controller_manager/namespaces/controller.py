@@ -26,7 +26,7 @@ from plimsoll.objects.api.core import Namespace
 if TYPE_CHECKING:
     from plimsoll.local.components import Component
     from plimsoll.objects.api.meta import ObjectMeta
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 NAME: Final = "namespace-controller"
 

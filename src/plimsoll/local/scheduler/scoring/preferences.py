@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.local.scheduler.scoring.scoring import BEST
-from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+from plimsoll.scheduling.affinity_terms import AffinityTerm
 from plimsoll.scheduling.selectors import label_selector, with_label_keys
 
 if TYPE_CHECKING:

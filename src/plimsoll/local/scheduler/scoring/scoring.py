@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.resources import CPU, MEMORY, ZERO
 from plimsoll.objects.api.affinity import NodeSelector
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector
 

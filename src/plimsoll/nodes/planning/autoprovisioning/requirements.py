@@ -25,7 +25,7 @@ from plimsoll.nodes.model.node_labels import (
     ZONE_KEYS,
 )
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, joined, taints_for
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector
 from plimsoll.scheduling.storage import claim_names

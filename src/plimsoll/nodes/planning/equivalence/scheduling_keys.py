@@ -19,9 +19,9 @@ import msgspec
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO, ResourceVector
+from plimsoll.scheduling.host_ports import HostPort, host_ports
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.priorities import priority_of
-from plimsoll.scheduling.rules.host_ports import HostPort, host_ports
-from plimsoll.scheduling.rules.resources_fit import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping

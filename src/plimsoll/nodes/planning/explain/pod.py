@@ -13,7 +13,7 @@ from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption

@@ -21,7 +21,7 @@ from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

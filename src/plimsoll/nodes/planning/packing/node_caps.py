@@ -20,7 +20,7 @@ import numpy as np
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.zone_quotas import Spreading, quotas
-from plimsoll.scheduling.rules.host_ports import ANY_ADDRESS
+from plimsoll.scheduling.host_ports import ANY_ADDRESS
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.scheduling.rules.host_ports import TakenPorts
+from plimsoll.scheduling.host_ports import TakenPorts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
     from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement
     from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
-    from plimsoll.scheduling.rules.host_ports import HostPort
+    from plimsoll.scheduling.host_ports import HostPort
     from plimsoll.solver.problem import Flags, Ints
 
 

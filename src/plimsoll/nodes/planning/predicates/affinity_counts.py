@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY, affinity_terms, anti_affinity_terms
+from plimsoll.scheduling.affinity_terms import affinity_terms, anti_affinity_terms
+from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
 from plimsoll.scheduling.verdicts import Refusal
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.objects.api.pods import Pod
-    from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+    from plimsoll.scheduling.affinity_terms import AffinityTerm
     from plimsoll.solver.problem import Flags, Ints
 
 AFFINITY_UNMET: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))

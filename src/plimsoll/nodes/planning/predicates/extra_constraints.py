@@ -18,7 +18,7 @@ from plimsoll.nodes.model.node_labels import ARCH, CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
 from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements, RequirementReader
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import tolerates
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from plimsoll.nodes.model.node_labels import HOSTNAME, ZONE
 from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
 from plimsoll.nodes.planning.scaleup.priorities import places_in_line
 from plimsoll.scheduling import DoesNotFit
+from plimsoll.scheduling.affinity_terms import affinity_terms, existing_anti_affinity
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
 from plimsoll.scheduling.replay import Alike, Replay
-from plimsoll.scheduling.rules.inter_pod_affinity import affinity_terms, existing_anti_affinity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

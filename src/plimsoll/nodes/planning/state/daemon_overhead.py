@@ -18,7 +18,7 @@ from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector
 

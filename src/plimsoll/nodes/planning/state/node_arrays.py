@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from plimsoll.core.selectors import LabelSelector
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.affinity_terms import AffinityTerm
     from plimsoll.scheduling.cluster_view import ClusterView, Kin, NodeState, PlacedPod
-    from plimsoll.scheduling.rules.host_ports import HostPort
-    from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+    from plimsoll.scheduling.host_ports import HostPort
     from plimsoll.solver.problem import Flags, Ints
 
 

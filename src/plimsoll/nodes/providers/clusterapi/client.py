@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
     from plimsoll.objects.api.cluster_api import Scalable
     from plimsoll.objects.api.meta import WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
     T = TypeVar("T")
     Decide = Callable[[int], int | Done | CallFailed]

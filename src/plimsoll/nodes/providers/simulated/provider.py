@@ -18,7 +18,7 @@ from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache, machin
 from plimsoll.nodes.providers.simulated.groups import SimulatedGroup, TheoreticalSimulatedGroup
 from plimsoll.nodes.providers.values import HOUR_S
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
-from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.cost.library_costs import Operand, Price, declared_size, library_price
 from plimsoll.objects.cel.cost.ranges import NOTHING, ONE, TRAVERSAL, UNKNOWN, Range, exactly, total
-from plimsoll.objects.cel.eval.numbers import UINT_MAX
+from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
     Bind,
@@ -27,13 +27,13 @@ from plimsoll.objects.cel.syntax.ast import (
     Select,
     leading_chain,
 )
-from plimsoll.objects.cel.syntax.names import unescape_field
 from plimsoll.objects.cel.types import types as t
+from plimsoll.objects.cel.values.numbers import UINT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.objects.cel.types.checker import Checked
+    from plimsoll.objects.cel.checker.checker import Checked
 
 _NEW_LIST = exactly(10)
 _NEW_MAP = exactly(30)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.cost.ranges import ONE, PATTERN, TRAVERSAL, UNKNOWN, Range, exactly
-from plimsoll.objects.cel.eval.numbers import UINT_MAX
 from plimsoll.objects.cel.syntax.ast import Literal, Node
 from plimsoll.objects.cel.types import types as t
+from plimsoll.objects.cel.values.numbers import UINT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable

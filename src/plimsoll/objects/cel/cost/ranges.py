@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from plimsoll.objects.cel.eval.numbers import UINT_MAX
+from plimsoll.objects.cel.values.numbers import UINT_MAX
 
 # A character or element passed over costs a tenth of a step; a character of a pattern stands for a quarter of a state.
 TRAVERSAL = 0.1

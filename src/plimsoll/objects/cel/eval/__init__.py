@@ -1,1 +1,1 @@
-"""CEL evaluation: values, dispatch, comprehensions and equality."""
+"""CEL evaluation: frames, closures, dispatch and comprehensions."""

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval import equality
 from plimsoll.objects.cel.eval.frames import Failed
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.values import is_list, no_such_overload
 from plimsoll.objects.cel.library.operators import has, is_key, optional_select, select
+from plimsoll.objects.cel.values import equality
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.values import is_list, no_such_overload
 
 if TYPE_CHECKING:
     from plimsoll.objects.cel.eval.frames import Frame, Run

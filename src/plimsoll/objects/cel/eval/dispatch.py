@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.cost.runtime_costs import call_cost
-from plimsoll.objects.cel.eval.numbers import UInt
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.values import Duration, Timestamp, TypeValue, is_int, is_list, no_such_overload
 from plimsoll.objects.cel.library import conversions, operators
 from plimsoll.objects.cel.library.kubernetes import Format, QuantityValue, Semver
 from plimsoll.objects.cel.library.network import Cidr, Ip, Url
 from plimsoll.objects.cel.types import types as t
+from plimsoll.objects.cel.values.numbers import UInt
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.values import Duration, Timestamp, TypeValue, is_int, is_list, no_such_overload
 
 if TYPE_CHECKING:
     from plimsoll.objects.cel.eval.frames import Frame, Run

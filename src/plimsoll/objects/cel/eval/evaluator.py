@@ -12,7 +12,6 @@ from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.eval import closures
 from plimsoll.objects.cel.eval.dispatch import caller
 from plimsoll.objects.cel.eval.frames import Failed, Frame, Run
-from plimsoll.objects.cel.eval.values import no_such_overload
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
     Bind,
@@ -26,9 +25,10 @@ from plimsoll.objects.cel.syntax.ast import (
     Select,
     leading_chain,
 )
+from plimsoll.objects.cel.values.values import no_such_overload
 
 if TYPE_CHECKING:
-    from plimsoll.objects.cel.types.checker import Checked
+    from plimsoll.objects.cel.checker.checker import Checked
 
 
 def compile_tree(checked: Checked) -> tuple[Run, int]:

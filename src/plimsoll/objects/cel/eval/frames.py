@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.objects.cel.cost.budget import CostBudget
-    from plimsoll.objects.cel.eval.views import Adapt
+    from plimsoll.objects.cel.values.views import Adapt
 
 
 class Frame:

@@ -8,10 +8,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval import times
-from plimsoll.objects.cel.eval.numbers import INT_MAX, INT_MIN, UINT_MAX, UInt, checked, double_to_int, double_to_uint
-from plimsoll.objects.cel.eval.values import NANOS, Duration, Opaque, Timestamp, TypeValue, no_such_overload, type_name
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values import times
+from plimsoll.objects.cel.values.numbers import INT_MAX, INT_MIN, UINT_MAX, UInt, checked, double_to_int, double_to_uint
+from plimsoll.objects.cel.values.values import (
+    NANOS,
+    Duration,
+    Opaque,
+    Timestamp,
+    TypeValue,
+    no_such_overload,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.cel.eval.values import TypeValue
 from plimsoll.objects.cel.library import conversions, kubernetes, lists, network, operators, string_format, strings
 from plimsoll.objects.cel.types import types as t
+from plimsoll.objects.cel.values.values import TypeValue
 
 if TYPE_CHECKING:
     from plimsoll.objects.cel.types.signatures import Overload

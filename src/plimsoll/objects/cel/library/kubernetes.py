@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.numbers import INT_MAX, INT_MIN, UINT_MAX
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.values import Opaque
 from plimsoll.objects.cel.library.string_formats import FORMATS
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values.numbers import INT_MAX, INT_MIN, UINT_MAX
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.values import Opaque
 
 if TYPE_CHECKING:
     from collections.abc import Callable

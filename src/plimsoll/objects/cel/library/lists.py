@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval import equality
-from plimsoll.objects.cel.eval.numbers import UInt
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.values import Duration
 from plimsoll.objects.cel.library.operators import add, at_most, greater, less
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values import equality
+from plimsoll.objects.cel.values.numbers import UInt
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.values import Duration
 
 LIBRARY = Library()
 

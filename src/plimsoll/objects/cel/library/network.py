@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.values import Opaque
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values.values import Opaque
 
 if TYPE_CHECKING:
     from collections.abc import Callable

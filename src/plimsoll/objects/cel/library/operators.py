@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval import equality
-from plimsoll.objects.cel.eval.numbers import UInt, checked, divide, divide_double, is_number, modulo
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.values import Duration, Timestamp, is_int, is_list, no_such_overload
-from plimsoll.objects.cel.eval.views import ListView, ObjectView
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values import equality
+from plimsoll.objects.cel.values.numbers import UInt, checked, divide, divide_double, is_number, modulo
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.values import Duration, Timestamp, is_int, is_list, no_such_overload
+from plimsoll.objects.cel.values.views import ListView, ObjectView
 
 LIBRARY = Library()
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.numbers import is_number
-from plimsoll.objects.cel.eval.values import Duration, Timestamp, TypeValue, is_list, type_name
 from plimsoll.objects.cel.library.conversions import to_string
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values.numbers import is_number
+from plimsoll.objects.cel.values.values import Duration, Timestamp, TypeValue, is_list, type_name
 
 LIBRARY = Library()
 

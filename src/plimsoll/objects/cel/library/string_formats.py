@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.names import label_value_problems, qualified_name_problems, subdomain_problems
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.times import parse_timestamp
 from plimsoll.objects.cel.library.network import is_url
+from plimsoll.objects.cel.values.times import parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

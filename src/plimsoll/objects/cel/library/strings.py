@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import re2
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.values import no_such_overload
 from plimsoll.objects.cel.types.signatures import Library
+from plimsoll.objects.cel.values.values import no_such_overload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plimsoll.objects.cel.eval.numbers import INT_MAX, INT_MIN, UINT_MAX, UInt
+from plimsoll.objects.cel.values.numbers import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 _ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.objects.cel.names import RESERVED_PROPERTIES
 from plimsoll.objects.cel.syntax import literals
 from plimsoll.objects.cel.syntax.ast import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 from plimsoll.objects.cel.syntax.lexer import END, Token, tokenize
 from plimsoll.objects.cel.syntax.macros import MacroError, expand
-from plimsoll.objects.cel.syntax.names import RESERVED_PROPERTIES
 from plimsoll.objects.cel.syntax.source import NOWHERE, Issue
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""CEL types: declarations, signatures, unification and the type checker."""
+"""CEL types: type values, signatures and unification."""

@@ -9,8 +9,8 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import dns1035_label_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema.definition.field_paths import BadPath, find_field
 from plimsoll.objects.schema.field_errors import FieldError, child, index
+from plimsoll.objects.schema.field_paths import BadPath, find_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

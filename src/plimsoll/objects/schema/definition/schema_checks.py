@@ -18,9 +18,9 @@ from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission.pruning import RESOURCE_FIELDS
 from plimsoll.objects.schema.definition import list_type_checks
 from plimsoll.objects.schema.definition.default_checks import default_errors
-from plimsoll.objects.schema.definition.field_paths import BadPath, find_field
 from plimsoll.objects.schema.definition.structural_checks import structural_errors
 from plimsoll.objects.schema.field_errors import FieldError, child, index, key
+from plimsoll.objects.schema.field_paths import BadPath, find_field
 from plimsoll.objects.schema.structural import StructuralSchema, has_rules
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.objects import cel
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema.definition.field_paths import FoundField, find_field
 from plimsoll.objects.schema.field_errors import ErrorType, FieldError, child, index, key
+from plimsoll.objects.schema.field_paths import FoundField, find_field
 from plimsoll.objects.schema.rules.correlation import MISSING, Correlation, ListMap
 from plimsoll.objects.schema.rules.declarations import Declared, declare
 from plimsoll.objects.schema.structural import has_rules

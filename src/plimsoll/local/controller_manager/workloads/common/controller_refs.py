@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
     from plimsoll.kube.informer.events import V
     from plimsoll.objects.api.meta import ObjectMeta, WireObject
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 _BY_CONTROLLER: Final = "workloads/by-controller"
 _AGE: Final = attrgetter("metadata.creation_timestamp", "metadata.name")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Component
     from plimsoll.local.own_writes import OwnWrites
     from plimsoll.objects.api.meta import ObjectMeta
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 # Never more in one turn, whatever is wanted: kube-controller-manager's burst.
 BURST: Final = 500

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer import Informer
     from plimsoll.local.components import Component
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
     HashOf = Callable[[Mapping[str, Any], int], str]
     """Of a revision's data, and of how many names were found taken before."""

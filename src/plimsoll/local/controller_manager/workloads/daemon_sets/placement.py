@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import ObjectMeta
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod, PodTemplateSpec
-    from plimsoll.objects.registry import Resource
+    from plimsoll.objects.api.resource import Resource
 
 GENERATION_LABEL: Final = "pod-template-generation"
 _NODE_NAME_FIELD: Final = "metadata.name"

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Component
     from plimsoll.local.controller_manager.workloads.jobs.plan import JobPlan
     from plimsoll.objects.api.meta import ObjectMeta
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.api.workloads import Job
     from plimsoll.objects.codec.decoding import RawObject
-    from plimsoll.objects.registry import Resource
 
 _INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 # A generated name is cut to this, its suffix and the dash before the index included.

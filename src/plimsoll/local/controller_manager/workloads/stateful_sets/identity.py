@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.api.workloads import StatefulSet
-    from plimsoll.objects.registry import Resource
 
 POD_NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"

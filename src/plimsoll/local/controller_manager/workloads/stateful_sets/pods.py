@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Component
     from plimsoll.local.controller_manager.workloads.stateful_sets.identity import SetSource
     from plimsoll.local.controller_manager.workloads.stateful_sets.plan import SetView
+    from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.api.workloads import StatefulSet
-    from plimsoll.objects.registry import Resource
 
 
 class ClaimIsLeaving(PlimsollError):

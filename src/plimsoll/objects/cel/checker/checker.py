@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.cel.eval.numbers import UInt
 from plimsoll.objects.cel.library.environment import FUNCTIONS, TYPES
+from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
     Bind,
@@ -26,17 +26,17 @@ from plimsoll.objects.cel.syntax.ast import (
     Select,
     leading_chain,
 )
-from plimsoll.objects.cel.syntax.names import unescape_field
 from plimsoll.objects.cel.syntax.parser import qualified_name
 from plimsoll.objects.cel.syntax.source import Issue
 from plimsoll.objects.cel.types import types as t
 from plimsoll.objects.cel.types.unification import Bindings, is_dynamic, more_general
+from plimsoll.objects.cel.values.numbers import UInt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plimsoll.objects.cel.eval.values import TypeValue
     from plimsoll.objects.cel.types.signatures import Overload
+    from plimsoll.objects.cel.values.values import TypeValue
 
 _LITERAL_TYPES: dict[type, t.CelType] = {
     bool: t.BOOL,

@@ -1,7 +1,7 @@
 """Values that JSON does not have: timestamps, durations, types; and how to tell CEL's kinds of values apart.
 
 Everything else is what JSON gives: None, bool, int, float, str, list, dict; with `UInt`, `CelOptional`, the views of
-`plimsoll.objects.cel.eval.views` and the values of the function libraries beside them.
+`plimsoll.objects.cel.values.views` and the values of the function libraries beside them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeGuard
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.numbers import INT_MAX, INT_MIN, UInt
-from plimsoll.objects.cel.eval.optionals import CelOptional
+from plimsoll.objects.cel.values.numbers import INT_MAX, INT_MIN, UInt
+from plimsoll.objects.cel.values.optionals import CelOptional
 
 NANOS = 1_000_000_000
 # 0001-01-01T00:00:00Z and the last nanosecond of year 9999, in seconds since 1970.

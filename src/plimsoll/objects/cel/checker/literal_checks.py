@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.times import parse_duration, parse_timestamp
 from plimsoll.objects.cel.library.strings import compiled
 from plimsoll.objects.cel.syntax.ast import Call, Literal, Node, walk
 from plimsoll.objects.cel.syntax.source import Issue
+from plimsoll.objects.cel.values.times import parse_duration, parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import overload
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.numbers import UInt
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.times import parse_date_or_timestamp, parse_duration
-from plimsoll.objects.cel.syntax.names import unescape_field
+from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.types.types import (
     BYTES,
     DOUBLE,
@@ -30,6 +27,9 @@ from plimsoll.objects.cel.types.types import (
     ObjectType,
     OptionalType,
 )
+from plimsoll.objects.cel.values.numbers import UInt
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.times import parse_date_or_timestamp, parse_duration
 
 Adapt = Callable[[object], object]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.eval.numbers import UInt, is_number
-from plimsoll.objects.cel.eval.optionals import CelOptional
-from plimsoll.objects.cel.eval.values import is_list, is_map
-from plimsoll.objects.cel.eval.views import ListView
+from plimsoll.objects.cel.values.numbers import UInt, is_number
+from plimsoll.objects.cel.values.optionals import CelOptional
+from plimsoll.objects.cel.values.values import is_list, is_map
+from plimsoll.objects.cel.values.views import ListView
 
 _DEEPEST_SET_ELEMENT = 64
 

@@ -1,0 +1,1 @@
+"""The CEL type checker, and checks of literals."""

@@ -1,0 +1,1 @@
+"""CEL values: numbers, times, optionals, equality, and views of JSON by schema."""

@@ -1,0 +1,106 @@
+"""What a pod requests of a node: the formula of kube-scheduler (docs/design/nodes.md 6.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import CPU, MEMORY, PODS, ZERO, ResourceVector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.api.meta import ResourceList
+    from plimsoll.objects.api.pods import Container, ContainerStatus, Pod, ResourceRequirements
+
+
+_HUGE_PAGES: Final = "hugepages-"
+
+
+_ONE_POD: Final = ResourceVector({PODS: 1})
+
+
+def pod_demand(pod: Pod) -> ResourceVector:
+    """What the pod takes on its node; `InvalidQuantity` names the field that cannot be read."""
+    spec = pod.spec
+    granted = _Granted(pod)
+    running = ZERO
+    for index, container in enumerate(spec.containers):
+        running += granted.requests(container, f"spec.containers[{index}].resources", sidecar=True)
+    starting = sidecars = ZERO
+    for index, container in enumerate(spec.init_containers):
+        sidecar = container.restart_policy == "Always"
+        own = granted.requests(container, f"spec.initContainers[{index}].resources", sidecar=sidecar)
+        if sidecar:
+            sidecars += own  # all of them are in `need` below, so none of them can be the peak while starting
+        else:
+            starting = starting.larger(own + sidecars)
+    need = running + sidecars
+    if spec.init_containers:
+        need = need.larger(starting)
+    if spec.resources is not None:
+        need = _said_by_the_pod(need, spec.resources)
+    if spec.overhead:
+        need += _asked(spec.overhead, path="spec.overhead")
+    return need + _ONE_POD
+
+
+class _Granted:
+    """Requests of a pod's containers, with what an in-place resize has granted them so far."""
+
+    def __init__(self, pod: Pod) -> None:
+        statuses: Iterable[ContainerStatus] = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        self._statuses = {
+            container_status.name: container_status
+            for container_status in statuses
+            if container_status.allocated_resources or container_status.resources is not None
+        }
+        self._infeasible = any(
+            condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Infeasible"
+            for condition in pod.status.conditions
+        )
+
+    def requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:
+        """The larger of what is asked and what is held; a resize the node has called infeasible is not asked."""
+        asked = _requests(container.resources, path)
+        status = self._statuses.get(container.name) if sidecar else None
+        if status is None:
+            return asked
+        held = ResourceVector.from_quantities(status.allocated_resources, path=f"status {container.name}")
+        if status.resources is not None:
+            acting = ResourceVector.from_quantities(status.resources.requests, path=f"status {container.name}")
+            held = held.larger(acting)
+        return held if self._infeasible else asked.larger(held)
+
+
+def _requests(resources: ResourceRequirements, path: str) -> ResourceVector:
+    if not resources.limits:
+        return _asked(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
+    requests = _asked(resources.requests, path=f"{path}.requests")
+    limits = _asked(resources.limits, path=f"{path}.limits")
+    return requests.replaced(limits, names=[name for name in limits if name not in resources.requests])
+
+
+def _asked(quantities: ResourceList, *, path: str) -> ResourceVector:
+    """What is asked for. Less than nothing would make room on a full node."""
+    vector = ResourceVector.from_quantities(quantities, path=path)
+    for name, amount in vector.items():
+        if amount < 0:
+            raise InvalidQuantity("must be greater than or equal to 0", path=f"{path}[{name}]")
+    return vector
+
+
+def _said_by_the_pod(need: ResourceVector, resources: ResourceRequirements) -> ResourceVector:
+    """Pod-level requests replace the sum of the containers; a pod-level limit stands in where nobody requests."""
+    path = "spec.resources"
+    requests = _asked(resources.requests, path=f"{path}.requests")
+    limits = _asked(resources.limits, path=f"{path}.limits")
+    asked = [name for name in resources.requests if _is_pod_level(name)]
+    unasked = [name for name in limits if name not in resources.requests and _is_pod_level(name)]
+    # Huge pages are never overcommitted: what the pod may use it also requests, whatever its containers say.
+    limited = [name for name in unasked if name not in need or name.startswith(_HUGE_PAGES)]
+    return need.replaced(requests, names=asked).replaced(limits, names=limited)
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in {CPU, MEMORY} or name.startswith(_HUGE_PAGES)
