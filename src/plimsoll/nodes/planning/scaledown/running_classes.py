@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
     from plimsoll.nodes.planning.state.node_arrays import LabelGroups, NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodKind, PodsByNode
-<<<<<<< HEAD
     from plimsoll.nodes.planning.state.node_pods import PodKinds as HomeKinds
-=======
     from plimsoll.scheduling.affinity_terms import AffinityTerm
->>>>>>> 6babba1 (Objects and scheduling: folders import each other in one direction)
     from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.storage import Storage
     from plimsoll.solver.problem import Flags, Ints
