@@ -16,7 +16,7 @@ from plimsoll.local.cloud.machines.shapes import ZONE, NoShape, Shape, shape_of
 from plimsoll.nodes.model.node_labels import CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.model.snapshot import NodeGroup as Group
-from plimsoll.nodes.providers.simulated.holdings import machine_type_of
+from plimsoll.nodes.providers.simulated.cache import machine_type_of
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, CloudSpec, NodeGroup
