@@ -9,9 +9,9 @@ import pytest
 
 from plimsoll.app import up as app
 from plimsoll.app.up import PortBusy, Settings, Surroundings, Up
-from plimsoll.local import first_cluster
+from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver.run import Ready, Serving
-from plimsoll.local.first_cluster import FirstCluster
+from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.local.apiserver.application.worlds import ADMIN, MERGE, World
@@ -56,7 +56,7 @@ class UpWorld(World):
         serving = Serving(application=self.application, token=ADMIN, ready=READY)
         settings = Settings(data=Path("unused"), autoscales=False)
         surroundings = Surroundings(serving, settings, clock=self.run.clock, entropy=entropy)
-        self.run.until(first_cluster.prepare(surroundings.connect("plimsoll"), FirstCluster(nodes=nodes)))
+        self.run.until(initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes)))
         services = surroundings.services(self.told.append)
         self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
 

@@ -16,9 +16,9 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.components import Components
 from plimsoll.local.controller_manager.services import (
     disruption_services,
-    garbage_collection_services,
-    namespace_deletion_services,
-    pod_collection_services,
+    garbage_collector_services,
+    namespace_services,
+    pod_gc_services,
 )
 from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 _PARTS = (
     replica_set_services,
     deployment_services,
-    garbage_collection_services,
-    namespace_deletion_services,
+    garbage_collector_services,
+    namespace_services,
     disruption_services,
-    pod_collection_services,
+    pod_gc_services,
 )
 
 

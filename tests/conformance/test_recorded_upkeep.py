@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
-from plimsoll.local.controller_manager.node_lifecycle.health import Patience
-from plimsoll.local.controller_manager.services import disruption_services, namespace_deletion_services
+from plimsoll.local.controller_manager.node_lifecycle.health import NodeGracePeriods
+from plimsoll.local.controller_manager.services import disruption_services, namespace_services
 from tests.conformance.comparing import body_differences
 from tests.conformance.recordings import by_id
 from tests.local.local_worlds import LocalWorld
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _TIMES = re.compile(r"202[56]-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _EVENT_NAMES = re.compile(r'"name": "([a-z0-9-]+)\.[0-9a-f]{16}"')
-_PATIENCE = NodeLifecycleSettings(patience=Patience(grace_s=12, startup_grace_s=12))
+_PATIENCE = NodeLifecycleSettings(patience=NodeGracePeriods(grace_s=12, startup_grace_s=12))
 _SIZE = {"cpu": "4", "ephemeral-storage": "100Gi", "memory": "8Gi", "pods": "110"}
 _NEVER_SILENT = "kube-controller-manager"
 
@@ -171,7 +171,7 @@ def test_a_node_that_reports_again_is_as_recorded(world: NodeWorld):
     node(world, "bad")
     world.silence("bad")
     world.run.advance_by(60)
-    world.liveness.lives("bad")
+    world.liveness.report_alive("bad")
     world.report("bad", at="2026-01-01T00:01:00Z")
     assert differences(of_node(line("nodelifecycle-026")), of_node(world.ask("GET", f"{NODES}/bad").body)) == []
 
@@ -191,7 +191,7 @@ def test_budgets_are_counted_as_recorded():
 
 
 def test_a_namespace_held_by_a_finalizer_says_so_as_recorded():
-    with LocalWorld(namespace_deletion_services) as world:
+    with LocalWorld(namespace_services) as world:
         base = world.namespace("delete-ns")
         world.made(f"{base}/configmaps", {"metadata": {"name": "h", "finalizers": ["ex.com/hold"]}})
         world.ask("DELETE", base)

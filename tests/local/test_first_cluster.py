@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.kube.client import Client
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.first_cluster import FirstCluster, prepare
+from plimsoll.local.initial_cluster import InitialCluster, prepare_cluster
 from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.chance import SeededEntropy
@@ -36,7 +36,7 @@ class Fresh(World):
         client = Client(
             transport, clock=self.run.clock, entropy=SeededEntropy("first"), kinds=KINDS.extended(CLOUD_RESOURCES)
         )
-        self.run.until(prepare(client, FirstCluster(nodes=nodes)))
+        self.run.until(prepare_cluster(client, InitialCluster(nodes=nodes)))
 
     def target(self) -> int:
         found: int = self.ask("GET", GROUP).body["spec"]["target"]

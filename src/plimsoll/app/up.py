@@ -17,14 +17,14 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.requests.options import ClientSettings
-from plimsoll.local import first_cluster
+from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cluster import LocalCluster
-from plimsoll.local.first_cluster import FirstCluster
+from plimsoll.local.fair_queue import FairQueue, FairQueueTransport
+from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.local.kubelet.settings import SILENT
-from plimsoll.local.turnstile import Door, Turnstile
 from plimsoll.nodes.builder import Dependencies as NodeSurroundings
 from plimsoll.nodes.builder import NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
@@ -109,7 +109,9 @@ async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_up: Call
 
         async def beside(serving: Serving) -> Sequence[Service]:
             surroundings = Surroundings(serving, settings, clock=clock, entropy=entropy)
-            await first_cluster.prepare(surroundings.connect(_ADMINISTRATION), FirstCluster(nodes=settings.nodes))
+            await initial_cluster.prepare_cluster(
+                surroundings.connect(_ADMINISTRATION), InitialCluster(nodes=settings.nodes)
+            )
             services = surroundings.services(lambda up: on_up(up._replace(planner=doors.planner_url, pd=doors.pd_url)))
             return [*services, *surroundings.serving(doors)]
 
@@ -176,14 +178,14 @@ class Surroundings:
         self._transport = EmbeddedTransport(serving.application, token=serving.token)
         self._clock = clock
         self._entropy = entropy
-        self._door = Door(at_once=_CALLS_AT_ONCE)
+        self._door = FairQueue(at_once=_CALLS_AT_ONCE)
         self._cluster = LocalCluster(self.connect, clock=clock, entropy=entropy)
         self._tidb = self._embedded_tidb()
 
     def connect(self, manager: str) -> Client:
         """Without a rate limit, but not too many calls at once: others want their turn on the loop too."""
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
-        transport = Turnstile(self._transport, self._door, part=manager)
+        transport = FairQueueTransport(self._transport, self._door, part=manager)
         return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=OUR_KINDS)
 
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:

@@ -15,13 +15,13 @@ from plimsoll.kube.informer.settings import InformerSettings  # noqa: TC001 -- m
 from plimsoll.local.cloud.controller import CloudSettings
 from plimsoll.local.cloud.controller import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
-from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import (
     disruption_services,
-    garbage_collection_services,
-    namespace_deletion_services,
+    garbage_collector_services,
+    namespace_services,
     node_lifecycle_services,
-    pod_collection_services,
+    pod_gc_services,
 )
 from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
 from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
@@ -30,7 +30,7 @@ from plimsoll.local.controller_manager.workloads.replica_sets.controller import 
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
 from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
-from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
+from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.simulated import SimulatedTidb
 from plimsoll.local.volumes.services import volume_services
@@ -55,7 +55,7 @@ _WORKLOADS: Final = (
 )
 _UPKEEP: Final = (
     disruption_services,
-    namespace_deletion_services,
+    namespace_services,
     volume_services,
     endpoint_services,
 )
@@ -76,7 +76,7 @@ class ClusterSettings(Value, frozen=True):
     informers: InformerSettings = DEFAULT_SETTINGS
     patience_s: float = 0.0
     """How long the status of a replica set may wait for what else happens: one write tells of many pods."""
-    pod_collection: PodCollectionSettings = PodCollectionSettings()
+    pod_collection: PodGcSettings = PodGcSettings()
     plays_tidb: bool = True
     """TidbClusters are made of pods, and have a PD and a Prometheus."""
 
@@ -100,10 +100,10 @@ class LocalCluster:
         self._settings = settings = settings or ClusterSettings()
         self._spared_owners = spared_owners
         self.components = parts = Components(connect, clock=clock, entropy=entropy, informers=settings.informers)
-        told = ToldLiveness(clock=clock)
+        told = ReportedLiveness(clock=clock)
         self._liveness: Liveness = told
         if settings.writes_heartbeats:
-            self._liveness = KnownLiveness(told, LeaseLiveness.over(parts.informers, clock=clock))
+            self._liveness = CombinedLiveness(told, LeaseLiveness.over(parts.informers, clock=clock))
         self.scheduler = Scheduler(parts.component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler)
         self.kubelet = Kubelet(
             parts.component("kubelet", manager=KUBELET),
@@ -124,9 +124,9 @@ class LocalCluster:
 
     def _controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
-        garbage = garbage_collection_services(self.components, spared_owners=self._spared_owners)
+        garbage = garbage_collector_services(self.components, spared_owners=self._spared_owners)
         sets = replica_set_services(self.components, patience_s=self._settings.patience_s)
-        return [*made, *sets, *garbage, *pod_collection_services(self.components, self._settings.pod_collection)]
+        return [*made, *sets, *garbage, *pod_gc_services(self.components, self._settings.pod_collection)]
 
     def _node_services(self) -> list[Service]:
         if self._settings.plays_nodes:

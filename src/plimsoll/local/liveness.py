@@ -2,8 +2,9 @@
 
 Where kubelets write, the answer is in the Leases of `kube-node-lease`: `LeaseLiveness`. In virtual time a hundred nodes
 would write 36,000 of them an hour to say that nothing happened; there the virtual kubelet of the same process tells
-`ToldLiveness` once that a node lives, and once that it no longer does. `KnownLiveness` knows both: with a thousand
-nodes in one process, a busy loop that renews a lease late says nothing about the node. Nothing here writes anything.
+`ReportedLiveness` once that a node lives, and once that it no longer does. `CombinedLiveness` knows both: with a
+thousand nodes in one process, a busy loop that renews a lease late says nothing about the node. Nothing here writes
+anything.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class LeaseLiveness:
         return True
 
 
-class ToldLiveness:
+class ReportedLiveness:
     """What the virtual kubelet of this process says. A node that lives is heard of at every moment."""
 
     def __init__(self, *, clock: Clock) -> None:
@@ -152,12 +153,12 @@ class ToldLiveness:
 
     # ---- for the kubelet
 
-    def lives(self, node_name: str) -> None:
+    def report_alive(self, node_name: str) -> None:
         if node_name not in self._alive:
             self._alive.add(node_name)
             self._tell(node_name)
 
-    def fell_silent(self, node_name: str) -> None:
+    def report_silent(self, node_name: str) -> None:
         if node_name in self._alive:
             self._alive.remove(node_name)
             self._last_s[node_name] = self._clock.monotonic_s()
@@ -176,10 +177,10 @@ class ToldLiveness:
             tell(node_name)
 
 
-class KnownLiveness:
+class CombinedLiveness:
     """What the virtual kubelet of this process says of its nodes, and Leases of all others."""
 
-    def __init__(self, told: ToldLiveness, leases: LeaseLiveness) -> None:
+    def __init__(self, told: ReportedLiveness, leases: LeaseLiveness) -> None:
         self._told = told
         self._leases = leases
 

@@ -12,7 +12,7 @@ import msgspec
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.limits import Limits
-from plimsoll.local.apiserver.transport.listening import Listener
+from plimsoll.local.apiserver.transport.listener import Listener
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.patience import PATIENCE_S
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.client import Client
 from plimsoll.kube.diagnosis import Places, Scrutiny, examine
-from plimsoll.local.apiserver.bootstrap.install import put_first_objects
+from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
@@ -41,7 +41,7 @@ class Cluster(KubeWorld):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.do(put_first_objects(self.server.server, ca_certificate=""))
+        self.do(install_bootstrap_objects(self.server.server, ca_certificate=""))
         return self
 
     def examined(

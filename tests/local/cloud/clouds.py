@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings, controllers
 from plimsoll.local.cloud.faults.call_log import CallLog
-from plimsoll.local.cloud.faults.interventions import Interventions
+from plimsoll.local.cloud.faults.injection import FaultInjector
 from plimsoll.local.components import Components
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES, THE_CLOUD, Cloud, Machine, NodeGroup
@@ -97,7 +97,7 @@ class CloudWorld:
         self.run, self.clock, self.client = self.kube.run, self.kube.clock, self.kube.client
         self.log = CallLog()
         self.cloud = SimulatedCloud(self.kube.new_client(through=through), clock=self.clock, log=self.log)
-        self.hand = Interventions(self.client)
+        self.hand = FaultInjector(self.client)
         self._cloud, self._started = cloud, started
         self._task: asyncio.Task[None] | None = None
 

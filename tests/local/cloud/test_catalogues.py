@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.local.cloud.catalogue import offer_of, read_catalogue, shipped_catalogue, shipped_names
+from plimsoll.local.cloud.catalogue import read_catalogue, shipped_catalogue, shipped_names, sold_machine_types
 from plimsoll.objects.api.simulated_cloud import CloudSpec
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
@@ -96,7 +96,7 @@ def test_what_is_not_json_is_told_with_the_file():
 def test_types_of_the_cloud_itself_go_before_those_of_catalogues():
     own = {**SMALL, "name": "n1-standard-1", "price": 7.0}
     read = read_catalogue(catalogue(own), source="f")
-    offer = offer_of(CloudSpec(catalogues=("gce-n1",), machine_types=read.machine_types))
+    offer = sold_machine_types(CloudSpec(catalogues=("gce-n1",), machine_types=read.machine_types))
     assert offer.machine_types["n1-standard-1"].price == 7.0
     assert len(offer.machine_types) == 22
 

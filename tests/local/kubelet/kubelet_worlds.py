@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.components import KUBELET, Components
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
-from plimsoll.local.liveness import ToldLiveness
+from plimsoll.local.liveness import ReportedLiveness
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 
@@ -28,10 +28,10 @@ class KubeletWorld(LocalWorld):
         self._writes = writes
         self._settings = KubeletSettings(**{"tells_events": False, **settings})
         super().__init__(self._kubelet, through=through)
-        self.liveness: ToldLiveness
+        self.liveness: ReportedLiveness
 
     def _kubelet(self, parts: Components) -> list[Service]:
-        self.liveness = ToldLiveness(clock=self.run.clock)
+        self.liveness = ReportedLiveness(clock=self.run.clock)
         component = parts.component("kubelet", manager=KUBELET)
         told = self.liveness if self._told or self._writes else None
         self.kubelet = Kubelet(component, settings=self._settings, told=told, writes=self._writes or not self._told)

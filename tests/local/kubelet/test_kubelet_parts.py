@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.kubelet.addresses import AddressPool, AddressPools
-from plimsoll.local.kubelet.admission import Books
+from plimsoll.local.kubelet.admission import AdmittedPods
 from plimsoll.local.kubelet.containers import image_name
 from plimsoll.local.kubelet.settings import KubeletSettings, Pace, pace_of
 from plimsoll.objects.api.nodes import Node
@@ -83,17 +83,17 @@ def test_books_count_a_pod_once_and_let_it_leave():
     node = msgspec.convert({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}}, Node)
     containers = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
     pod = msgspec.convert({"metadata": {"uid": "u"}, "spec": {"nodeName": "n", "containers": containers}}, Pod)
-    books = Books()
-    books.open("n")
-    assert books.refusal(pod, node) is None
-    books.enter(pod)
-    books.enter(pod)
-    refused = books.refusal(pod, node)
+    books = AdmittedPods()
+    books.add_node("n")
+    assert books.check(pod, node) is None
+    books.add(pod)
+    books.add(pod)
+    refused = books.check(pod, node)
     assert refused is not None
     assert refused.reason == "OutOfcpu"
-    books.leave("u")
-    books.leave("u")
-    assert books.refusal(pod, node) is None
+    books.remove("u")
+    books.remove("u")
+    assert books.check(pod, node) is None
 
 
 def test_users_get_addresses_of_the_network_they_are_in():

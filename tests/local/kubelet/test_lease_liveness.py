@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
+from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.kubelet.kubelet_worlds import LEASES
 from tests.local.local_worlds import LocalWorld
@@ -79,8 +79,8 @@ class KnownWorld(LeaseWorld):
 
     def _listening(self, parts: Components) -> list[Service]:
         services = super()._listening(parts)
-        self.by_kubelet = ToldLiveness(clock=self.run.clock)
-        self.known = KnownLiveness(self.by_kubelet, self.liveness)
+        self.by_kubelet = ReportedLiveness(clock=self.run.clock)
+        self.known = CombinedLiveness(self.by_kubelet, self.liveness)
         self.heard: list[str] = []
         self.known.on_change(self.heard.append)
         return services
@@ -88,7 +88,7 @@ class KnownWorld(LeaseWorld):
 
 def test_a_node_of_this_process_lives_however_late_its_lease_is():
     with KnownWorld() as world:
-        world.by_kubelet.lives("n1")
+        world.by_kubelet.report_alive("n1")
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(500)
         assert world.known.is_steady("n1")
@@ -99,9 +99,9 @@ def test_a_node_of_this_process_lives_however_late_its_lease_is():
 def test_one_that_fell_silent_was_last_heard_of_then():
     with KnownWorld() as world:
         world.lease("2026-01-01T00:00:00.000000Z")
-        world.by_kubelet.lives("n1")
+        world.by_kubelet.report_alive("n1")
         world.run.advance_by(500)
-        world.by_kubelet.fell_silent("n1")
+        world.by_kubelet.report_silent("n1")
         silent_s = world.run.clock.monotonic_s()
         world.run.advance_by(100)
         assert not world.known.is_steady("n1")

@@ -9,12 +9,19 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.kubelet.pod_status import TERMINAL, Place, Remove, Report, Wait, pod_status_at
+from plimsoll.local.kubelet.pod_status import (
+    TERMINAL,
+    PodAddresses,
+    PodStatusUpdate,
+    PodUnchanged,
+    RemovePod,
+    pod_status_at,
+)
 from plimsoll.local.kubelet.settings import Pace
 from plimsoll.objects.api.pods import Pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-PLACE = Place(host_ip="10.128.0.1", pod_ip="10.64.0.1")
+PLACE = PodAddresses(host_ip="10.128.0.1", pod_ip="10.64.0.1")
 
 whole_seconds = st.integers(0, 40)
 paces = st.builds(
@@ -68,7 +75,7 @@ def lived(pod: Pod, pace: Pace, moments: list[int]) -> list[Pod]:
     history = []
     for second in sorted(moments):
         plan = pod_status_at(pod, START + timedelta(seconds=second), place=PLACE, pace=pace)
-        if isinstance(plan, Report):
+        if isinstance(plan, PodStatusUpdate):
             pod = patched(pod, plan.patch)
         history.append(pod)
     return history
@@ -79,10 +86,10 @@ def lived(pod: Pod, pace: Pace, moments: list[int]) -> list[Pod]:
 def test_what_is_said_once_is_not_said_again(pod: Pod, pace: Pace, second: int):
     now = START + timedelta(seconds=second)
     plan = pod_status_at(pod, now, place=PLACE, pace=pace)
-    assert isinstance(plan, Report)
+    assert isinstance(plan, PodStatusUpdate)
     again = pod_status_at(patched(pod, plan.patch), now, place=PLACE, pace=pace)
     # A container that ends the moment it starts has more to say.
-    assert isinstance(again, Wait) or pace.run_s == 0
+    assert isinstance(again, PodUnchanged) or pace.run_s == 0
 
 
 @settings(max_examples=150, deadline=None)
@@ -108,11 +115,11 @@ def test_a_deleted_pod_is_removed_when_its_grace_is_over_at_the_latest(
     end = asked + timedelta(seconds=max(grace_s, 1))
     for _ in range(3):
         plan = pod_status_at(pod, end, place=PLACE, pace=pace)
-        if isinstance(plan, Remove):
+        if isinstance(plan, RemovePod):
             break
-        assert isinstance(plan, Report)
+        assert isinstance(plan, PodStatusUpdate)
         pod = patched(pod, plan.patch)
-    assert isinstance(plan, Remove)
+    assert isinstance(plan, RemovePod)
     assert pod.status.phase in TERMINAL
 
 
@@ -122,7 +129,7 @@ def test_a_time_to_look_again_lies_ahead_and_nothing_happens_before_it(pod: Pod,
     now = START + timedelta(seconds=second)
     pod = lived(pod, pace, [0, second, second])[-1]
     plan = pod_status_at(pod, now, place=PLACE, pace=pace)
-    if isinstance(plan, Wait) and plan.until is not None:
+    if isinstance(plan, PodUnchanged) and plan.until is not None:
         assert plan.until > now
         just_before = plan.until - timedelta(seconds=1)
         if just_before > now:

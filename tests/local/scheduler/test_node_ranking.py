@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.scheduler.cache import SchedulerCache
-from plimsoll.local.scheduler.equivalence import Shapes
-from plimsoll.local.scheduler.schedule_one import Chosen, decide
-from plimsoll.local.scheduler.scoring.preferences import best_of, spreads
+from plimsoll.local.scheduler.equivalence import PodClasses
+from plimsoll.local.scheduler.schedule_one import ScheduleResult, schedule_pod
+from plimsoll.local.scheduler.scoring.preferences import best_node, spreads_by_default
 from plimsoll.objects.api.meta import OwnerReference
 from plimsoll.scheduling.cluster_view import pod_key
 from tests.scheduling.cluster import HOSTNAME, node, pod
@@ -45,19 +45,19 @@ class Cluster:
 
     def __init__(self) -> None:
         self.board = SchedulerCache()
-        self.shapes = Shapes()
+        self.shapes = PodClasses()
         self.placed: list[Pod] = []
 
     def long_way(self, one: Pod) -> str:
         """By shapes that remember nothing."""
         view = self.board.view
-        fitting = Shapes().of(one).fitting(view.nodes.values())
-        return best_of(one, fitting, view) if fitting else ""
+        fitting = PodClasses().of(one).evaluate_fitting(view.nodes.values())
+        return best_node(one, fitting, view) if fitting else ""
 
     def place(self, one: Pod) -> None:
         expected = self.long_way(one)
-        found = decide(one, self.board, self.shapes)
-        assert (found.node if isinstance(found, Chosen) else "") == expected
+        found = schedule_pod(one, self.board, self.shapes)
+        assert (found.node if isinstance(found, ScheduleResult) else "") == expected
         if expected:
             self.board.assume(one, expected)
             self.placed.append(one)
@@ -97,7 +97,7 @@ def test_nodes_that_share_a_host_share_their_siblings():
     for name, host in (("a1", "host-a"), ("a2", "host-a"), ("b", "host-b")):
         cluster.board.put_node(node(name, labels={HOSTNAME: host}))
     one = replica(0, "a", owned=True, cpu="100m")
-    assert spreads(one)
+    assert spreads_by_default(one)
 
     cluster.place(one)
     cluster.place(replica(1, "a", owned=True, cpu="100m"))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.local.scheduler.cache import SchedulerCache
-from plimsoll.local.scheduler.equivalence import Shapes
-from plimsoll.local.scheduler.schedule_one import Chosen, Refused, decide
+from plimsoll.local.scheduler.equivalence import PodClasses
+from plimsoll.local.scheduler.schedule_one import FitError, ScheduleResult, schedule_pod
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, feasible, scheduling_outcome
 from plimsoll.scheduling.cluster_view import pod_key
 from plimsoll.scheduling.verdicts import DoesNotFit
@@ -66,14 +66,14 @@ def waiting(drawn: list[tuple[int, str, int]]) -> list[Pod]:
 @settings(max_examples=120, deadline=None)
 def test_a_pod_goes_only_where_the_rules_allow_it(nodes: list[Any], pods: list[Any]):
     """The remembered verdicts, one pod after the other, against the reference rules on a view made anew."""
-    board, shapes = SchedulerCache(), Shapes()
+    board, shapes = SchedulerCache(), PodClasses()
     for one in cluster(nodes):
         board.put_node(one)
     reference = ClusterView.of(cluster(nodes))
     for one in waiting(pods):
-        decision = decide(one, board, shapes)
+        decision = schedule_pod(one, board, shapes)
         outcome = scheduling_outcome(one, reference)
-        if isinstance(decision, Chosen):
+        if isinstance(decision, ScheduleResult):
             assert isinstance(feasible(one, reference.nodes[decision.node].node, reference), Fits)
             reference = reference.with_pod(one, decision.node)
             board.assume(one, decision.node)
@@ -83,7 +83,7 @@ def test_a_pod_goes_only_where_the_rules_allow_it(nodes: list[Any], pods: list[A
             assert_refused_alike(decision, one, reference)
 
 
-def assert_refused_alike(decision: Refused, one: Pod, reference: ClusterView) -> None:
+def assert_refused_alike(decision: FitError, one: Pod, reference: ClusterView) -> None:
     for name, verdict in decision.answers.items():
         expected = feasible(one, reference.nodes[name].node, reference)
         assert isinstance(verdict, DoesNotFit)

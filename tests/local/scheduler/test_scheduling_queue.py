@@ -28,7 +28,7 @@ SHORT = frozenset({RESOURCES_FIT})
 def queue(*pods: Pod, at_s: float = 0.0) -> SchedulingQueue:
     made = SchedulingQueue(SchedulerSettings())
     for one in pods:
-        made.put(one, at_s)
+        made.add(one, at_s)
     return made
 
 
@@ -46,13 +46,13 @@ def popped(made: SchedulingQueue, now_s: float = 0.0) -> list[str]:
 def failed(made: SchedulingQueue, now_s: float = 0.0, refused_by: frozenset[str] = SHORT) -> None:
     queued = made.pop(now_s)
     assert queued is not None
-    made.park(queued, refused_by, now_s)
+    made.add_unschedulable(queued, refused_by, now_s)
 
 
 def in_error(made: SchedulingQueue, now_s: float = 0.0) -> None:
     queued = made.pop(now_s)
     assert queued is not None
-    made.park_in_error(queued, now_s)
+    made.add_after_error(queued, now_s)
 
 
 def test_the_highest_priority_comes_first():
@@ -61,7 +61,7 @@ def test_the_highest_priority_comes_first():
 
 def test_among_equals_who_came_first_comes_first():
     made = queue(pod("z"), at_s=1.0)
-    made.put(pod("a"), 2.0)
+    made.add(pod("a"), 2.0)
 
     assert popped(made) == ["z", "a"]
 
@@ -107,7 +107,7 @@ def test_an_event_helps_whom_a_rule_refused_that_it_concerns(
     made = queue(pod("p"))
     failed(made, refused_by=frozenset(refused_by))
 
-    made.happened(event, 1.0, helps=lambda _: False)
+    made.move_to_active_or_backoff(event, 1.0, helps=lambda _: False)
 
     assert (made.pop(1.0) is not None) == is_back
 
@@ -117,7 +117,7 @@ def test_a_node_helps_a_pod_that_it_would_take(*, fits: bool):
     made = queue(pod("p"))
     failed(made)
 
-    made.happened(ClusterEvent.POD_LEFT, 1.0, helps=lambda _: fits)
+    made.move_to_active_or_backoff(ClusterEvent.POD_LEFT, 1.0, helps=lambda _: fits)
 
     assert (made.pop(1.0) is not None) == fits
 
@@ -126,9 +126,9 @@ def test_what_happens_while_a_pod_is_in_hand_is_not_missed():
     made = queue(pod("p"))
     queued = made.pop(0.0)
     assert queued is not None
-    made.happened(ClusterEvent.NODE_CHANGED, 0.0, helps=lambda _: True)
+    made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, 0.0, helps=lambda _: True)
 
-    made.park(queued, SHORT, 0.0)
+    made.add_unschedulable(queued, SHORT, 0.0)
 
     assert popped(made) == ["p"]
 
@@ -136,8 +136,8 @@ def test_what_happens_while_a_pod_is_in_hand_is_not_missed():
 def test_pods_that_back_off_come_after_all_active_ones():
     made = queue(ranked("failed", 9))
     failed(made)
-    made.happened(ClusterEvent.NODE_CHANGED, 0.1, helps=lambda _: True)
-    made.put(ranked("new", 0), 0.1)
+    made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, 0.1, helps=lambda _: True)
+    made.add(ranked("new", 0), 0.1)
 
     assert popped(made, 0.1) == ["new", "failed"]
 
@@ -145,10 +145,10 @@ def test_pods_that_back_off_come_after_all_active_ones():
 def test_when_its_back_off_is_over_priority_counts_again():
     made = queue(ranked("failed", 9))
     failed(made)
-    made.happened(ClusterEvent.NODE_CHANGED, 0.1, helps=lambda _: True)
-    made.put(ranked("new", 0), 0.1)
+    made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, 0.1, helps=lambda _: True)
+    made.add(ranked("new", 0), 0.1)
 
-    made.tick(1.0)
+    made.flush(1.0)
 
     assert popped(made, 1.0) == ["failed", "new"]
 
@@ -164,8 +164,8 @@ def test_after_an_error_a_pod_waits_though_nothing_else_is_to_be_done():
     in_error(made)
 
     assert made.pop(0.9) is None
-    assert made.next_tick_s() == 1.0
-    made.tick(1.0)
+    assert made.next_flush_s() == 1.0
+    made.flush(1.0)
     assert popped(made, 1.0) == ["p"]
 
 
@@ -173,10 +173,10 @@ def test_after_five_minutes_it_is_tried_anyhow():
     made = queue(pod("p"))
     failed(made)
 
-    assert made.next_tick_s() == 300.0
-    made.tick(299.9)
+    assert made.next_flush_s() == 300.0
+    made.flush(299.9)
     assert made.pop(299.9) is None
-    made.tick(300.0)
+    made.flush(300.0)
 
     assert popped(made, 300.0) == ["p"]
 
@@ -195,8 +195,8 @@ def test_the_clock_looks_at_the_pod_that_has_waited_for_the_longest_only(monkeyp
             return (looked_at.append(one) or one for one in super().items())
 
     monkeypatch.setattr(made, "_unschedulable", Watched(made._unschedulable))
-    made.tick(now_s=100.0)
-    assert made.next_tick_s() == 300.0
+    made.flush(now_s=100.0)
+    assert made.next_flush_s() == 300.0
     assert len(looked_at) == 2
 
 
@@ -204,7 +204,7 @@ def test_a_changed_pod_is_tried_again():
     made = queue(pod("p"))
     failed(made)
 
-    made.put(pod("p", labels={"is": "new"}), 5.0)
+    made.add(pod("p", labels={"is": "new"}), 5.0)
 
     assert popped(made, 5.0) == ["p"]
 
@@ -213,10 +213,10 @@ def test_a_pod_that_is_dropped_while_in_hand_does_not_come_back():
     made = queue(pod("p"))
     queued = made.pop(0.0)
     assert queued is not None
-    made.drop(pod_key(queued.pod))
+    made.delete(pod_key(queued.pod))
 
-    made.park(queued, SHORT, 0.0)
-    made.tick(1_000.0)
+    made.add_unschedulable(queued, SHORT, 0.0)
+    made.flush(1_000.0)
 
     assert made.pop(1_000.0) is None
 
@@ -224,8 +224,8 @@ def test_a_pod_that_is_dropped_while_in_hand_does_not_come_back():
 def test_for_one_go_every_pod_is_there_in_order():
     made = queue(ranked("waiting", 5))
     failed(made)
-    made.put(ranked("new", 1), 0.0)
-    made.put(ranked("urgent", 9), 0.0)
+    made.add(ranked("new", 1), 0.0)
+    made.add(ranked("urgent", 9), 0.0)
 
     assert [one.pod.metadata.name for one in made.all_in_order()] == ["urgent", "waiting", "new"]
 
@@ -250,19 +250,19 @@ def test_no_pod_is_lost_and_none_is_in_hand_twice(steps: list[tuple[str, int, in
     now_s = 0.0
     for what, one, other in steps:
         now_s += 0.5
-        made.tick(now_s)
+        made.flush(now_s)
         if what == "put":
-            made.put(ranked(f"p{one}", other), now_s)
+            made.add(ranked(f"p{one}", other), now_s)
             there.add(f"p{one}")
         elif what == "drop":
-            made.drop(pod_key(pod(f"p{one}")))
+            made.delete(pod_key(pod(f"p{one}")))
             there.discard(f"p{one}")
         elif what == "event":
-            made.happened(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, one=one: bool(one))
+            made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, one=one: bool(one))
         elif (queued := made.pop(now_s)) is not None:
             assert queued.pod.metadata.name in there
-            made.park(queued, SHORT, now_s) if one else made.park_in_error(queued, now_s)
+            made.add_unschedulable(queued, SHORT, now_s) if one else made.add_after_error(queued, now_s)
 
-    made.tick(now_s + 400.0)
+    made.flush(now_s + 400.0)
 
     assert sorted(popped(made, now_s + 400.0)) == sorted(there)

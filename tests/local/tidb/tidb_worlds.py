@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.components import KUBELET, SCHEDULER
-from plimsoll.local.controller_manager.services import garbage_collection_services
+from plimsoll.local.controller_manager.services import garbage_collector_services
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
@@ -79,7 +79,7 @@ class TidbWorld(SurvivesCrashes):
         return [
             *stateful_set_services(components),
             *volume_services(components),
-            *garbage_collection_services(components),
+            *garbage_collector_services(components),
             Service(name="kubelet", run=kubelet.pods.controller.run),
             scheduler.service(),
             *self.tidb.services(),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.disruption.arithmetic import status_of
+from plimsoll.local.controller_manager.disruption.allowed_disruptions import status_of
 from plimsoll.local.controller_manager.services import disruption_services
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus

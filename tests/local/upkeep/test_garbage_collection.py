@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.garbage_collector.decisions import Delete, DropOwners, OwnerState, plan
-from plimsoll.local.controller_manager.services import garbage_collection_services
+from plimsoll.local.controller_manager.garbage_collector.decisions import DeleteObject, OwnerState, RemoveOwners, plan
+from plimsoll.local.controller_manager.services import garbage_collector_services
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
@@ -48,10 +48,10 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
                 OwnerState.SOLID if owner.uid in objects else OwnerState.ABSENT for owner in item.owner_references
             ]
             match plan(item, states, ()):
-                case Delete():
+                case DeleteObject():
                     del objects[uid]
                     changed = True
-                case DropOwners(left=left):
+                case RemoveOwners(left=left):
                     objects[uid] = ObjectMeta(uid=uid, owner_references=left)
                     changed = True
         if not changed:
@@ -64,7 +64,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
 
 class GarbageWorld(LocalWorld):
     def __init__(self, **more: Any) -> None:
-        super().__init__(garbage_collection_services, **more)
+        super().__init__(garbage_collector_services, **more)
 
     def thing(self, name: str, *owners: dict[str, Any], base: str = CONFIG_MAPS, **more: Any) -> dict[str, Any]:
         """A config map with owners, given as reference to be named by others."""

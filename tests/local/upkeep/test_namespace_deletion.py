@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.controller_manager.services import namespace_deletion_services
+from plimsoll.local.controller_manager.services import namespace_services
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 
@@ -13,7 +13,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def emptying() -> LocalWorld:
-    return LocalWorld(namespace_deletion_services)
+    return LocalWorld(namespace_services)
 
 
 def delete(world: LocalWorld) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
-from plimsoll.local.controller_manager.node_lifecycle.health import Patience
-from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.controller_manager.node_lifecycle.health import NodeGracePeriods
+from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
 from tests.local.apiserver.application.worlds import MERGE
@@ -62,7 +62,7 @@ def test_a_silent_node_becomes_unknown_and_unreachable_after_its_grace():
 
 
 def test_the_grace_is_a_setting():
-    with NodeWorld(NodeLifecycleSettings(patience=Patience(grace_s=12))) as world:
+    with NodeWorld(NodeLifecycleSettings(patience=NodeGracePeriods(grace_s=12))) as world:
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(12)
@@ -74,7 +74,7 @@ def test_taints_go_when_the_node_reports_again():
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(60)
-        world.liveness.lives("bad")
+        world.liveness.report_alive("bad")
         world.report("bad", at="2026-01-01T00:01:00Z")
         assert world.taints("bad") == []
         world.run.advance_by(300)
@@ -173,7 +173,7 @@ def test_after_a_full_disruption_nodes_that_stay_silent_are_tainted_again():
         two_nodes(world)
         world.silence("bad", "good")
         world.run.advance_by(100)
-        world.liveness.lives("good")
+        world.liveness.report_alive("good")
         world.report("good", at="2026-01-01T00:02:00Z")
         assert world.taints("good") == []
         assert world.taints("bad") == ["unreachable:NoSchedule", "unreachable:NoExecute"]
@@ -220,7 +220,7 @@ def test_a_pod_stays_when_its_node_reports_in_time():
         world.pod("long", "bad")
         world.silence("bad")
         world.run.advance_by(100)
-        world.liveness.lives("bad")
+        world.liveness.report_alive("bad")
         world.report("bad", at="2026-01-01T00:02:00Z")
         world.run.advance_by(1_000)
         assert "deletionTimestamp" not in world.pods()["long"]["metadata"]
@@ -246,7 +246,7 @@ def test_after_a_restart_pods_have_their_time_again():
         world.kill()
         world.run.advance_by(100)
         world.start()
-        world.liveness.lives("good")
+        world.liveness.report_alive("good")
         world.run.advance_by(299)
         assert "deletionTimestamp" not in world.pods()["long"]["metadata"]
         world.run.advance_by(1)
@@ -278,7 +278,7 @@ def test_pods_are_kept_when_the_node_comes_back():
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_finished_pods_beyond_the_threshold_go(size: int):
-    with NodeWorld(collection=PodCollectionSettings(kept_finished=size)) as world:
+    with NodeWorld(collection=PodGcSettings(kept_finished=size)) as world:
         world.node("n")
         for number in range(5):
             world.pod(f"p{number}", "n")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.controller_manager.services import (
     disruption_services,
-    namespace_deletion_services,
+    namespace_services,
     node_lifecycle_services,
 )
-from plimsoll.local.liveness import ToldLiveness
+from plimsoll.local.liveness import ReportedLiveness
 from tests.faults import CrashAfter
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
@@ -73,13 +73,13 @@ def test_a_namespace_is_emptied_and_let_go():
         assert world.ask("GET", HERE).status == 404
         assert world.ask("GET", f"{HERE}/configmaps").body["items"] == []
 
-    assert swept(namespace_deletion_services, story) > 20
+    assert swept(namespace_services, story) > 20
 
 
 def test_pods_of_a_silent_node_are_told_and_leave():
     def parts(components: Any) -> Any:
-        liveness = ToldLiveness(clock=components._clock)
-        liveness.lives("good")
+        liveness = ReportedLiveness(clock=components._clock)
+        liveness.report_alive("good")
         return [*node_lifecycle_services(components, liveness), *disruption_services(components)]
 
     def story(world: CrashingWorld) -> None:

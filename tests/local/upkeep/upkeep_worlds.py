@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
-from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
-from plimsoll.local.controller_manager.services import node_lifecycle_services, pod_collection_services
-from plimsoll.local.liveness import ToldLiveness
+from plimsoll.local.controller_manager.pod_gc import PodGcSettings
+from plimsoll.local.controller_manager.services import node_lifecycle_services, pod_gc_services
+from plimsoll.local.liveness import ReportedLiveness
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 
@@ -28,14 +28,14 @@ class NodeWorld(LocalWorld):
 
     def __init__(self, settings: NodeLifecycleSettings | None = None, *, collection: Any = None, **more: Any) -> None:
         self._lifecycle = settings or NodeLifecycleSettings()
-        self._collection = collection or PodCollectionSettings()
+        self._collection = collection or PodGcSettings()
         super().__init__(self._built, **more)
 
     def _built(self, components: Components) -> Sequence[Service]:
-        self.liveness = ToldLiveness(clock=self.run.clock)
+        self.liveness = ReportedLiveness(clock=self.run.clock)
         return [
             *node_lifecycle_services(components, self.liveness, self._lifecycle),
-            *pod_collection_services(components, self._collection),
+            *pod_gc_services(components, self._collection),
         ]
 
     # ---- what there is
@@ -46,7 +46,7 @@ class NodeWorld(LocalWorld):
         self.run.settle()
         self.report(name, **status)
         if lives:
-            self.liveness.lives(name)
+            self.liveness.report_alive(name)
         self.run.settle()
 
     def report(self, name: str, *, at: str = LONG_AGO, **status: str) -> None:
@@ -79,7 +79,7 @@ class NodeWorld(LocalWorld):
 
     def silence(self, *names: str) -> None:
         for name in names:
-            self.liveness.fell_silent(name)
+            self.liveness.report_silent(name)
         self.run.settle()
 
     # ---- how it is

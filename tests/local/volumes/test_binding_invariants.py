@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from plimsoll.local.volumes.annotations import BIND_COMPLETED
 from plimsoll.local.volumes.matching import best_volume
-from plimsoll.local.volumes.plans import Bind, ClaimView, claim_plan, volume_plan
-from plimsoll.local.volumes.provisioning import place_by_class
+from plimsoll.local.volumes.plan import BindClaim, ClaimView, plan_claim, plan_volume
+from plimsoll.local.volumes.provisioning import location_by_class
 from plimsoll.objects.api.meta import ObjectMeta, ObjectReference
 from plimsoll.objects.api.storage import (
     PersistentVolume,
@@ -99,8 +99,8 @@ def test_no_volume_is_given_twice(claims: list[PersistentVolumeClaim], volumes: 
     owners: dict[str, str] = {}
     for wanting in claims:
         named = world.get(wanting.spec.volume_name)
-        plan = claim_plan(ClaimView(claim=wanting, named=named, volumes=tuple(world.values())))
-        if isinstance(plan, Bind):
+        plan = plan_claim(ClaimView(claim=wanting, named=named, volumes=tuple(world.values())))
+        if isinstance(plan, BindClaim):
             assert plan.volume not in owners
             owners[plan.volume] = wanting.metadata.name
             world[plan.volume] = _taken(world[plan.volume], wanting)
@@ -124,8 +124,8 @@ def test_a_claim_that_is_bound_never_gets_another_volume(
         ),
         None,
     )
-    plan = claim_plan(ClaimView(claim=bound, named=named, volumes=tuple(volumes)))
-    assert not isinstance(plan, Bind) or plan.volume == wanting.spec.volume_name
+    plan = plan_claim(ClaimView(claim=bound, named=named, volumes=tuple(volumes)))
+    assert not isinstance(plan, BindClaim) or plan.volume == wanting.spec.volume_name
 
 
 @settings(max_examples=200, deadline=None)
@@ -162,7 +162,7 @@ def test_a_volume_is_bound_only_to_a_claim_that_names_it(
 ):
     for persistent_volume in volumes:
         for other in claims:
-            plan = volume_plan(_taken(persistent_volume, other), other)
+            plan = plan_volume(_taken(persistent_volume, other), other)
             if plan.phase == "Bound" and not plan.looks_at_claim:
                 assert other.spec.volume_name == persistent_volume.metadata.name
 
@@ -176,7 +176,7 @@ def test_a_volume_is_bound_only_to_a_claim_that_names_it(
 def test_a_volume_is_made_only_in_zones_that_are_allowed(allowed: list[str], nodes: set[str], counts: dict[str, int]):
     expression = TopologySelectorLabelRequirement(key=ZONE, values=tuple(allowed))
     terms = (TopologySelectorTerm(match_label_expressions=(expression,)),) if allowed else ()
-    place = place_by_class(StorageClass(allowed_topologies=terms), node_zones=nodes, volumes_in=counts)
+    place = location_by_class(StorageClass(allowed_topologies=terms), node_zones=nodes, volumes_in=counts)
     candidates = set(allowed) or nodes
     if not candidates:
         assert place.labels == ()

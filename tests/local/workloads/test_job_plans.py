@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY, index_of, read_indexes, written_indexes
 from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, backoff_s, job_plan
-from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, booked, counted, is_tracked, tally
+from plimsoll.local.controller_manager.workloads.jobs.tracking import (
+    TRACKING,
+    count_pods,
+    is_tracked,
+    move_to_counters,
+    track_endings,
+)
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
 from plimsoll.objects.api.workloads import Job, JobSpec
@@ -54,13 +60,13 @@ def test_every_pod_that_ended_is_counted_once_wherever_a_turn_is_cut_short(
     pods = [_pod(number, phase) for number, phase in enumerate(phases)]
     truth = (phases.count("Succeeded"), phases.count("Failed"))
     for last_step in [*interruptions, 3, 3]:
-        found = tally(job, pods)
+        found = count_pods(job, pods)
         assert (found.succeeded, found.failed) == truth
-        book = booked(job, pods)
+        book = track_endings(job, pods)
         if last_step >= 1:
             status = msgspec.structs.replace(job.status, uncounted_terminated_pods=book.uncounted)
             tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
-            job = msgspec.structs.replace(job, status=counted(status, tracked=tracked))
+            job = msgspec.structs.replace(job, status=move_to_counters(status, tracked=tracked))
         if last_step >= 2:
             gone = {pod.metadata.uid for pod in book.release}
             pods = [_released(pod) if pod.metadata.uid in gone else pod for pod in pods]
@@ -68,7 +74,7 @@ def test_every_pod_that_ended_is_counted_once_wherever_a_turn_is_cut_short(
                 pods = [pod for pod in pods if is_tracked(pod)]
         if last_step >= 3:
             tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
-            job = msgspec.structs.replace(job, status=counted(job.status, tracked=tracked))
+            job = msgspec.structs.replace(job, status=move_to_counters(job.status, tracked=tracked))
     assert (job.status.succeeded, job.status.failed) == truth
     assert job.status.uncounted_terminated_pods is not None
     assert not job.status.uncounted_terminated_pods.succeeded
@@ -104,7 +110,7 @@ def test_a_job_comes_to_its_end_and_never_has_too_many_pods_or_two_of_an_index(
     if parallelism or not completions:
         assert plan.verdict is not None
         if plan.verdict.final == COMPLETE:
-            assert tally(job, pods).succeeded == completions
+            assert count_pods(job, pods).succeeded == completions
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import identity_labels
 from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
-    SetPlan,
-    SetView,
+    StatefulSetPlan,
+    StatefulSetView,
     revision_for,
     stateful_plan,
     stateful_status,
@@ -39,11 +39,11 @@ def _pod(ordinal: int, revision: str = "new", state: str = "ready") -> Pod:
     return Pod(metadata=metadata, status=status)
 
 
-def _view(pods: list[Pod], *, replicas: int, start: int = 0, policy: str = "OrderedReady") -> SetView:
+def _view(pods: list[Pod], *, replicas: int, start: int = 0, policy: str = "OrderedReady") -> StatefulSetView:
     ordinals = StatefulSetOrdinals(start=start)
     spec = StatefulSetSpec(replicas=replicas, ordinals=ordinals, pod_management_policy=policy)
     owner = StatefulSet(metadata=OWNER, spec=spec)
-    return SetView(stateful_set=owner, pods=tuple(pods), current="old", update="new", now=NOW)
+    return StatefulSetView(stateful_set=owner, pods=tuple(pods), current="old", update="new", now=NOW)
 
 
 _STATES = st.dictionaries(
@@ -65,7 +65,7 @@ def test_any_set_comes_to_rest_with_one_new_pod_for_each_ordinal(
         plan = stateful_plan(view)
         assert stateful_plan(view) == plan
         assert not set(plan.create) & set(pods)
-        is_at_rest = all(pod.metadata.deletion_timestamp is None for pod in pods.values()) and plan == SetPlan()
+        is_at_rest = all(pod.metadata.deletion_timestamp is None for pod in pods.values()) and plan == StatefulSetPlan()
         ill = [number for number, pod in pods.items() if pod.status.conditions[0].status != "True"]
         if is_at_rest and not ill:
             break
@@ -112,4 +112,4 @@ def test_a_set_that_is_being_deleted_is_left_alone():
     view = _view([], replicas=3)
     metadata = msgspec.structs.replace(OWNER, deletion_timestamp=NOW)
     ending = msgspec.structs.replace(view.stateful_set, metadata=metadata)
-    assert stateful_plan(msgspec.structs.replace(view, stateful_set=ending)) == SetPlan()
+    assert stateful_plan(msgspec.structs.replace(view, stateful_set=ending)) == StatefulSetPlan()

@@ -20,7 +20,7 @@ from plimsoll.local.cloud.controller import CloudSettings, controllers
 from plimsoll.local.components import KUBELET, Components
 from plimsoll.local.controller_manager.services import disruption_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
-from plimsoll.local.liveness import ToldLiveness
+from plimsoll.local.liveness import ReportedLiveness
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
 from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
 from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
@@ -68,7 +68,7 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     """A kubelet for the pods, the cloud, and the controller of disruption budgets."""
     parts = Components(lambda _: connect(), clock=clock, entropy=SeededEntropy("cluster"))
     settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, tells_events=False, resync_s=0.0)
-    told = ToldLiveness(clock=clock)
+    told = ReportedLiveness(clock=clock)
     kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, told=told)
     clouds = controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
     working = [Service(name=one.name, run=one.run) for one in (kubelet.pods.controller, *clouds)]

@@ -195,7 +195,7 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
 async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
     from plimsoll.local.cloud.controller import controllers
     from plimsoll.local.cluster import CLOUD
-    from plimsoll.local.first_cluster import prepare_cloud
+    from plimsoll.local.initial_cluster import prepare_cloud
     from plimsoll.runtime.services import Service
 
     async with played_parts(access, clock=clock) as parts:

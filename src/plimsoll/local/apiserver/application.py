@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.local.apiserver import authorization, discovery, presentation, status_errors
-from plimsoll.local.apiserver.bootstrap.install import put_first_objects
+from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.local.apiserver.crds import lifecycle
-from plimsoll.local.apiserver.handlers.dispatch import answer, call_of
+from plimsoll.local.apiserver.handlers.dispatch import build_context, dispatch
 from plimsoll.local.apiserver.http_types import Answer
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
 from plimsoll.local.apiserver.storage import StorageError, TooLarge
@@ -47,7 +47,7 @@ class Application:
             return
         async with self._starting:
             if not self._has_started:
-                await put_first_objects(self.server, ca_certificate=self._ca_certificate)
+                await install_bootstrap_objects(self.server, ca_certificate=self._ca_certificate)
                 await lifecycle.resume(self.server)
                 self._has_started = True
 
@@ -58,19 +58,17 @@ class Application:
             await self.start()
             answered = await self._answered(request, warnings)
         except status_errors.StatusError as refusal:
-            answered = presentation.present_refusal(request, refusal)
+            answered = presentation.encode_error(request, refusal)
         except TooLarge as error:
-            answered = presentation.present_refusal(request, status_errors.unexpected(str(error)))
+            answered = presentation.encode_error(request, status_errors.unexpected(str(error)))
         except StorageError as error:
             _log.warning("apiserver.storage_failed", method=request.method, path=request.path, error=str(error))
-            answered = presentation.present_refusal(
-                request, status_errors.internal_error("the store cannot be written")
-            )
+            answered = presentation.encode_error(request, status_errors.internal_error("the store cannot be written"))
         except Exception as error:  # noqa: BLE001 - the one place that keeps a mistake of ours from ending the connection
             # As text, not as exc_info: structlog would by default print local variables, and the token among them.
             stack = "".join(traceback.format_exception(error))
             _log.error("apiserver.request_failed", method=request.method, path=request.path, stack=stack)
-            answered = presentation.present_refusal(request, status_errors.internal_error("unexpected error"))
+            answered = presentation.encode_error(request, status_errors.internal_error("unexpected error"))
         if warnings:
             headers = [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(warnings)]
             answered = answered._replace(headers=(*answered.headers, *headers))
@@ -82,14 +80,14 @@ class Application:
         self._authorise(attributes_of(user, request))
         routed = route(server.catalogue, request)
         if isinstance(routed, ResourceRoute):
-            call = call_of(request, routed, user)
+            call = build_context(request, routed, user)
             try:
-                return await answer(server, call)
+                return await dispatch(server, call)
             finally:
                 warnings += call.warnings
         if isinstance(routed, Answer):
             return routed
-        return discovery.answer(server, request) or Answer.text("404 page not found\n", status=404)
+        return discovery.handle_discovery(server, request) or Answer.text("404 page not found\n", status=404)
 
     def _authorise(self, attributes: Attributes) -> None:
         decision = self.server.authorizer.decide(attributes)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _log: Final = structlog.get_logger()
 
 
-class Endable(Protocol):
+class EndableWatch(Protocol):
     """A watch under way."""
 
     def end(self) -> None:
@@ -35,9 +35,9 @@ class CrdTasks:
         self.lock = asyncio.Lock()
         """Held for the whole of a follow-up: names are given by what other definitions have at that moment."""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._watches: dict[str, dict[Endable, None]] = {}
+        self._watches: dict[str, dict[EndableWatch, None]] = {}
 
-    async def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run_to_completion(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the work; if the one who waits is cancelled, it is done all the same."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -49,12 +49,12 @@ class CrdTasks:
                 task.add_done_callback(_tell_failure)
             raise
 
-    def watches(self, definition: str, session: Endable) -> None:
-        self._watches.setdefault(definition, {})[session] = None
+    def add_watch(self, definition: str, watch: EndableWatch) -> None:
+        self._watches.setdefault(definition, {})[watch] = None
 
-    def leaves(self, definition: str, session: Endable) -> None:
+    def remove_watch(self, definition: str, watch: EndableWatch) -> None:
         sessions = self._watches.get(definition, {})
-        sessions.pop(session, None)
+        sessions.pop(watch, None)
         if not sessions:
             self._watches.pop(definition, None)
 

@@ -1,7 +1,7 @@
 """A whole API server: its parts put together, and run from a data directory until it is cancelled.
 
-`embedded` is for whoever has a store already (scenarios under virtual time, tests); `run` is what `plimsoll apiserver`
-and `plimsoll up` do; the latter has services of its own run beside it. Nothing here decides about a request.
+`build_application` is for whoever has a store already (scenarios under virtual time, tests); `run` is what `plimsoll
+apiserver` and `plimsoll up` do; the latter has services of its own run beside it. Nothing here decides about a request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from plimsoll.local.apiserver.storage import Durability, SqliteDriver, Store
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.kubeconfig import kubeconfig, url_of
 from plimsoll.local.apiserver.transport.limits import Limits
-from plimsoll.local.apiserver.transport.listening import Listener, raise_descriptor_limit
+from plimsoll.local.apiserver.transport.listener import Listener, raise_descriptor_limit
 from plimsoll.runtime.services import RestartPolicy, Service
 from plimsoll.runtime.supervisor import Supervisor
 
@@ -81,7 +81,7 @@ class Serving:
     ready: Ready
 
 
-async def nothing_beside(_serving: Serving) -> Sequence[Service]:
+async def no_services(_serving: Serving) -> Sequence[Service]:
     """Only the server."""
     return ()
 
@@ -94,7 +94,7 @@ class Credentials(NamedTuple):
     ca_pem: bytes = b""
 
 
-def embedded(store: Store, *, clock: Clock, entropy: Entropy, credentials: Credentials) -> Application:
+def build_application(store: Store, *, clock: Clock, entropy: Entropy, credentials: Credentials) -> Application:
     """An application over a store, without any transport."""
     authorizer = RbacAuthorizer.over(store)
     tokens = ServiceAccountTokens(credentials.signing_key, entropy=entropy)
@@ -119,7 +119,7 @@ async def run(
     clock: Clock,
     entropy: Entropy,
     on_ready: Callable[[Ready], None],
-    beside: Callable[[Serving], Awaitable[Sequence[Service]]] = nothing_beside,
+    beside: Callable[[Serving], Awaitable[Sequence[Service]]] = no_services,
 ) -> None:
     """Serve until cancelled. Raises, before anything is served, what keeps it from being so.
 
@@ -139,7 +139,7 @@ async def run(
             signing_key=directory.signing_key(entropy),
             ca_pem=certificates.ca_pem,
         )
-        application = embedded(store, clock=clock, entropy=entropy, credentials=credentials)
+        application = build_application(store, clock=clock, entropy=entropy, credentials=credentials)
         raise_descriptor_limit()
         tls = certificates.tls()
         listener = Listener(
@@ -152,7 +152,7 @@ async def run(
             ready = Ready(url=url, kubeconfig=directory.write_kubeconfig(content))
             more = await beside(Serving(application=application, token=token, ready=ready))
             on_ready(ready)
-            renewal = Renewal(directory, host=settings.host, tls=tls, clock=clock)
+            renewal = CertificateRenewal(directory, host=settings.host, tls=tls, clock=clock)
             services = [
                 Service(name="certificate-renewal", run=renewal.run),
                 Service(name="namespace-contents", run=_namespace_contents(application, credentials).run),
@@ -181,7 +181,7 @@ def _namespace_contents(application: Application, credentials: Credentials) -> N
     return NamespaceDefaults(application.server, ca_certificate=credentials.ca_pem.decode("ascii"))
 
 
-class Renewal:
+class CertificateRenewal:
     """Gives a server that runs for a year the certificate of the next one."""
 
     def __init__(self, directory: DataDirectory, *, host: str, tls: ssl.SSLContext, clock: Clock) -> None:

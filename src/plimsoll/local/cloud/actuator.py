@@ -13,7 +13,7 @@ import structlog
 
 from plimsoll.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.cloud.machines.node_manifest import NOT_READY, node_body
+from plimsoll.local.cloud.machines.node_manifest import NOT_READY, node_manifest
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import (
     BILLING_FINALIZER,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.own_writes import MutationCache
-    from plimsoll.local.cloud.planning import Boot, NewMachine, RaisedTarget, Retry
+    from plimsoll.local.cloud.planner import Boot, NewMachine, RaisedTarget, Retry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class MachineActuator:
         """The machine's node is there; then the machine, as it is afterwards, says that it runs."""
         machine, now = boot.machine, self._clock.now()
         spec = machine.spec
-        body = node_body(
+        body = node_manifest(
             boot.shape, machine.metadata.name, zone=spec.zone, provider_id=spec.provider_id, ready=ready, now=now
         )
         try:

@@ -23,12 +23,12 @@ from plimsoll.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.local.cloud.billing import costs_by_group
-from plimsoll.local.cloud.catalogue import offer_of
-from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, overtaken, strike, told
+from plimsoll.local.cloud.catalogue import sold_machine_types
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, fault_message, overtaken, trigger_fault
 from plimsoll.local.cloud.faults.call_log import NO_ANSWER_YET, NOBODY_WAITED, CallLog, CallRecord
-from plimsoll.local.cloud.machines.node_manifest import node_body
-from plimsoll.local.cloud.machines.shapes import INSTANCE_TYPE, NoShape, Shape, shape_of
-from plimsoll.local.cloud.planning import Planner, View, is_going, wanted_of
+from plimsoll.local.cloud.machines.node_manifest import node_manifest
+from plimsoll.local.cloud.machines.templates import INSTANCE_TYPE, InvalidTemplate, MachineTemplate, build_template
+from plimsoll.local.cloud.planner import CloudView, Planner, desired_size, is_being_removed
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import (
     GROUP_LABEL,
@@ -119,7 +119,7 @@ class SimulatedCloud:
 
     async def machine_types(self) -> tuple[MachineType, ...]:
         """Everything that is sold, by name."""
-        offered = offer_of((await self.cloud()).spec).machine_types
+        offered = sold_machine_types((await self.cloud()).spec).machine_types
         return tuple(offered[name] for name in sorted(offered))
 
     async def quotas(self) -> tuple[Quota, ...]:
@@ -128,7 +128,7 @@ class SimulatedCloud:
     async def template(self, group: str) -> Node:
         """A node as the group would give it, ready and empty."""
         shape = await self._shape(await self.node_group(group))
-        body = node_body(
+        body = node_manifest(
             shape,
             f"template-node-for-{group}",
             zone=shape.zones[0],
@@ -249,16 +249,16 @@ class SimulatedCloud:
             self.log.end(number, ended)
 
     async def _act_faultily(self, call: str, group: str, act: Callable[[], Awaitable[None]]) -> None:
-        fault = await strike(self._client, call, group, now=self._clock.now())
+        fault = await trigger_fault(self._client, call, group, now=self._clock.now())
         if fault is None:
             await act()
             return
         if fault.kind == FaultKind.FAIL:
-            raise CloudFailed(told(fault, call))
+            raise CloudFailed(fault_message(fault, call))
         await act()
         await self._clock.sleep(fault.seconds)
         if fault.kind == FaultKind.TIME_OUT:
-            raise CloudTimedOut(told(fault, call))
+            raise CloudTimedOut(fault_message(fault, call))
 
     async def _change(
         self,
@@ -288,19 +288,19 @@ class SimulatedCloud:
         chosen = _chosen(group, machines, names)
         await self._change(group, lambda now: _reduced(now, machines, chosen, forced=forced))
 
-    async def _shape(self, group: NodeGroup) -> Shape:
+    async def _shape(self, group: NodeGroup) -> MachineTemplate:
         spec = (await self.cloud()).spec
-        shape = shape_of(group, spec, offer_of(spec).machine_types)
-        if isinstance(shape, NoShape):
+        shape = build_template(group, spec, sold_machine_types(spec).machine_types)
+        if isinstance(shape, InvalidTemplate):
             raise CloudRefused(f"node group {group.metadata.name}: {shape.problem}")
         return shape
 
     async def _check_room(self, group: NodeGroup, delta: int) -> None:
         """Counting what other groups want and have not got yet as taken."""
         spec = (await self.cloud()).spec
-        view = View(
+        view = CloudView(
             cloud=spec,
-            offer=offer_of(spec),
+            offer=sold_machine_types(spec),
             groups=await self.node_groups(),
             machines=await self.machines(),
             nodes=(),
@@ -323,7 +323,7 @@ def _check_name(group: str) -> None:
 
 def instance_of(machine: Machine) -> Instance:
     """A machine that failed is, to an autoscaler, one that is being created and has an error."""
-    state = MachineState.DELETING if is_going(machine) else MachineState(machine.status.state)
+    state = MachineState.DELETING if is_being_removed(machine) else MachineState(machine.status.state)
     shown = MachineState.CREATING if state == MachineState.FAILED else state
     return Instance(
         id=machine.spec.provider_id, name=machine.metadata.name, state=shown.value, error=machine.status.error
@@ -379,7 +379,9 @@ def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> li
     for name in names:
         if name not in known:
             raise CloudRefused(f"node {name} does not belong to node group {group}")
-    return [name for name in dict.fromkeys(known[one].metadata.name for one in names) if not is_going(known[name])]
+    return [
+        name for name in dict.fromkeys(known[one].metadata.name for one in names) if not is_being_removed(known[name])
+    ]
 
 
 def _reduced(
@@ -389,8 +391,8 @@ def _reduced(
     fresh = [name for name in chosen if name not in named]
     if not fresh:
         return None
-    staying = [machine for machine in machines if not is_going(machine) and machine.metadata.name not in named]
-    left = wanted_of(group, staying) - len(fresh)
+    staying = [machine for machine in machines if not is_being_removed(machine) and machine.metadata.name not in named]
+    left = desired_size(group, staying) - len(fresh)
     if not forced and left < group.spec.min:
         raise CloudRefused(f"min size reached, nodes will not be deleted: target {left} min {group.spec.min}")
     return {"target": max(0, left), "deletions": [*group.spec.deletions, *fresh]}

@@ -39,7 +39,7 @@ class Catalogue(Value):
     machine_types: tuple[MachineType, ...]
 
 
-class Offer(Value):
+class SoldMachineTypes(Value):
     """What a cloud sells, by name, and what in its description could not be used."""
 
     machine_types: dict[str, MachineType]
@@ -98,7 +98,7 @@ def machine_type_errors(types: Iterable[MachineType]) -> list[InvalidInput]:
     return errors
 
 
-def offer_of(spec: CloudSpec) -> Offer:
+def sold_machine_types(spec: CloudSpec) -> SoldMachineTypes:
     """All types of the cloud: those of its catalogues, and its own, which go before. What is wrong is left out."""
     offered: dict[str, MachineType] = {}
     problems: list[str] = []
@@ -112,7 +112,7 @@ def offer_of(spec: CloudSpec) -> Offer:
         problems += (f"spec.{error}".replace("machineTypes[0]", f"machineTypes[{position}]") for error in errors)
         if not errors:
             offered[machine_type.name] = machine_type
-    return Offer(machine_types=offered, problems=tuple(problems))
+    return SoldMachineTypes(machine_types=offered, problems=tuple(problems))
 
 
 def _amount_errors(amounts: Mapping[str, str | float]) -> list[InvalidInput]:

@@ -22,9 +22,9 @@ from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
 from plimsoll.kube.informer.own_writes import MutationCache
 from plimsoll.local.cloud.actuator import MachineActuator, exact_time
 from plimsoll.local.cloud.billing import bills, costs_by_group, settlement
-from plimsoll.local.cloud.catalogue import offer_of
+from plimsoll.local.cloud.catalogue import sold_machine_types
 from plimsoll.local.cloud.events import CloudEvents
-from plimsoll.local.cloud.planning import SeenNode, View, next_number, plan
+from plimsoll.local.cloud.planner import CloudView, ObservedNode, next_number, plan
 from plimsoll.local.cloud.stock import quota_problems, unsold_problems
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from plimsoll.kube.informer import Change
-    from plimsoll.local.cloud.planning import Plan
+    from plimsoll.local.cloud.planner import Plan
     from plimsoll.local.components import Component
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -99,7 +99,7 @@ class CloudController:
         view = await self._observe()
         planned = plan(view)
         await self._grow(planned)
-        self._events.grown(planned, view.groups, self._machines.list())
+        self._events.report_plan(planned, view.groups, self._machines.list())
         await self._boot(planned)
         orphans = [machine for machine in planned.orphans if await self._is_orphan(machine)]
         await self._shrink(view, [*planned.removals, *orphans])
@@ -110,14 +110,14 @@ class CloudController:
 
     # ---- observe
 
-    async def _observe(self) -> View:
+    async def _observe(self) -> CloudView:
         cloud = self._clouds.cache.get(THE_CLOUD)
         if cloud is None:
             cloud = await self._make_cloud()
         machines = self._machines.list()
-        return View(
+        return CloudView(
             cloud=cloud.spec,
-            offer=offer_of(cloud.spec),
+            offer=sold_machine_types(cloud.spec),
             groups=self._groups.list(),
             machines=machines,
             nodes=await self._seen_nodes({machine.metadata.name for machine in machines}),
@@ -131,7 +131,7 @@ class CloudController:
         except AlreadyExists:
             return await self._client.get(Cloud, THE_CLOUD)
 
-    async def _seen_nodes(self, machines: set[str]) -> tuple[SeenNode, ...]:
+    async def _seen_nodes(self, machines: set[str]) -> tuple[ObservedNode, ...]:
         seen = []
         for node in sorted(self._nodes.cache.list(), key=lambda one: one.metadata.name):
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -139,7 +139,9 @@ class CloudController:
             if is_ours and not await self._is_there(node):
                 continue
             seen.append(
-                SeenNode(name=node.metadata.name, group=group, provider_id=node.spec.provider_id, uid=node.metadata.uid)
+                ObservedNode(
+                    name=node.metadata.name, group=group, provider_id=node.spec.provider_id, uid=node.metadata.uid
+                )
             )
         return tuple(seen)
 
@@ -164,9 +166,9 @@ class CloudController:
     async def _boot(self, planned: Plan) -> None:
         for boot in planned.boots:
             ready = self._settings.nodes_come_ready or boot.machine.spec.boot_seconds == 0
-            self._events.booted(await self._actuator.boot(boot, ready=ready))
+            self._events.report_boot(await self._actuator.boot(boot, ready=ready))
 
-    async def _shrink(self, view: View, unwanted: list[Machine]) -> None:
+    async def _shrink(self, view: CloudView, unwanted: list[Machine]) -> None:
         if not unwanted:
             return
         # Keeps the next number, before it can no longer be told from the machines: no name comes back.
@@ -197,7 +199,7 @@ class CloudController:
 
     # ---- tell
 
-    async def _tell_groups(self, view: View) -> None:
+    async def _tell_groups(self, view: CloudView) -> None:
         machines = self._machines.list()
         members: dict[str, list[Machine]] = {}
         for machine in machines:
@@ -230,7 +232,7 @@ class CloudController:
             body = {"metadata": {"uid": group.metadata.uid}, "status": status}
             self._groups.wrote(await self._client.merge_patch(NodeGroup, name, body, subresource="status"))
 
-    async def _tell_bill(self, view: View, *, has_news: bool) -> None:
+    async def _tell_bill(self, view: CloudView, *, has_news: bool) -> None:
         cloud = self._clouds.cache.get(THE_CLOUD)
         if cloud is None:
             return

@@ -15,7 +15,7 @@ from plimsoll.local.cloud.stock import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.local.cloud.planning import Plan
+    from plimsoll.local.cloud.planner import Plan
     from plimsoll.local.components import Component
     from plimsoll.objects.api.simulated_cloud import Machine, NodeGroup
 
@@ -29,7 +29,7 @@ class CloudEvents:
         self._recorder = component.recorder
         self._client = component.client
 
-    def grown(self, planned: Plan, groups: Iterable[NodeGroup], machines: Iterable[Machine]) -> None:
+    def report_plan(self, planned: Plan, groups: Iterable[NodeGroup], machines: Iterable[Machine]) -> None:
         """Machines were made, refused, or started after all."""
         refused = [(new_machine, new_machine.error) for new_machine in planned.new if new_machine.error is not None]
         if not (refused or planned.retries):
@@ -51,7 +51,7 @@ class CloudEvents:
             message = f"the cloud has room again: {_counted(count)} started"
             self._tell(group_of.get(group), EventType.NORMAL, "RoomAgain", message)
 
-    def booted(self, machine: Machine) -> None:
+    def report_boot(self, machine: Machine) -> None:
         """Its node was made, or could not be."""
         if machine.status.error is not None:
             self._tell(machine, EventType.WARNING, "NodeRefused", machine.status.error.message)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
     from datetime import datetime
 
-    from plimsoll.local.cloud.machines.shapes import Shape
+    from plimsoll.local.cloud.machines.templates import MachineTemplate
     from plimsoll.objects.api.simulated_cloud import CloudSpec, Quota, Stock
 
 # As the GCE provider of Cluster Autoscaler names them.
@@ -25,7 +25,7 @@ QUOTA_EXCEEDED: Final = "QUOTA_EXCEEDED"
 NOT_SOLD: Final = "MACHINE_TYPE_NOT_FOUND"
 
 
-class Ledger:
+class StockLedger:
     """Takes machines in and says what may still come."""
 
     def __init__(self, cloud: CloudSpec, *, now: datetime) -> None:
@@ -35,38 +35,38 @@ class Ledger:
         self._used = [0] * len(self._quotas)
         self._amounts: dict[tuple[str, str], list[tuple[int, int]]] = {}
 
-    def hold(self, shape: Shape, zone: str) -> None:
+    def hold(self, template: MachineTemplate, zone: str) -> None:
         for number, stock in enumerate(self._stock):
-            self._machines[number] += _is_of(stock, shape, zone)
-        for number, amount in self._amounts_of(shape):
+            self._machines[number] += _is_of(stock, template, zone)
+        for number, amount in self._amounts_of(template):
             self._used[number] += amount
 
-    def refusal(self, shape: Shape, zone: str) -> MachineError | None:
+    def reject(self, template: MachineTemplate, zone: str) -> MachineError | None:
         """Why the cloud does not give one more of these in this zone; None: it does."""
-        if zone not in shape.sold_in:
-            return _error(NOT_SOLD, f"{shape.machine_type or shape.group} is not sold in zone {zone}")
+        if zone not in template.sold_in:
+            return _error(NOT_SOLD, f"{template.machine_type or template.group} is not sold in zone {zone}")
         for number, stock in enumerate(self._stock):
-            if _is_of(stock, shape, zone) and self._machines[number] >= stock.machines:
+            if _is_of(stock, template, zone) and self._machines[number] >= stock.machines:
                 where = f" in zone {stock.zone}" if stock.zone else ""
                 return _error(STOCKOUT, f"out of stock: {stock.machine_type}{where}, {stock.machines} in all")
-        for number, amount in self._amounts_of(shape):
+        for number, amount in self._amounts_of(template):
             quota, limit = self._quotas[number]
             if self._used[number] + amount > limit:
                 return _error(QUOTA_EXCEEDED, f"quota {quota.name} exceeded: limit {quota.limit} {quota.resource}")
         return None
 
-    def place(self, shape: Shape, zones: list[str]) -> str | MachineError:
+    def place(self, template: MachineTemplate, zones: list[str]) -> str | MachineError:
         """Hold one in the first of `zones` that has room; otherwise what is wrong with the first."""
         first: MachineError | None = None
         for zone in zones:
-            refused = self.refusal(shape, zone)
+            refused = self.reject(template, zone)
             if refused is None:
-                self.hold(shape, zone)
+                self.hold(template, zone)
                 return zone
             first = first or refused
-        return first or _error(NOT_SOLD, f"{shape.machine_type or shape.group} is sold in no zone")
+        return first or _error(NOT_SOLD, f"{template.machine_type or template.group} is sold in no zone")
 
-    def _amounts_of(self, shape: Shape) -> list[tuple[int, int]]:
+    def _amounts_of(self, shape: MachineTemplate) -> list[tuple[int, int]]:
         """Quotas that count a machine, and how much of each it takes."""
         key = (shape.group, shape.machine_type)
         if key not in self._amounts:
@@ -108,7 +108,7 @@ def _limit(quota: Quota) -> int | None:
         return None
 
 
-def _is_of(stock: Stock, shape: Shape, zone: str) -> bool:
+def _is_of(stock: Stock, shape: MachineTemplate, zone: str) -> bool:
     return stock.machine_type == shape.machine_type and stock.zone in {"", zone}
 
 

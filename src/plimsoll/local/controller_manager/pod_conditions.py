@@ -38,7 +38,7 @@ async def mark_not_ready(client: Client, pod: Pod, now: datetime) -> bool:
     return await _patch_status(client, pod, {"conditions": [condition]})
 
 
-async def mark_doomed(
+async def mark_disruption_target(
     client: Client, pod: Pod, now: datetime, *, reason: str, message: str, has_failed: bool = False
 ) -> bool:
     """Say why the pod is about to be deleted, and with `has_failed` that it will not run again. False: it was gone."""

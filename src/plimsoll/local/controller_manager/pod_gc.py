@@ -14,8 +14,8 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, states_in
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.pod_conditions import is_finished, mark_doomed
-from plimsoll.local.controller_manager.pod_indexes import pods_by_node, pods_on
+from plimsoll.local.controller_manager.pod_conditions import is_finished, mark_disruption_target
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 
@@ -33,14 +33,14 @@ _INSTANT_S: Final = 1e-6
 _FINISHED_INDEX: Final = "upkeep: finished pods"
 
 
-class PodCollectionSettings(Value, frozen=True):
+class PodGcSettings(Value, frozen=True):
     """`missing_s`: kube-controller-manager's quarantine of 40 s and its period of 20 s."""
 
     missing_s: float = 60.0
     kept_finished: int = 12_500
 
 
-def beyond(finished: Sequence[Pod], kept: int) -> list[Pod]:
+def excess_finished_pods(finished: Sequence[Pod], kept: int) -> list[Pod]:
     """Those to let go so that only `kept` are left, the oldest first."""
     excess = len(finished) - kept
     return sorted(finished, key=_age)[:excess] if excess > 0 else []
@@ -51,17 +51,17 @@ def _age(pod: Pod) -> tuple[str, str, str]:
     return str(metadata.creation_timestamp), metadata.namespace, metadata.name
 
 
-class PodCollection:
+class PodGarbageCollector:
     """`controller` is what runs."""
 
-    def __init__(self, component: Component, settings: PodCollectionSettings) -> None:
+    def __init__(self, component: Component, settings: PodGcSettings) -> None:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
         self._nodes = component.informers.of(Node)
         self._pods = component.informers.of(Pod)
         self._missing_since: dict[str, float] = {}
-        pods_by_node(self._pods)
+        index_pods_by_node(self._pods)
         self._pods.add_index(_FINISHED_INDEX, lambda pod: [True] if is_finished(pod) else [])
         self.controller: Controller[str] = Controller(
             NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._missing_nodes
@@ -95,13 +95,13 @@ class PodCollection:
 
     async def _collect(self, pod: Pod) -> None:
         why = "PodGC: node no longer exists"
-        if await mark_doomed(
+        if await mark_disruption_target(
             self._client, pod, self._clock.now(), reason="DeletionByPodGC", message=why, has_failed=True
         ):
             await self._delete(pod)
 
     async def _let_finished_go(self) -> Done:
-        excess = beyond(self._pods.cache.by_index(_FINISHED_INDEX, True), self._settings.kept_finished)  # noqa: FBT003 -- an index value
+        excess = excess_finished_pods(self._pods.cache.by_index(_FINISHED_INDEX, True), self._settings.kept_finished)  # noqa: FBT003 -- an index value
         for pod in excess:
             await self._delete(pod)
         return Done(said=f"let {len(excess)} finished pods go" if excess else "")

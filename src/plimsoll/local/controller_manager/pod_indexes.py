@@ -16,7 +16,7 @@ _BY_NODE: Final = "upkeep: pods by node"
 _BY_LABEL: Final = "upkeep: pods by label"
 
 
-def pods_by_node(pods: Informer[Pod]) -> None:
+def index_pods_by_node(pods: Informer[Pod]) -> None:
     """Have pods found by `pods_on`; asked for again, it is there already."""
     with suppress(InvalidInput):
         pods.add_index(_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
@@ -28,7 +28,7 @@ def pods_on(pods: Informer[Pod], node_name: str) -> list[Pod]:
     return sorted(found, key=lambda pod: (pod.metadata.namespace, pod.metadata.name))
 
 
-def pods_by_label(pods: Informer[Pod]) -> None:
+def index_pods_by_label(pods: Informer[Pod]) -> None:
     """Have pods found by `pods_matching`."""
     with suppress(InvalidInput):
         pods.add_index(_BY_LABEL, lambda pod: [(pod.metadata.namespace, *pair) for pair in pod.metadata.labels.items()])

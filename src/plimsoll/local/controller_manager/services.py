@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.controller_manager import pod_gc
 from plimsoll.local.controller_manager.disruption import controller as disruption_budgets
-from plimsoll.local.controller_manager.disruption.controller import DisruptionBudgets
+from plimsoll.local.controller_manager.disruption.controller import DisruptionController
 from plimsoll.local.controller_manager.garbage_collector import controller as garbage_collection
-from plimsoll.local.controller_manager.garbage_collector.controller import GarbageCollection
+from plimsoll.local.controller_manager.garbage_collector.controller import GarbageCollector
 from plimsoll.local.controller_manager.namespaces import controller as namespace_deletion
-from plimsoll.local.controller_manager.namespaces.controller import NamespaceDeletion, NamespaceDeletionSettings
+from plimsoll.local.controller_manager.namespaces.controller import NamespaceController, NamespaceControllerSettings
 from plimsoll.local.controller_manager.node_lifecycle import controller as node_lifecycle
 from plimsoll.local.controller_manager.node_lifecycle import taint_eviction
-from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycle, NodeLifecycleSettings
-from plimsoll.local.controller_manager.node_lifecycle.taint_eviction import TaintEviction
-from plimsoll.local.controller_manager.pod_gc import PodCollection, PodCollectionSettings
+from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleController, NodeLifecycleSettings
+from plimsoll.local.controller_manager.node_lifecycle.taint_eviction import TaintEvictionController
+from plimsoll.local.controller_manager.pod_gc import PodGarbageCollector, PodGcSettings
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -30,35 +30,33 @@ def node_lifecycle_services(
     components: Components, liveness: Liveness, settings: NodeLifecycleSettings | None = None
 ) -> list[Service]:
     """Conditions and taints of silent nodes, and what NoExecute taints do to pods."""
-    lifecycle = NodeLifecycle(components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings())
-    eviction = TaintEviction(components.component(taint_eviction.NAME))
+    lifecycle = NodeLifecycleController(
+        components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings()
+    )
+    eviction = TaintEvictionController(components.component(taint_eviction.NAME))
     return [_service(lifecycle.controller), _service(eviction.controller)]
 
 
-def pod_collection_services(components: Components, settings: PodCollectionSettings | None = None) -> list[Service]:
+def pod_gc_services(components: Components, settings: PodGcSettings | None = None) -> list[Service]:
     """Pods of nodes that are no more."""
-    part = PodCollection(components.component(pod_gc.NAME), settings or PodCollectionSettings())
+    part = PodGarbageCollector(components.component(pod_gc.NAME), settings or PodGcSettings())
     return [_service(part.controller)]
 
 
 def disruption_services(components: Components) -> list[Service]:
     """The status of disruption budgets."""
-    return [_service(DisruptionBudgets(components.component(disruption_budgets.NAME)).controller)]
+    return [_service(DisruptionController(components.component(disruption_budgets.NAME)).controller)]
 
 
-def garbage_collection_services(
-    components: Components, *, spared_owners: Container[str] = frozenset()
-) -> list[Service]:
+def garbage_collector_services(components: Components, *, spared_owners: Container[str] = frozenset()) -> list[Service]:
     """Objects go with their owners, but not with those that are spared (by uid)."""
-    part = GarbageCollection(components.component(garbage_collection.NAME), spared_owners=spared_owners)
+    part = GarbageCollector(components.component(garbage_collection.NAME), spared_owners=spared_owners)
     return [Service(name=garbage_collection.NAME, run=part.run)]
 
 
-def namespace_deletion_services(
-    components: Components, settings: NamespaceDeletionSettings | None = None
-) -> list[Service]:
+def namespace_services(components: Components, settings: NamespaceControllerSettings | None = None) -> list[Service]:
     """Namespaces that are deleted are emptied."""
-    part = NamespaceDeletion(components.component(namespace_deletion.NAME), settings or NamespaceDeletionSettings())
+    part = NamespaceController(components.component(namespace_deletion.NAME), settings or NamespaceControllerSettings())
     return [_service(part.controller)]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.endpoints import endpoints, slices
-from plimsoll.local.endpoints.endpoints import EndpointsObjects
-from plimsoll.local.endpoints.slices import EndpointSlices
+from plimsoll.local.endpoints import endpoints_controller, slice_controller
+from plimsoll.local.endpoints.endpoints_controller import EndpointsController
+from plimsoll.local.endpoints.slice_controller import EndpointSliceController
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -14,5 +14,8 @@ if TYPE_CHECKING:
 
 
 def endpoint_services(components: Components) -> list[Service]:
-    parts = (EndpointSlices(components.component(slices.NAME)), EndpointsObjects(components.component(endpoints.NAME)))
+    parts = (
+        EndpointSliceController(components.component(slice_controller.NAME)),
+        EndpointsController(components.component(endpoints_controller.NAME)),
+    )
     return [Service(name=part.controller.name, run=part.controller.run) for part in parts]

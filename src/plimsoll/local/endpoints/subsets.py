@@ -110,6 +110,6 @@ def labels_of(service: Service) -> dict[str, str]:
     return labels
 
 
-def marks_of(backends: Sequence[Backend]) -> dict[str, Any]:
+def endpoints_annotations(backends: Sequence[Backend]) -> dict[str, Any]:
     """Annotations that follow from the addresses; null takes one away."""
     return {OVER_CAPACITY: "truncated" if len(backends) > MOST_ADDRESSES else None}

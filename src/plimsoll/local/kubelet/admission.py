@@ -19,55 +19,55 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod, PodSpec
 
 
-class Refused(Value, frozen=True):
+class AdmissionFailure(Value, frozen=True):
     """The reason and message of the pod's end."""
 
     reason: str
     message: str
 
 
-class Books:
+class AdmittedPods:
     """What pods take on the nodes that admitted them."""
 
     def __init__(self) -> None:
         self._used: dict[str, ResourceVector] = {}
         self._taken: dict[str, tuple[PodSpec, ResourceVector]] = {}
 
-    def has_opened(self, node_name: str) -> bool:
+    def has_node(self, node_name: str) -> bool:
         return node_name in self._used
 
-    def open(self, node_name: str) -> None:
+    def add_node(self, node_name: str) -> None:
         self._used.setdefault(node_name, ZERO)
 
     def has(self, pod: Pod) -> bool:
         """Whether the pod was admitted by us."""
         return pod.metadata.uid in self._taken
 
-    def enter(self, pod: Pod) -> None:
+    def add(self, pod: Pod) -> None:
         """The pod is on its node. Entered again, it counts once, with what it takes now."""
         known = self._taken.get(pod.metadata.uid)
         if known is not None and known[0] == pod.spec and pod.spec.node_name in self._used:
             return
-        self.leave(pod.metadata.uid)
+        self.remove(pod.metadata.uid)
         name, demand = pod.spec.node_name, _demand(pod)
         self._taken[pod.metadata.uid] = (pod.spec, demand)
         self._used[name] = self._used.get(name, ZERO) + demand
 
-    def leave(self, uid: str) -> None:
+    def remove(self, uid: str) -> None:
         spec, demand = self._taken.pop(uid, (None, ZERO))
         if spec is not None and spec.node_name in self._used:
             self._used[spec.node_name] -= demand
 
-    def close(self, node_name: str) -> None:
+    def remove_node(self, node_name: str) -> None:
         """The node is gone. Its pods leave by themselves."""
         self._used.pop(node_name, None)
 
-    def refusal(self, pod: Pod, node: Node) -> Refused | None:
+    def check(self, pod: Pod, node: Node) -> AdmissionFailure | None:
         """None: the node has room for the pod beside those entered."""
-        return refusal(_demand(pod), self._used.get(node.metadata.name, ZERO), node)
+        return admission_failure(_demand(pod), self._used.get(node.metadata.name, ZERO), node)
 
 
-def refusal(asked: ResourceVector, used: ResourceVector, node: Node) -> Refused | None:
+def admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -> AdmissionFailure | None:
     """The first resource that falls short. Only what a node says it has is counted."""
     try:
         capacity = ResourceVector.from_quantities(node.status.allocatable)
@@ -75,7 +75,7 @@ def refusal(asked: ResourceVector, used: ResourceVector, node: Node) -> Refused 
         return None  # a size nobody can read is nobody's reason to refuse
     for name in asked:
         if name in node.status.allocatable and asked[name] > capacity[name] - used[name]:
-            return Refused(
+            return AdmissionFailure(
                 reason=f"OutOf{name}",
                 message=(
                     f"Node didn't have enough resource: {name}, requested: {asked[name]}, "

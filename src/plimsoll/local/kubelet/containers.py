@@ -26,7 +26,7 @@ _FORGIVEN_AFTER_S: Final = 600.0
 KILLED: Final = 137
 
 
-class Seen(NamedTuple):
+class ContainerView(NamedTuple):
     """One container of a pod, as the object shows it."""
 
     pod: Pod
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
         return self.status.restart_count
 
 
-class Became(Value, frozen=True):
+class ContainerUpdate(Value, frozen=True):
     """A container's status from now on, and when it changes by itself; None: never."""
 
     status: dict[str, Any]
@@ -55,39 +55,47 @@ class Became(Value, frozen=True):
         return None if ended is None else int(ended["exitCode"])
 
 
-def seen(pod: Pod, container: Container, statuses: tuple[ContainerStatus, ...]) -> Seen:
+def container_view(pod: Pod, container: Container, statuses: tuple[ContainerStatus, ...]) -> ContainerView:
     status = next(
         (container_status for container_status in statuses if container_status.name == container.name), _UNKNOWN
     )
-    return Seen(pod=pod, container=container, status=status)
+    return ContainerView(pod=pod, container=container, status=status)
 
 
 # ---- what a container can be
 
 
-def waiting(one: Seen, reason: str) -> Became:
+def waiting(container: ContainerView, reason: str) -> ContainerUpdate:
     """It was not started yet."""
-    status = {"image": one.container.image, "imageID": "", "ready": False, "started": False}
-    return Became(status=_status(one, {"waiting": {"reason": reason}}, restarts=one.restarts, extra=status))
+    status = {"image": container.container.image, "imageID": "", "ready": False, "started": False}
+    return ContainerUpdate(
+        status=_status(container, {"waiting": {"reason": reason}}, restarts=container.restarts, extra=status)
+    )
 
 
-def running(one: Seen, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None) -> Became:
+def running(
+    one: ContainerView, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None
+) -> ContainerUpdate:
     """It runs: since when its status says, or from now on."""
     count = one.restarts if restarts is None else restarts
     before = one.status.state.running if restarts is None else None
     since = (before.started_at if before is not None else None) or now
     state = {"running": {"startedAt": written_time(since)}}
-    return Became(status=_status(one, state, restarts=count, last=last, extra={"ready": True, "started": True}))
+    return ContainerUpdate(
+        status=_status(one, state, restarts=count, last=last, extra={"ready": True, "started": True})
+    )
 
 
-def completed_init(one: Seen, now: datetime) -> Became:
+def completed_init(one: ContainerView, now: datetime) -> ContainerUpdate:
     """An init container that did its work; the kubelet calls it ready."""
     before = one.status.state.terminated
     ended = _kept(one, before) if before is not None else _ended(one, 0, started=now, finished=now)
-    return Became(status=_status(one, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False}))
+    return ContainerUpdate(
+        status=_status(one, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False})
+    )
 
 
-def stopped(one: Seen, now: datetime, *, exit_code: int) -> Became:
+def stopped(one: ContainerView, now: datetime, *, exit_code: int) -> ContainerUpdate:
     """It was asked to end, or killed. What never ran is not known to the runtime."""
     state = one.status.state
     if state.terminated is not None:
@@ -100,10 +108,10 @@ def stopped(one: Seen, now: datetime, *, exit_code: int) -> Became:
             "reason": "ContainerStatusUnknown",
             "message": "The container could not be located when the pod was terminated",
         }
-    return Became(status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER))
+    return ContainerUpdate(status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER))
 
 
-def lived_on(one: Seen, now: datetime, *, pace: Pace, restart_policy: str) -> Became:
+def advance(one: ContainerView, now: datetime, *, pace: Pace, restart_policy: str) -> ContainerUpdate:
     """A container that was started, as time went on: it runs, has ended, or waits to be started again."""
     state = one.status.state
     over = state.terminated or one.status.last_state.terminated
@@ -111,7 +119,7 @@ def lived_on(one: Seen, now: datetime, *, pace: Pace, restart_policy: str) -> Be
         started = state.running.started_at or now
         finished = None if pace.run_s is None else started + timedelta(seconds=pace.run_s)
         if finished is None or now < finished:
-            return Became(status=running(one, now).status | _last_of(one), until=finished)
+            return ContainerUpdate(status=running(one, now).status | _last_of(one), until=finished)
         ended = _ended(one, pace.exit_code, started=started, finished=finished)
         return _after_end(one, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
     if over is None:
@@ -128,17 +136,19 @@ _UNKNOWN: Final = ContainerStatus()
 _OVER: Final = {"ready": False, "started": False}
 
 
-def _run_for(one: Seen, now: datetime, pace: Pace) -> Became:
+def _run_for(one: ContainerView, now: datetime, pace: Pace) -> ContainerUpdate:
     until = None if pace.run_s is None else now + timedelta(seconds=pace.run_s)
-    return Became(status=running(one, now).status, until=until)
+    return ContainerUpdate(status=running(one, now).status, until=until)
 
 
 def _after_end(
-    one: Seen, now: datetime, *, ended: dict[str, Any], finished: datetime, ran_s: float, policy: str
-) -> Became:
+    one: ContainerView, now: datetime, *, ended: dict[str, Any], finished: datetime, ran_s: float, policy: str
+) -> ContainerUpdate:
     code = int(ended["exitCode"])
     if policy == "Never" or (policy == "OnFailure" and code == 0):
-        return Became(status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER) | _last_of(one))
+        return ContainerUpdate(
+            status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER) | _last_of(one)
+        )
     backoff_s = _backoff_s(one.restarts, ran_s)
     again_at = finished + timedelta(seconds=backoff_s)
     if again_at <= now:
@@ -146,7 +156,7 @@ def _after_end(
     text = f"back-off {_go_duration(backoff_s)} restarting failed container={one.container.name} pod={_full_name(one)}"
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
     status = _status(one, state, restarts=one.restarts, last={"terminated": ended}, extra=_OVER)
-    return Became(status=status, until=again_at)
+    return ContainerUpdate(status=status, until=again_at)
 
 
 def _backoff_s(restarts: int, ran_s: float) -> float:
@@ -161,7 +171,7 @@ def _go_duration(seconds: float) -> str:
 
 
 def _status(
-    one: Seen,
+    one: ContainerView,
     state: dict[str, Any],
     *,
     restarts: int,
@@ -192,13 +202,13 @@ def _has_run(state: dict[str, Any]) -> bool:
     return "running" in state or ("terminated" in state and "startedAt" in state["terminated"])
 
 
-def _last_of(one: Seen) -> dict[str, Any]:
+def _last_of(one: ContainerView) -> dict[str, Any]:
     """How it ended before, which stays in sight while it runs again."""
     before = one.status.last_state.terminated
     return {} if before is None else {"lastState": {"terminated": _kept(one, before, restarts=one.restarts - 1)}}
 
 
-def _ended(one: Seen, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
+def _ended(one: ContainerView, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
     return {
         "exitCode": exit_code,
         "reason": "Error" if exit_code else "Completed",
@@ -208,7 +218,7 @@ def _ended(one: Seen, exit_code: int, *, started: datetime, finished: datetime) 
     }
 
 
-def _kept(one: Seen, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
+def _kept(one: ContainerView, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "exitCode": ended.exit_code,
         "reason": ended.reason,
@@ -223,12 +233,12 @@ def _kept(one: Seen, ended: ContainerStateTerminated, *, restarts: int | None = 
     return kept
 
 
-def _full_name(one: Seen) -> str:
+def _full_name(one: ContainerView) -> str:
     metadata = one.pod.metadata
     return f"{metadata.name}_{metadata.namespace}({metadata.uid})"
 
 
-def _container_id(one: Seen, restarts: int) -> str:
+def _container_id(one: ContainerView, restarts: int) -> str:
     return f"containerd://{_digest(f'{one.pod.metadata.uid}/{one.container.name}/{restarts}')}"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.local.kubelet.settings import KubeletSettings
-    from plimsoll.local.liveness import ToldLiveness
+    from plimsoll.local.liveness import ReportedLiveness
     from plimsoll.objects.api.nodes import Node
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -44,11 +44,11 @@ class Heartbeats(Protocol):
         """Whether node statuses are to be repeated as well."""
         ...
 
-    async def lives(self, node: Node) -> None:
+    async def start(self, node: Node) -> None:
         """The node is up, from now on until something else is said. Said again and again; costs nothing then."""
         ...
 
-    def fell_silent(self, name: str) -> None: ...
+    def stop(self, name: str) -> None: ...
 
     def forget(self, name: str) -> None:
         """The node is no more, or no longer ours."""
@@ -102,26 +102,26 @@ class Leases:
         return MicroTime.of(self._clock.now()).text()
 
 
-class ToldHeartbeats:
-    """Tells a `ToldLiveness`; the Lease is written once for each time a node comes up."""
+class ReportedHeartbeats:
+    """Tells a `ReportedLiveness`; the Lease is written once for each time a node comes up."""
 
     are_written = False
 
-    def __init__(self, liveness: ToldLiveness, leases: Leases) -> None:
+    def __init__(self, liveness: ReportedLiveness, leases: Leases) -> None:
         self._liveness = liveness
         self._leases = leases
         self._alive: dict[str, str] = {}
 
-    async def lives(self, node: Node) -> None:
+    async def start(self, node: Node) -> None:
         name, uid = node.metadata.name, node.metadata.uid
         if self._alive.get(name) != uid:
             await self._leases.take(node)
             self._alive[name] = uid
-        self._liveness.lives(name)
+        self._liveness.report_alive(name)
 
-    def fell_silent(self, name: str) -> None:
+    def stop(self, name: str) -> None:
         self._alive.pop(name, None)
-        self._liveness.fell_silent(name)
+        self._liveness.report_silent(name)
 
     def forget(self, name: str) -> None:
         self._alive.pop(name, None)
@@ -131,13 +131,13 @@ class ToldHeartbeats:
         return ()
 
 
-class WrittenHeartbeats:
+class LeaseHeartbeats:
     """Renews the Lease of every living node once a round, spread evenly over the round."""
 
     are_written = True
 
     def __init__(
-        self, leases: Leases, *, clock: Clock, settings: KubeletSettings, told: ToldLiveness | None = None
+        self, leases: Leases, *, clock: Clock, settings: KubeletSettings, told: ReportedLiveness | None = None
     ) -> None:
         self._leases = leases
         self._told = told
@@ -152,7 +152,7 @@ class WrittenHeartbeats:
         self._under_way: set[str] = set()
         self._has_news = asyncio.Event()
 
-    async def lives(self, node: Node) -> None:
+    async def start(self, node: Node) -> None:
         name = node.metadata.name
         known = self._alive.get(name)
         if known is not None and known.metadata.uid == node.metadata.uid:
@@ -160,13 +160,13 @@ class WrittenHeartbeats:
         await self._leases.take(node)
         self._alive[name] = node
         if self._told is not None:
-            self._told.lives(name)
+            self._told.report_alive(name)
         if name not in self._slot_of:
             self._enter(name)
 
-    def fell_silent(self, name: str) -> None:
+    def stop(self, name: str) -> None:
         if self._told is not None:
-            self._told.fell_silent(name)
+            self._told.report_silent(name)
         self._stop(name)
 
     def forget(self, name: str) -> None:

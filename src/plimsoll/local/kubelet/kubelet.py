@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.kubelet.heartbeats import Leases, ToldHeartbeats, WrittenHeartbeats
-from plimsoll.local.kubelet.nodes import Nodes
-from plimsoll.local.kubelet.pods import Pods
+from plimsoll.local.kubelet.heartbeats import LeaseHeartbeats, Leases, ReportedHeartbeats
+from plimsoll.local.kubelet.nodes import NodeController
+from plimsoll.local.kubelet.pods import PodController
 from plimsoll.local.kubelet.settings import KubeletSettings
 from plimsoll.runtime.services import Service
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import Key
     from plimsoll.local.components import Component
     from plimsoll.local.kubelet.heartbeats import Heartbeats
-    from plimsoll.local.liveness import ToldLiveness
+    from plimsoll.local.liveness import ReportedLiveness
 
 
 class Kubelet:
@@ -29,18 +29,18 @@ class Kubelet:
         component: Component,
         *,
         settings: KubeletSettings | None = None,
-        told: ToldLiveness | None = None,
+        told: ReportedLiveness | None = None,
         writes: bool = True,
     ) -> None:
         settings = settings or KubeletSettings()
         leases = Leases(component.client, clock=component.clock, settings=settings)
         self._heartbeats: Heartbeats = (
-            WrittenHeartbeats(leases, clock=component.clock, settings=settings, told=told)
+            LeaseHeartbeats(leases, clock=component.clock, settings=settings, told=told)
             if writes or told is None
-            else ToldHeartbeats(told, leases)
+            else ReportedHeartbeats(told, leases)
         )
-        self.nodes = Nodes(component, self._heartbeats, settings)
-        self.pods = Pods(component, self.nodes, settings)
+        self.nodes = NodeController(component, self._heartbeats, settings)
+        self.pods = PodController(component, self.nodes, settings)
 
     @property
     def controllers(self) -> tuple[Controller[Key], Controller[Key]]:

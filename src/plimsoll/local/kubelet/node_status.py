@@ -43,14 +43,14 @@ class Booting(Value, frozen=True):
     until: datetime
 
 
-class Report(Value, frozen=True):
+class NodeStatusUpdate(Value, frozen=True):
     """Write this into the node's status."""
 
     status: dict[str, Any]
     became_ready: bool
 
 
-class Wait(Value, frozen=True):
+class NodeUnchanged(Value, frozen=True):
     """Nothing to say before `until`; None: before something changes."""
 
     until: datetime | None = None
@@ -68,7 +68,7 @@ def node_state_at(node: Node, now: datetime, settings: KubeletSettings) -> Up | 
 
 def node_status_at(
     node: Node, now: datetime, *, address: str, settings: KubeletSettings, repeats: bool
-) -> Report | Wait:
+) -> NodeStatusUpdate | NodeUnchanged:
     """What is to be written about a node that is up. `repeats`: also every few minutes though nothing changed."""
     known = {condition.type: condition for condition in node.status.conditions}
     due = _due(known.get("Ready"), node.metadata.name, settings.report_s) if repeats else None
@@ -88,9 +88,9 @@ def node_status_at(
     if info := _missing_info(node, settings):
         changed["nodeInfo"] = info
     if not changed:
-        return Wait(until=due)
+        return NodeUnchanged(until=due)
     ready = known.get("Ready")
-    return Report(status=changed, became_ready=ready is None or ready.status != "True")
+    return NodeStatusUpdate(status=changed, became_ready=ready is None or ready.status != "True")
 
 
 def internal_ip(node: Node) -> str:

@@ -18,7 +18,7 @@ from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.kubelet.addresses import AddressPool
 from plimsoll.local.kubelet.node_status import (
     Booting,
-    Report,
+    NodeStatusUpdate,
     Silent,
     Up,
     internal_ip,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.local.kubelet.settings import KubeletSettings
 
 
-class Nodes:
+class NodeController:
     """The nodes this kubelet plays, and the controller that does it."""
 
     def __init__(self, component: Component, heartbeats: Heartbeats, settings: KubeletSettings) -> None:
@@ -61,7 +61,7 @@ class Nodes:
     def is_ours(self, node: Node | None) -> bool:
         return node is not None and self._selector.matches(node.metadata.labels)
 
-    def played(self, name: str) -> Node | None:
+    def simulated_node(self, name: str) -> Node | None:
         """A node whose pods are ours to play."""
         node = self.informer.cache.get(name)
         return node if self.is_ours(node) else None
@@ -83,14 +83,14 @@ class Nodes:
         return [Key("", node.metadata.name) for node in nodes]
 
     async def _reconcile(self, key: Key) -> Done | Again:
-        node = self.played(key.name)
+        node = self.simulated_node(key.name)
         if node is None:
             self._heartbeats.forget(key.name)
             self._addresses.release(key.name)
             return Done()
         match self.state(node):
             case Silent():
-                self._heartbeats.fell_silent(key.name)
+                self._heartbeats.stop(key.name)
                 return Done()
             case Booting(until=until):
                 return self._at(until)
@@ -101,16 +101,16 @@ class Nodes:
         now = self._clock.now()
         address = self._addresses.address_of(node.metadata.name, has=internal_ip(node))
         plan = node_status_at(node, now, address=address, settings=self._settings, repeats=self._heartbeats.are_written)
-        if isinstance(plan, Report):
+        if isinstance(plan, NodeStatusUpdate):
             if not await self._write(node, plan):
                 return Done()
             if plan.became_ready:
                 self._tell_ready(node)
         # After the status: a heart that beats in a node whose status says otherwise is no sign of life.
-        await self._heartbeats.lives(node)
-        return Done() if isinstance(plan, Report) or plan.until is None else self._at(plan.until)
+        await self._heartbeats.start(node)
+        return Done() if isinstance(plan, NodeStatusUpdate) or plan.until is None else self._at(plan.until)
 
-    async def _write(self, node: Node, plan: Report) -> bool:
+    async def _write(self, node: Node, plan: NodeStatusUpdate) -> bool:
         """Whether the node was still there. The version keeps a stale cache from overwriting what we wrote before."""
         metadata = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         try:

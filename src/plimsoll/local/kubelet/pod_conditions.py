@@ -21,7 +21,7 @@ SANDBOX: Final = "PodReadyToStartContainers"
 _ENDED: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
-class Says(NamedTuple):
+class ConditionContent(NamedTuple):
     """What one condition says."""
 
     status: bool
@@ -29,7 +29,7 @@ class Says(NamedTuple):
     message: str = ""
 
 
-class Facts(NamedTuple):
+class PodFacts(NamedTuple):
     """What the conditions follow from."""
 
     phase: str
@@ -40,22 +40,22 @@ class Facts(NamedTuple):
     """Names of containers that are not ready."""
 
 
-def conditions(pod: Pod, facts: Facts, now: datetime) -> list[dict[str, Any]]:
+def conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str, Any]]:
     """All five, in the kubelet's order. One whose status stays keeps its time."""
     known = {condition.type: condition for condition in pod.status.conditions}
     containers = _containers_ready(facts)
     said = {
-        SANDBOX: Says(facts.has_sandbox),
+        SANDBOX: ConditionContent(facts.has_sandbox),
         INITIALIZED: _initialized(facts),
         READY: _ready(pod, containers, known),
         CONTAINERS_READY: containers,
-        SCHEDULED: Says(status=True),
+        SCHEDULED: ConditionContent(status=True),
     }
     generation = pod.metadata.generation
     return [_written(type_, says, known.get(type_), now, generation) for type_, says in said.items()]
 
 
-def is_said(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:
+def is_up_to_date(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:
     """Whether the object shows this condition already."""
     return known is not None and (
         known.status,
@@ -65,29 +65,31 @@ def is_said(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:
     ) == (wanted["status"], wanted.get("reason", ""), wanted.get("message", ""), wanted.get("observedGeneration", 0))
 
 
-def _initialized(facts: Facts) -> Says:
+def _initialized(facts: PodFacts) -> ConditionContent:
     if facts.phase == "Succeeded":
-        return Says(status=True, reason="PodCompleted")
+        return ConditionContent(status=True, reason="PodCompleted")
     if facts.uninitialized:
         listed = " ".join(facts.uninitialized)
-        return Says(
+        return ConditionContent(
             status=False,
             reason="ContainersNotInitialized",
             message=f"containers with incomplete status: [{listed}]",
         )
-    return Says(status=True)
+    return ConditionContent(status=True)
 
 
-def _containers_ready(facts: Facts) -> Says:
+def _containers_ready(facts: PodFacts) -> ConditionContent:
     if facts.phase in _ENDED:
-        return Says(status=False, reason=_ENDED[facts.phase])
+        return ConditionContent(status=False, reason=_ENDED[facts.phase])
     if facts.unready:
         listed = " ".join(facts.unready)
-        return Says(status=False, reason="ContainersNotReady", message=f"containers with unready status: [{listed}]")
-    return Says(status=True)
+        return ConditionContent(
+            status=False, reason="ContainersNotReady", message=f"containers with unready status: [{listed}]"
+        )
+    return ConditionContent(status=True)
 
 
-def _ready(pod: Pod, containers: Says, known: Mapping[str, PodCondition]) -> Says:
+def _ready(pod: Pod, containers: ConditionContent, known: Mapping[str, PodCondition]) -> ConditionContent:
     """As the containers are, and with every readiness gate opened by whoever keeps it."""
     if not containers.status:
         return containers
@@ -99,11 +101,13 @@ def _ready(pod: Pod, containers: Says, known: Mapping[str, PodCondition]) -> Say
         elif one.status != "True":
             missing.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {one.status}')
     if missing:
-        return Says(status=False, reason="ReadinessGatesNotReady", message=", ".join(missing))
-    return Says(status=True)
+        return ConditionContent(status=False, reason="ReadinessGatesNotReady", message=", ".join(missing))
+    return ConditionContent(status=True)
 
 
-def _written(type_: str, says: Says, before: PodCondition | None, now: datetime, generation: int) -> dict[str, Any]:
+def _written(
+    type_: str, says: ConditionContent, before: PodCondition | None, now: datetime, generation: int
+) -> dict[str, Any]:
     status = "True" if says.status else "False"
     stayed = before is not None and before.status == status
     since = before.last_transition_time if before is not None and stayed else None

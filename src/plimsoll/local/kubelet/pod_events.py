@@ -23,14 +23,14 @@ class PodEvents:
         self._resource = resource
         self._stopping: set[str] = set()
 
-    def reported(self, before: Pod, after: Pod) -> None:
+    def record_changes(self, before: Pod, after: Pod) -> None:
         """A status was written."""
         if after.status.phase == "Failed" and after.status.reason.startswith("OutOf"):
             message = after.status.message.removeprefix("Pod was rejected: ")
             self._tell(after, EventType.WARNING, after.status.reason, message)
             return
         if after.metadata.deletion_timestamp is not None:
-            self.stopping(before)
+            self.record_stop(before)
             return
         was = {
             container_status.name: container_status
@@ -48,7 +48,7 @@ class PodEvents:
                 if container.name in now:
                     self._about(after, field, container, was.get(container.name), now[container.name])
 
-    def stopping(self, pod: Pod) -> None:
+    def record_stop(self, pod: Pod) -> None:
         """Its containers were asked to end: told once."""
         if pod.metadata.uid in self._stopping:
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.kubelet.pod_conditions import is_said
+from plimsoll.local.kubelet.pod_conditions import is_up_to_date
 from plimsoll.objects.api.pods import Pod, PodStatus
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
         if getattr(view, name) != getattr(shown, name):
             patch[name] = wanted.get(name)
     known = {condition.type: condition for condition in shown.conditions}
-    if not all(is_said(one, known.get(one["type"])) for one in wanted["conditions"]):
+    if not all(is_up_to_date(one, known.get(one["type"])) for one in wanted["conditions"]):
         patch["conditions"] = [_cleared(one, known.get(one["type"])) for one in wanted["conditions"]]
     return patch
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Value
 from plimsoll.local.kubelet.containers import (
     KILLED,
-    Became,
-    Seen,
+    ContainerUpdate,
+    ContainerView,
+    advance,
     completed_init,
-    lived_on,
+    container_view,
     running,
-    seen,
     stopped,
     waiting,
 )
-from plimsoll.local.kubelet.pod_conditions import Facts, conditions
+from plimsoll.local.kubelet.pod_conditions import PodFacts, conditions
 from plimsoll.local.kubelet.pod_patches import status_patch
 from plimsoll.objects.api.meta import written_time
 
@@ -43,14 +43,14 @@ _SIGTERM_EXIT: Final = 143
 _WRITTEN_TO: Final = timedelta(seconds=1)
 
 
-class Place(Value, frozen=True):
+class PodAddresses(Value, frozen=True):
     """Where the pod is: the node's address and its own."""
 
     host_ip: str
     pod_ip: str
 
 
-class Report(Value, frozen=True):
+class PodStatusUpdate(Value, frozen=True):
     """Patch the pod's status so; look again at `until`."""
 
     patch: dict[str, Any]
@@ -58,17 +58,19 @@ class Report(Value, frozen=True):
     phase: str
 
 
-class Wait(Value, frozen=True):
+class PodUnchanged(Value, frozen=True):
     """Everything is said. Look again at `until`; None: when something changes."""
 
     until: datetime | None = None
 
 
-class Remove(Value, frozen=True):
+class RemovePod(Value, frozen=True):
     """The pod was to go and nothing of it runs any more: delete the object."""
 
 
-def pod_status_at(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Report | Wait | Remove:
+def pod_status_at(
+    pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace
+) -> PodStatusUpdate | PodUnchanged | RemovePod:
     """What is to be done about a pod which its node has admitted."""
     metadata, status = pod.metadata, pod.status
     if status.phase in TERMINAL:
@@ -85,7 +87,7 @@ def pod_status_at(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Repor
     return _said(pod, wanted, _earliest(until, deadline))
 
 
-def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> Report:
+def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUpdate:
     """The node does not take the pod."""
     wanted: dict[str, Any] = {
         "phase": "Failed",
@@ -95,55 +97,59 @@ def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> Report:
     }
     if pod.metadata.generation:
         wanted["observedGeneration"] = pod.metadata.generation
-    return Report(patch=wanted, until=None, phase="Failed")
+    return PodStatusUpdate(patch=wanted, until=None, phase="Failed")
 
 
 # ---- the states
 
 
-def _over(pod: Pod) -> Wait | Remove:
+def _over(pod: Pod) -> PodUnchanged | RemovePod:
     """With finalizers the object stays, and its grace period of 0 shows that we are through with it."""
     is_going = pod.metadata.deletion_timestamp is not None
-    return Remove() if is_going and pod.metadata.deletion_grace_period_seconds != 0 else Wait()
+    return RemovePod() if is_going and pod.metadata.deletion_grace_period_seconds != 0 else PodUnchanged()
 
 
-def _terminating(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Report | Wait | Remove:
+def _terminating(
+    pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace
+) -> PodStatusUpdate | PodUnchanged | RemovePod:
     metadata = pod.metadata
     killed_at = metadata.deletion_timestamp or now
     grace_s = metadata.deletion_grace_period_seconds or 0
     ends_at = min(killed_at, killed_at + timedelta(seconds=pace.stop_s - grace_s))
     if now < ends_at:
-        return Wait(until=ends_at)
+        return PodUnchanged(until=ends_at)
     if not pace.tells_end:
-        return Remove()
+        return RemovePod()
     # A server told to stop has done what it should; work that was cut short has not.
     obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
     exit_code = KILLED if pace.stop_s > grace_s else obeyed
     return _said(pod, _ended(pod, now, place=place, exit_code=exit_code))
 
 
-def _past_deadline(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
+def _past_deadline(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
     wanted = _ended(pod, now, place=place, exit_code=KILLED)
     message = "Pod was active on the node longer than the specified deadline"
     return wanted | {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
 
 
-def _pending(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
+def _pending(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
     reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
     inits = [waiting(init, reason) for init in _inits(pod)]
     mains = [waiting(main, reason) for main in _mains(pod)]
-    facts = Facts(
+    facts = PodFacts(
         phase="Pending",
         has_sandbox=False,
         uninitialized=[container.name for container in pod.spec.init_containers],
         unready=_unready(pod, inits, mains),
     )
-    return _status(pod, now, facts=facts, place=Place(host_ip=place.host_ip, pod_ip=""), inits=inits, mains=mains)
+    return _status(
+        pod, now, facts=facts, place=PodAddresses(host_ip=place.host_ip, pod_ip=""), inits=inits, mains=mains
+    )
 
 
-def _started(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
+def _started(pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
     policy = pod.spec.restart_policy or "Always"
-    mains = [lived_on(main, now, pace=pace, restart_policy=policy) for main in _mains(pod)]
+    mains = [advance(main, now, pace=pace, restart_policy=policy) for main in _mains(pod)]
     codes = [became.exit_code for became in mains]
     if all(code is not None for code in codes):
         inits = [
@@ -151,39 +157,45 @@ def _started(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> tuple[dict
             for init in _inits(pod)
         ]
         phase = "Failed" if any(codes) else "Succeeded"
-        facts = Facts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
+        facts = PodFacts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
         return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
     inits = [running(init, now) if _is_sidecar(init.container) else completed_init(init, now) for init in _inits(pod)]
-    facts = Facts(phase="Running", has_sandbox=True, uninitialized=(), unready=_unready(pod, inits, mains))
+    facts = PodFacts(phase="Running", has_sandbox=True, uninitialized=(), unready=_unready(pod, inits, mains))
     wanted = _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
     return wanted, _earliest(*(became.until for became in mains))
 
 
-def _ended(pod: Pod, now: datetime, *, place: Place, exit_code: int) -> dict[str, Any]:
+def _ended(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dict[str, Any]:
     mains = [stopped(main, now, exit_code=exit_code) for main in _mains(pod)]
     inits = [stopped(init, now, exit_code=exit_code) for init in _inits(pod)]
     phase = "Failed" if any(became.exit_code for became in mains) else "Succeeded"
     has_begun = _has_started(pod)
-    facts = Facts(
+    facts = PodFacts(
         phase=phase,
         has_sandbox=False,
         uninitialized=() if has_begun else [container.name for container in pod.spec.init_containers],
         unready=(),
     )
-    place = place if has_begun else Place(host_ip=place.host_ip, pod_ip="")
+    place = place if has_begun else PodAddresses(host_ip=place.host_ip, pod_ip="")
     return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
 
 
 # ---- parts
 
 
-def _said(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> Report | Wait:
+def _said(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> PodStatusUpdate | PodUnchanged:
     patch = status_patch(pod, wanted)
-    return Report(patch=patch, until=until, phase=wanted["phase"]) if patch else Wait(until=until)
+    return PodStatusUpdate(patch=patch, until=until, phase=wanted["phase"]) if patch else PodUnchanged(until=until)
 
 
 def _status(
-    pod: Pod, now: datetime, *, facts: Facts, place: Place, inits: Sequence[Became], mains: Sequence[Became]
+    pod: Pod,
+    now: datetime,
+    *,
+    facts: PodFacts,
+    place: PodAddresses,
+    inits: Sequence[ContainerUpdate],
+    mains: Sequence[ContainerUpdate],
 ) -> dict[str, Any]:
     status: dict[str, Any] = {
         "phase": facts.phase,
@@ -202,19 +214,21 @@ def _status(
     return status
 
 
-def _mains(pod: Pod) -> list[Seen]:
-    return [seen(pod, container, pod.status.container_statuses) for container in pod.spec.containers]
+def _mains(pod: Pod) -> list[ContainerView]:
+    return [container_view(pod, container, pod.status.container_statuses) for container in pod.spec.containers]
 
 
-def _inits(pod: Pod) -> list[Seen]:
-    return [seen(pod, container, pod.status.init_container_statuses) for container in pod.spec.init_containers]
+def _inits(pod: Pod) -> list[ContainerView]:
+    return [
+        container_view(pod, container, pod.status.init_container_statuses) for container in pod.spec.init_containers
+    ]
 
 
 def _is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _unready(pod: Pod, inits: Sequence[Became], mains: Sequence[Became]) -> list[str]:
+def _unready(pod: Pod, inits: Sequence[ContainerUpdate], mains: Sequence[ContainerUpdate]) -> list[str]:
     """Sidecars count among the containers whose readiness is the pod's."""
     sidecars = [
         became for container, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(container)

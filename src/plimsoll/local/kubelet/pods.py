@@ -16,10 +16,18 @@ from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.informer.events import Added, Deleted, Key, Updated
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.kubelet.addresses import AddressPools
-from plimsoll.local.kubelet.admission import Books
+from plimsoll.local.kubelet.admission import AdmittedPods
 from plimsoll.local.kubelet.node_status import Booting, Silent, internal_ip
 from plimsoll.local.kubelet.pod_events import PodEvents
-from plimsoll.local.kubelet.pod_status import TERMINAL, Place, Remove, Report, Wait, pod_status_at, rejected
+from plimsoll.local.kubelet.pod_status import (
+    TERMINAL,
+    PodAddresses,
+    PodStatusUpdate,
+    PodUnchanged,
+    RemovePod,
+    pod_status_at,
+    rejected,
+)
 from plimsoll.local.kubelet.settings import pace_of
 from plimsoll.objects.api.pods import Pod
 
@@ -29,22 +37,22 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
-    from plimsoll.local.kubelet.nodes import Nodes
+    from plimsoll.local.kubelet.nodes import NodeController
     from plimsoll.local.kubelet.settings import KubeletSettings
     from plimsoll.objects.api.nodes import Node
 
 BY_NODE: Final = "kubelet: by node"
 
 
-class Pods:
+class PodController:
     """The pods on the nodes we play, and the controller that plays them."""
 
-    def __init__(self, component: Component, nodes: Nodes, settings: KubeletSettings) -> None:
+    def __init__(self, component: Component, nodes: NodeController, settings: KubeletSettings) -> None:
         self._client = component.client
         self._clock = component.clock
         self._nodes = nodes
         self._settings = settings
-        self._books = Books()
+        self._books = AdmittedPods()
         self._addresses = AddressPools(settings.pod_addresses)
         # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
         self._told: dict[str, str] = {}
@@ -71,7 +79,7 @@ class Pods:
     def _all(self) -> Iterable[Key]:
         bound = [pod for pod in self.informer.cache if pod.spec.node_name]
         for pod in bound:
-            node = self._nodes.played(pod.spec.node_name)
+            node = self._nodes.simulated_node(pod.spec.node_name)
             if node is not None and pod.status.pod_ip and pod.status.phase not in TERMINAL:
                 # Before anybody is given one: those that are taken.
                 self._place(pod, node)
@@ -94,7 +102,7 @@ class Pods:
             case Updated(old=old, new=new) if _looks_alike(old, new):
                 return ()
             case Deleted(last=node):
-                self._books.close(node.metadata.name)
+                self._books.remove_node(node.metadata.name)
                 self._addresses.close(node.spec.pod_cidr)
         self._told.clear()
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
@@ -109,7 +117,7 @@ class Pods:
 
     async def _reconcile(self, key: Key) -> Done | Again:
         pod = self.informer.cache.get(key.name, key.namespace)
-        node = self._nodes.played(pod.spec.node_name) if pod is not None else None
+        node = self._nodes.simulated_node(pod.spec.node_name) if pod is not None else None
         if pod is None or node is None:
             return Done()
         match self._nodes.state(node):
@@ -122,49 +130,49 @@ class Pods:
             return Done()
         plan = self._planned(pod, node)
         match plan:
-            case Wait(until=next_look):
+            case PodUnchanged(until=next_look):
                 self._note(pod)
                 return Done() if next_look is None else self._at(next_look)
-            case Remove():
+            case RemovePod():
                 return await self._remove(pod)
-            case Report():
+            case PodStatusUpdate():
                 return await self._report(pod, plan)
 
-    def _planned(self, pod: Pod, node: Node) -> Report | Wait | Remove:
+    def _planned(self, pod: Pod, node: Node) -> PodStatusUpdate | PodUnchanged | RemovePod:
         now = self._clock.now()
         if pod.status.phase in TERMINAL:
             self._let_go(pod)
         elif not self._is_admitted(pod):
-            refused = self._books.refusal(pod, node)
+            refused = self._books.check(pod, node)
             if refused is not None:
                 return rejected(pod, now, reason=refused.reason, message=refused.message)
-            self._books.enter(pod)
+            self._books.add(pod)
         return pod_status_at(pod, now, place=self._place(pod, node), pace=pace_of(pod, self._settings))
 
     def _is_admitted(self, pod: Pod) -> bool:
         """Whether the node has taken the pod before, this process or an earlier one; on its way out it is taken."""
         name = pod.spec.node_name
-        if not self._books.has_opened(name):
-            self._books.open(name)
+        if not self._books.has_node(name):
+            self._books.add_node(name)
             for one in self._on(name):
                 if one.status.start_time is not None and one.status.phase not in TERMINAL:
-                    self._books.enter(one)
+                    self._books.add(one)
         if pod.status.start_time is not None or pod.metadata.deletion_timestamp is not None:
-            self._books.enter(pod)
+            self._books.add(pod)
         return self._books.has(pod)
 
-    def _place(self, pod: Pod, node: Node) -> Place:
+    def _place(self, pod: Pod, node: Node) -> PodAddresses:
         host_ip = internal_ip(node)
         if pod.spec.host_network:
-            return Place(host_ip=host_ip, pod_ip=host_ip)
+            return PodAddresses(host_ip=host_ip, pod_ip=host_ip)
         if pod.status.phase in TERMINAL:
-            return Place(host_ip=host_ip, pod_ip=pod.status.pod_ip)
+            return PodAddresses(host_ip=host_ip, pod_ip=pod.status.pod_ip)
         pod_ip = self._addresses.address_of(pod.metadata.uid, node.spec.pod_cidr, has=pod.status.pod_ip)
-        return Place(host_ip=host_ip, pod_ip=pod_ip)
+        return PodAddresses(host_ip=host_ip, pod_ip=pod_ip)
 
     # ---- acting
 
-    async def _report(self, pod: Pod, plan: Report) -> Done | Again:
+    async def _report(self, pod: Pod, plan: PodStatusUpdate) -> Done | Again:
         metadata = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
         body = {"metadata": metadata, "status": plan.patch}
         name, namespace = pod.metadata.name, pod.metadata.namespace
@@ -173,7 +181,7 @@ class Pods:
         except NotFound:
             return Done()
         if self._events is not None:
-            self._events.reported(pod, written)
+            self._events.record_changes(pod, written)
         if plan.until is not None:
             return self._at(plan.until)
         if plan.phase == "Running" and self._runs_for_ever(pod):
@@ -195,14 +203,14 @@ class Pods:
 
     def _note(self, pod: Pod) -> None:
         if self._events is not None and pod.metadata.deletion_timestamp is not None:
-            self._events.stopping(pod)
+            self._events.record_stop(pod)
 
     # ---- letting go
 
     def _let_go(self, pod: Pod) -> None:
         """What has ended takes nothing any more, and its address is free."""
         self._told.pop(pod.metadata.uid, None)
-        self._books.leave(pod.metadata.uid)
+        self._books.remove(pod.metadata.uid)
         self._addresses.release(pod.metadata.uid)
 
     def _forget(self, pod: Pod) -> None:

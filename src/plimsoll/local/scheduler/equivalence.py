@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.local.scheduler.scoring.ranking import Ranking
-from plimsoll.local.scheduler.scoring.scoring import Judgement, Loads, NodeScores
+from plimsoll.local.scheduler.scoring.scoring import NodeEvaluation, NodeLoads, NodeScores
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
 from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
 from plimsoll.scheduling.rules.host_ports import NODE_PORTS
@@ -58,23 +58,23 @@ class PodClass:
     in their labels and images more than in what they need.
     """
 
-    def __init__(self, pod: Pod, loads: Loads) -> None:
+    def __init__(self, pod: Pod, loads: NodeLoads) -> None:
         self._loads = loads
         self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
         self._scores = NodeScores(pod)
-        self._asks = asks_key(pod)
+        self._asks = requirements_key(pod)
         self._kin = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
-        self._judgements: dict[str, Judgement] = {}
+        self._judgements: dict[str, NodeEvaluation] = {}
         self._ranking = Ranking()
         self._ranked_to = 0
 
-    def judgement(self, place: NodeState) -> Judgement:
+    def evaluate(self, place: NodeState) -> NodeEvaluation:
         known = self._judgements.get(place.name)
         if known is not None and known.place is place:
             return known
         return self._judge(place)
 
-    def fitting(self, places: Iterable[NodeState]) -> list[Judgement]:
+    def evaluate_fitting(self, places: Iterable[NodeState]) -> list[NodeEvaluation]:
         """Those that pass the narrow rules, one by one: for pods whose choice depends on more than `ranking` knows."""
         judgements = self._judgements
         found = []
@@ -86,12 +86,12 @@ class PodClass:
                 found.append(known)
         return found
 
-    def ranking(self, board: SchedulerCache) -> Ranking:
+    def ranking(self, cache: SchedulerCache) -> Ranking:
         """All nodes that pass the narrow rules, as they are now: only those that changed are looked at."""
-        changed = board.changed_since(self._ranked_to)
+        changed = cache.changed_since(self._ranked_to)
         if changed is None:
-            self._ranking, changed = Ranking(), board.view.nodes
-        nodes, ranking, judgements = board.view.nodes, self._ranking, self._judgements
+            self._ranking, changed = Ranking(), cache.view.nodes
+        nodes, ranking, judgements = cache.view.nodes, self._ranking, self._judgements
         for name in changed:
             place = nodes.get(name)
             if place is None:
@@ -104,13 +104,13 @@ class PodClass:
                 ranking.put(judged)
             else:
                 ranking.drop(name)
-        self._ranked_to = board.changes
+        self._ranked_to = cache.changes
         return self._ranking
 
     def forget(self, name: str) -> None:
         self._judgements.pop(name, None)
 
-    def _judge(self, place: NodeState) -> Judgement:
+    def _judge(self, place: NodeState) -> NodeEvaluation:
         name = place.name
         load = self._loads.known.get(name)
         if load is None or load.place is not place:
@@ -119,16 +119,16 @@ class PodClass:
         if known is None:
             verdict = self.rules.verdict(place)
             known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
-        found = self._judgements[name] = Judgement(place, known[0], known[1], load.kins.get(self._kin, 0))
+        found = self._judgements[name] = NodeEvaluation(place, known[0], known[1], load.kins.get(self._kin, 0))
         return found
 
 
-class Shapes:
+class PodClasses:
     """The shapes used lately."""
 
     def __init__(self, *, remembered: int = 256) -> None:
         self._remembered = remembered
-        self._loads = Loads()
+        self._loads = NodeLoads()
         self._shapes: OrderedDict[bytes, PodClass] = OrderedDict()
         # A pod waiting for room is asked about again and again: its shape is read once for each version of it.
         self._of_pods: OrderedDict[str, tuple[PodSpec, PodClass]] = OrderedDict()
@@ -152,7 +152,7 @@ class Shapes:
             shape.forget(name)
 
     def _read(self, pod: Pod) -> PodClass:
-        key = shape_key(pod)
+        key = class_key(pod)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = PodClass(pod, self._loads)
@@ -166,12 +166,12 @@ class Shapes:
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
-def shape_key(pod: Pod) -> bytes:
+def class_key(pod: Pod) -> bytes:
     """Everything of a pod that the narrow rules and the scores look at."""
-    return _ENCODER.encode((pod.metadata.namespace, pod.metadata.labels)) + asks_key(pod)
+    return _ENCODER.encode((pod.metadata.namespace, pod.metadata.labels)) + requirements_key(pod)
 
 
-def asks_key(pod: Pod) -> bytes:
+def requirements_key(pod: Pod) -> bytes:
     """The same without what others think of it: its namespace and labels."""
     spec = pod.spec
     return _ENCODER.encode(

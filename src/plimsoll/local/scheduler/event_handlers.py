@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
     from plimsoll.local.scheduler.cache import SchedulerCache
-    from plimsoll.local.scheduler.equivalence import Shapes
+    from plimsoll.local.scheduler.equivalence import PodClasses
     from plimsoll.local.scheduler.queue.queue import SchedulingQueue
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _HANDLER: Final = "scheduler"
 
 
-class Watching:
+class EventHandlers:
     """Wires itself to the informers when made. `on_news` is called when there may be a pod to try."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Watching:
         scheduler: str,
         board: SchedulerCache,
         queue: SchedulingQueue,
-        shapes: Shapes,
+        shapes: PodClasses,
         on_news: Callable[[], None],
     ) -> None:
         self._clock = component.clock
@@ -79,9 +79,9 @@ class Watching:
         """Whether informers know of something that we have not worked off."""
         return any(feed.pending for feed in self._feeds)
 
-    def happened(self, event: ClusterEvent, node: str = "") -> None:
+    def handle_cluster_event(self, event: ClusterEvent, node: str = "") -> None:
         """Pods that may profit are tried again."""
-        self._queue.happened(event, self._clock.monotonic_s(), helps=self._helps_on(node))
+        self._queue.move_to_active_or_backoff(event, self._clock.monotonic_s(), helps=self._helps_on(node))
         self._on_news()
 
     def _helps_on(self, node: str) -> Callable[[Pod], bool]:
@@ -91,7 +91,7 @@ class Watching:
             place = self._board.view.node(node)
             if place is None:
                 return False
-            verdict = self._shapes.of(pod).judgement(place).verdict
+            verdict = self._shapes.of(pod).evaluate(place).verdict
             if isinstance(verdict, Fits):
                 return True
             if not verdict.reason.resolvable:
@@ -114,11 +114,11 @@ class Watching:
                 self._shapes.forget_pod(pod.metadata.uid)
                 self._pod_left(pod_key(pod))
             case TurnedBad(bad=bad):
-                self._queue.drop(PodKey(*change.key))
+                self._queue.delete(PodKey(*change.key))
                 self._board.put_bad_pod(PodKey(*change.key), bad)
             case BadGone():
                 if node := self._board.drop_bad_pod(PodKey(*change.key)):
-                    self.happened(ClusterEvent.POD_LEFT, node)
+                    self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 
     def _pod_seen(self, old: Pod | None, pod: Pod) -> None:
         if pod.status.phase in _ENDED:
@@ -133,11 +133,11 @@ class Watching:
         was_assumed = self._board.is_assumed(key)
         was_known = bool(self._board.node_of(key)) and not was_assumed
         is_changed = self._board.put_pod(pod)
-        self._queue.drop(key)
+        self._queue.delete(key)
         if was_known and is_changed:
-            self.happened(ClusterEvent.POD_LEFT, pod.spec.node_name)
+            self.handle_cluster_event(ClusterEvent.POD_LEFT, pod.spec.node_name)
         elif not was_known:
-            self.happened(ClusterEvent.POD_PLACED, pod.spec.node_name)
+            self.handle_cluster_event(ClusterEvent.POD_PLACED, pod.spec.node_name)
 
     def _pod_pending(self, old: Pod | None, pod: Pod) -> None:
         key = pod_key(pod)
@@ -150,17 +150,17 @@ class Watching:
         if key not in self._queue and self._board.is_assumed(key):
             return  # an older state: it is bound, and informers will show it
         if key not in self._queue or old is None or _asks_for_other_things(old, pod):
-            self._queue.put(pod, self._clock.monotonic_s())
+            self._queue.add(pod, self._clock.monotonic_s())
             self._on_news()
         else:
-            self._queue.refresh(pod)
+            self._queue.update(pod)
 
     def _pod_left(self, key: PodKey) -> None:
-        self._queue.drop(key)
+        self._queue.delete(key)
         nominated = self._board.node_nominated_for(key)
         for node in {self._board.drop_pod(key): None, nominated: None}:
             if node:
-                self.happened(ClusterEvent.POD_LEFT, node)
+                self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 
     # ---- everything else
 
@@ -168,7 +168,7 @@ class Watching:
         match change:
             case Added(new=node) | Updated(new=node):
                 if self._board.put_node(node):
-                    self.happened(ClusterEvent.NODE_CHANGED, node.metadata.name)
+                    self.handle_cluster_event(ClusterEvent.NODE_CHANGED, node.metadata.name)
             case _:
                 # A node that cannot be read is not one to place pods on.
                 self._board.drop_node(change.key.name)
@@ -181,7 +181,7 @@ class Watching:
             case _:
                 self._board.namespaces.pop(change.key.name, None)
         self._board.namespaces_changed()
-        self.happened(ClusterEvent.NAMESPACE_CHANGED)
+        self.handle_cluster_event(ClusterEvent.NAMESPACE_CHANGED)
 
     def _storage_handler(self, known: MutableMapping[Any, Any], event: ClusterEvent) -> Callable[[Change[Any]], None]:
         def handle(change: Change[Any]) -> None:
@@ -192,7 +192,7 @@ class Watching:
                 case _:
                     known.pop(key, None)
             self._board.storage_changed()
-            self.happened(event)
+            self.handle_cluster_event(event)
 
         return handle
 

@@ -42,7 +42,7 @@ _RETRY_S: Final = 10.0
 _PASSING: Final = (Unreachable, TooManyRequests, ServerFailed)
 
 
-class Announcement(Value, frozen=True):
+class SchedulerEvent(Value, frozen=True):
     """Something that happened to a pod."""
 
     about: ObjectReference
@@ -65,19 +65,19 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
-def failed_scheduling(pod: Pod, message: str) -> Announcement:
-    return Announcement(
+def failed_scheduling(pod: Pod, message: str) -> SchedulerEvent:
+    return SchedulerEvent(
         about=reference(pod), type=EventType.WARNING, reason="FailedScheduling", action="Scheduling", note=message
     )
 
 
-def scheduled(pod: Pod, node: str) -> Announcement:
+def scheduled(pod: Pod, node: str) -> SchedulerEvent:
     note = f"Successfully assigned {pod.metadata.namespace}/{pod.metadata.name} to {node}"
-    return Announcement(about=reference(pod), type=EventType.NORMAL, reason="Scheduled", action="Binding", note=note)
+    return SchedulerEvent(about=reference(pod), type=EventType.NORMAL, reason="Scheduled", action="Binding", note=note)
 
 
-def preempted(victim: Pod, preemptor: Pod, node: str) -> Announcement:
-    return Announcement(
+def preempted(victim: Pod, preemptor: Pod, node: str) -> SchedulerEvent:
+    return SchedulerEvent(
         about=reference(victim),
         type=EventType.NORMAL,
         reason="Preempted",
@@ -96,7 +96,7 @@ class _Series:
         self.written_s = -_SERIES_WRITTEN_EVERY_S
 
 
-class Announcer:
+class SchedulerEventRecorder:
     """Takes announcements at any time, and writes them while `run` runs or when `flush` is called."""
 
     def __init__(self, component: Component, settings: SchedulerSettings) -> None:
@@ -105,13 +105,13 @@ class Announcer:
         self._entropy = component.entropy
         self._reporter = settings.name
         self._instance = f"{settings.name}-{settings.host}"
-        self._pending: deque[tuple[Announcement, datetime]] = deque()
+        self._pending: deque[tuple[SchedulerEvent, datetime]] = deque()
         self._has_news = asyncio.Event()
         self._series: OrderedDict[tuple[object, ...], _Series] = OrderedDict()
         self._last_name_ns = 0
         self.dropped: Counter[str] = Counter()
 
-    def announce(self, announcement: Announcement) -> None:
+    def record(self, announcement: SchedulerEvent) -> None:
         """Never waits, never fails."""
         if len(self._pending) >= _QUEUED:
             self._drop(self._pending.popleft()[0], "overflow")
@@ -133,7 +133,7 @@ class Announcer:
 
     # ---- inside
 
-    async def _write(self, announcement: Announcement, at: datetime, *, tries: int) -> None:
+    async def _write(self, announcement: SchedulerEvent, at: datetime, *, tries: int) -> None:
         key = _key(announcement)
         series = self._series.get(key)
         name = self._new_name(announcement, at) if series is None else series.name
@@ -155,7 +155,7 @@ class Announcer:
             else:
                 return
 
-    async def _create(self, announcement: Announcement, at: datetime, name: str) -> None:
+    async def _create(self, announcement: SchedulerEvent, at: datetime, name: str) -> None:
         body: dict[str, Any] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -177,7 +177,7 @@ class Announcer:
             # Names hold the time to the nanosecond and the pod: it is ours, and only the answer was lost.
             log.debug("event.was_there", name=name)
 
-    async def _count_up(self, series: _Series, announcement: Announcement, at: datetime) -> None:
+    async def _count_up(self, series: _Series, announcement: SchedulerEvent, at: datetime) -> None:
         series.count += 1
         if self._clock.monotonic_s() - series.written_s < _SERIES_WRITTEN_EVERY_S:
             return
@@ -190,12 +190,12 @@ class Announcer:
         if len(self._series) > _SERIES:
             self._series.popitem(last=False)
 
-    def _new_name(self, announcement: Announcement, at: datetime) -> str:
+    def _new_name(self, announcement: SchedulerEvent, at: datetime) -> str:
         """No two alike: a clock that stands still is helped on."""
         self._last_name_ns = max(unix_ns(at), self._last_name_ns + 1)
         return event_name(announcement.about.name, self._last_name_ns, self._entropy)
 
-    def _drop(self, announcement: Announcement, cause: str, error: PlimsollError | None = None) -> None:
+    def _drop(self, announcement: SchedulerEvent, cause: str, error: PlimsollError | None = None) -> None:
         self.dropped[cause] += 1
         if self.dropped[cause] == 1:
             told = "" if error is None else str(error)
@@ -207,7 +207,7 @@ def cut(note: str) -> str:
     return note if len(note) <= NOTE_CHARACTERS else note[: NOTE_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
 
 
-def _key(one: Announcement) -> tuple[object, ...]:
+def _key(one: SchedulerEvent) -> tuple[object, ...]:
     about, related = one.about, one.related
     return (one.type, one.reason, one.action, about.uid, about.resource_version, related.uid if related else "")
 

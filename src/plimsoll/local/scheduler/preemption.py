@@ -29,24 +29,24 @@ _NODES_AT_ONCE: Final = 16
 _CANDIDATES_AT_LEAST: Final = 100
 
 
-class Room(Value, frozen=True):
+class PreemptionResult(Value, frozen=True):
     """What the search came to. `may_keep_nomination`: room is on its way, the pod only has to wait."""
 
     choice: Candidate | None = None
-    said: str = ""
+    message: str = ""
     """What the message says of it; nothing where room can be made."""
     may_keep_nomination: bool = False
 
 
-async def find_room(pod: Pod, board: SchedulerCache, answers: Mapping[str, Verdict]) -> Room:
-    view = _with_nominated(pod, board)
+async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str, Verdict]) -> PreemptionResult:
+    view = _with_nominated(pod, cache)
     reason = ineligible(pod, view, answers)
     if reason:
-        return Room(said=f"{NO_CLAIMS}, preemption: {reason}", may_keep_nomination=True)
+        return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {reason}", may_keep_nomination=True)
     found = await _searched(pod, view, answers)
     if found.candidates:
-        return Room(choice=found.choice)
-    return Room(said=f"{NO_CLAIMS}, preemption: {counted(found.refusals.values())}")
+        return PreemptionResult(choice=found.choice)
+    return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {counted(found.refusals.values())}")
 
 
 def _with_nominated(pod: Pod, board: SchedulerCache) -> ClusterView:

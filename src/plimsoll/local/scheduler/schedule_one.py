@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plimsoll.core.values import Value
 from plimsoll.local.scheduler.equivalence import WIDE
 from plimsoll.local.scheduler.queue.cluster_events import NO_NODE
-from plimsoll.local.scheduler.scoring.preferences import best_of, has_wishes, spreads
+from plimsoll.local.scheduler.scoring.preferences import best_node, has_pod_preferences, spreads_by_default
 from plimsoll.scheduling.cluster_view import PlacedPod, pod_key
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.messages import NO_NODES, counted, refused_everywhere, with_named_nodes_only
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.local.scheduler.cache import SchedulerCache
-    from plimsoll.local.scheduler.equivalence import PodClass, Shapes
-    from plimsoll.local.scheduler.scoring.scoring import Judgement
+    from plimsoll.local.scheduler.equivalence import PodClass, PodClasses
+    from plimsoll.local.scheduler.scoring.scoring import NodeEvaluation
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView, NodeState
     from plimsoll.scheduling.feasibility import Prepared
 
 
-class Chosen(Value, frozen=True):
+class ScheduleResult(Value, frozen=True):
     """The node the pod is to run on."""
 
     node: str
 
 
-class Refused(Value, frozen=True):
+class FitError(Value, frozen=True):
     """No node takes it. `answers` are those of the nodes, by name in order; empty if none was asked."""
 
     message: str
@@ -43,38 +43,40 @@ class Refused(Value, frozen=True):
     answers: dict[str, Verdict] = {}
 
 
-def decide(pod: Pod, board: SchedulerCache, shapes: Shapes, *, reserved: str = "") -> Chosen | Refused:
+def schedule_pod(
+    pod: Pod, cache: SchedulerCache, classes: PodClasses, *, reserved: str = ""
+) -> ScheduleResult | FitError:
     """`reserved` is a node chosen before, for which volumes are being bound: it is kept if it still fits."""
-    view = board.view
+    view = cache.view
     if not view.nodes:
-        return Refused(message=NO_NODES, refused_by=frozenset({NO_NODE}))
-    shape = shapes.of(pod)
+        return FitError(message=NO_NODES, refused_by=frozenset({NO_NODE}))
+    shape = classes.of(pod)
     wide = prepared(pod, view, profile=WIDE)
     everywhere = (*shape.rules.everywhere, *wide.everywhere)
     if everywhere:
         text = refused_everywhere(everywhere[0], len(view.nodes))
-        return Refused(message=text, refused_by=frozenset({everywhere[0].plugin}))
-    question = _Question(pod, view, shape=shape, wide=wide, board=board)
-    preferred = view.node(reserved or board.node_nominated_for(pod_key(pod)))
+        return FitError(message=text, refused_by=frozenset({everywhere[0].plugin}))
+    question = _PodScheduling(pod, view, shape=shape, wide=wide, board=cache)
+    preferred = view.node(reserved or cache.node_nominated_for(pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
-        return Chosen(node=preferred.name)
+        return ScheduleResult(node=preferred.name)
     best = question.best()
-    return Chosen(node=best) if best else _refused(question)
+    return ScheduleResult(node=best) if best else _refused(question)
 
 
-def _refused(question: _Question) -> Refused:
+def _refused(question: _PodScheduling) -> FitError:
     named = question.shape.rules.named_nodes
     places = sorted(question.view.nodes.items())
     answers = with_named_nodes_only({name: question.verdict(place) for name, place in places}, named)
     reasons = [verdict.reason for verdict in answers.values() if isinstance(verdict, DoesNotFit)]
-    return Refused(
+    return FitError(
         message=counted(reason.messages for reason in reasons),
         refused_by=frozenset(reason.plugin for reason in reasons),
         answers=answers,
     )
 
 
-class _Question:
+class _PodScheduling:
     """One pod, asked about several nodes."""
 
     def __init__(self, pod: Pod, view: ClusterView, *, shape: PodClass, wide: Prepared, board: SchedulerCache) -> None:
@@ -88,27 +90,30 @@ class _Question:
     def best(self) -> str:
         """The name of the best node that takes the pod; empty: none does."""
         if not (
-            self._wide.rules or self._nominated or self.shape.rules.named_nodes is not None or has_wishes(self.pod)
+            self._wide.rules
+            or self._nominated
+            or self.shape.rules.named_nodes is not None
+            or has_pod_preferences(self.pod)
         ):
             ranking = self.shape.ranking(self._board)
             if ranking.knows_hosts:
-                return ranking.best(spreads=spreads(self.pod)) if len(ranking) else ""
+                return ranking.best(spreads=spreads_by_default(self.pod)) if len(ranking) else ""
         fitting = self.fitting()
-        return best_of(self.pod, fitting, self.view) if fitting else ""
+        return best_node(self.pod, fitting, self.view) if fitting else ""
 
-    def fitting(self) -> list[Judgement]:
+    def fitting(self) -> list[NodeEvaluation]:
         """Among all nodes, or among those that the pod's affinity names (pods of a DaemonSet name one)."""
         named = self.shape.rules.named_nodes
         places: Iterable[NodeState] = self.view.nodes.values()
         if named is not None:
             places = [place for name in sorted(named) if (place := self.view.node(name)) is not None]
-        found = self.shape.fitting(places)
+        found = self.shape.evaluate_fitting(places)
         if self._wide.rules or self._nominated:
             found = [judged for judged in found if self.fits(judged.place) is not None]
         return found
 
-    def fits(self, place: NodeState) -> Judgement | None:
-        judged = self.shape.judgement(place)
+    def fits(self, place: NodeState) -> NodeEvaluation | None:
+        judged = self.shape.evaluate(place)
         if judged.verdict is not FITS or (self._wide.rules and self._wide.verdict(place) is not FITS):
             return None
         if place.name in self._nominated and self._beside_nominated(place) is not FITS:
@@ -121,7 +126,7 @@ class _Question:
             crowded = self._beside_nominated(place)
             if crowded is not FITS:
                 return crowded
-        judged = self.shape.judgement(place).verdict
+        judged = self.shape.evaluate(place).verdict
         return self._wide.verdict(place) if judged is FITS else judged
 
     def _beside_nominated(self, place: NodeState) -> Verdict:

@@ -19,13 +19,13 @@ import structlog
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.local.scheduler.cache import SchedulerCache
-from plimsoll.local.scheduler.equivalence import Shapes
-from plimsoll.local.scheduler.event_handlers import Watching
-from plimsoll.local.scheduler.events import Announcer, failed_scheduling, preempted, scheduled
-from plimsoll.local.scheduler.preemption import Room, find_room
+from plimsoll.local.scheduler.equivalence import PodClasses
+from plimsoll.local.scheduler.event_handlers import EventHandlers
+from plimsoll.local.scheduler.events import SchedulerEventRecorder, failed_scheduling, preempted, scheduled
+from plimsoll.local.scheduler.preemption import PreemptionResult, find_preemption
 from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
-from plimsoll.local.scheduler.queue.queue import Queued, SchedulingQueue
-from plimsoll.local.scheduler.schedule_one import Chosen, Refused, decide
+from plimsoll.local.scheduler.queue.queue import QueuedPodInfo, SchedulingQueue
+from plimsoll.local.scheduler.schedule_one import FitError, ScheduleResult, schedule_pod
 from plimsoll.local.scheduler.settings import DEFAULT_SETTINGS
 from plimsoll.local.scheduler.writes.claims import ClaimWrites, unbound_claims
 from plimsoll.local.scheduler.writes.pods import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
@@ -70,10 +70,10 @@ class Scheduler:
         self._settings = settings
         self._clock = component.clock
         self._board = SchedulerCache()
-        self._shapes = Shapes()
+        self._shapes = PodClasses()
         self._queue = SchedulingQueue(settings)
         self._has_news = asyncio.Event()
-        self._watching = Watching(
+        self._watching = EventHandlers(
             component,
             scheduler=settings.name,
             board=self._board,
@@ -81,7 +81,7 @@ class Scheduler:
             shapes=self._shapes,
             on_news=self._has_news.set,
         )
-        self._announcer = Announcer(component, settings)
+        self._announcer = SchedulerEventRecorder(component, settings)
         self._writes = PodWrites(component.client, clock=component.clock, scheduler=settings.name)
         self._claim_writes = ClaimWrites(component.client)
         self._binding = asyncio.Semaphore(settings.binds_at_once)
@@ -136,18 +136,18 @@ class Scheduler:
             pod = self._watching.pods.cache.get(key.name, key.namespace)
             self._board.forget(key)
             if pod is not None and not pod.spec.node_name:
-                self._queue.put(pod, self._clock.monotonic_s())
-        self._queue.give_back_all()
+                self._queue.add(pod, self._clock.monotonic_s())
+        self._queue.requeue_in_flight()
 
-    async def _next(self) -> Queued:
+    async def _next(self) -> QueuedPodInfo:
         while True:
             self._has_news.clear()
             now_s = self._clock.monotonic_s()
-            self._queue.tick(now_s)
+            self._queue.flush(now_s)
             queued = self._queue.pop(now_s)
             if queued is not None:
                 return queued
-            await self._wait(self._queue.next_tick_s())
+            await self._wait(self._queue.next_flush_s())
 
     async def _wait(self, until_s: float | None) -> None:
         timeout = None if until_s is None else max(until_s - self._clock.monotonic_s(), 0.0)
@@ -159,7 +159,7 @@ class Scheduler:
 
     # ---- one pod
 
-    async def _attempt(self, queued: Queued) -> Chosen | None:
+    async def _attempt(self, queued: QueuedPodInfo) -> ScheduleResult | None:
         """Decide for one pod; a node is counted as taken at once, a refusal is told."""
         pod = queued.pod
         key = pod_key(pod)
@@ -167,10 +167,10 @@ class Scheduler:
         self._board.forget(key)
         current = self._watching.pods.cache.get(key.name, key.namespace)
         if current is None or current.metadata.uid != pod.metadata.uid:
-            self._queue.drop(key)  # its end is on its way to us
+            self._queue.delete(key)  # its end is on its way to us
             return None
-        decision = decide(pod, self._board, self._shapes, reserved=reserved.node if reserved else "")
-        if isinstance(decision, Chosen):
+        decision = schedule_pod(pod, self._board, self._shapes, reserved=reserved.node if reserved else "")
+        if isinstance(decision, ScheduleResult):
             self._board.assume(pod, decision.node)
             return decision
         if reserved is not None and self._is_being_bound(decision, reserved):
@@ -179,35 +179,35 @@ class Scheduler:
         await self._refuse(queued, decision)
         return None
 
-    def _is_being_bound(self, refused: Refused, reserved: Reservation) -> bool:
+    def _is_being_bound(self, refused: FitError, reserved: Reservation) -> bool:
         """Claims may be seen bound before their volumes are seen: no node was asked then, and it keeps its place."""
         is_unseen = not refused.answers and refused.refused_by <= _OF_VOLUMES
         is_there = self._board.view.node(reserved.node) is not None
         waited_s = self._clock.monotonic_s() - reserved.since_s
         return is_unseen and is_there and waited_s < self._settings.bind_timeout_s
 
-    def _reserve(self, queued: Queued, reserved: Reservation) -> None:
+    def _reserve(self, queued: QueuedPodInfo, reserved: Reservation) -> None:
         """It waits for its volumes; nobody else gets its place meanwhile."""
         key = pod_key(queued.pod)
         self._reserved[key] = reserved
         self._board.assume(queued.pod, reserved.node)
-        self._queue.park(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
+        self._queue.add_unschedulable(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
 
-    async def _refuse(self, queued: Queued, refused: Refused) -> None:
+    async def _refuse(self, queued: QueuedPodInfo, refused: FitError) -> None:
         pod = queued.pod
-        room = await find_room(pod, self._board, refused.answers) if refused.answers else Room()
-        message = f"{refused.message} {room.said}" if room.said else refused.message
+        room = await find_preemption(pod, self._board, refused.answers) if refused.answers else PreemptionResult()
+        message = f"{refused.message} {room.message}" if room.message else refused.message
         nomination = room.choice.node if room.choice else None if room.may_keep_nomination else ""
         # Back in the queue before anything is awaited: what happens from now on may help it.
-        self._queue.park(queued, refused.refused_by, self._clock.monotonic_s())
+        self._queue.add_unschedulable(queued, refused.refused_by, self._clock.monotonic_s())
         if pod_key(pod) not in self._queue:
             return
         if nomination is not None:
             self._board.nominate(pod, nomination)
         log.info("pod.unschedulable", pod=str(pod_key(pod)), why=message)
-        self._announcer.announce(failed_scheduling(pod, message))
+        self._announcer.record(failed_scheduling(pod, message))
         try:
-            await self._writes.tell_failure(pod, reason=UNSCHEDULABLE_REASON, message=message, nomination=nomination)
+            await self._writes.record_failure(pod, reason=UNSCHEDULABLE_REASON, message=message, nomination=nomination)
             if room.choice is not None:
                 await self._make_room(pod, room.choice)
         except PlimsollError as error:
@@ -216,9 +216,9 @@ class Scheduler:
 
     async def _make_room(self, pod: Pod, choice: Candidate) -> None:
         for victim in choice.victims:
-            if await self._writes.send_away(victim):
+            if await self._writes.delete_victim(victim):
                 log.info("pod.preempted", pod=str(pod_key(victim)), by=str(pod_key(pod)), node=choice.node)
-                self._announcer.announce(preempted(victim, pod, choice.node))
+                self._announcer.record(preempted(victim, pod, choice.node))
         for other in self._board.nominated_on(choice.node):
             if outranks(pod, other):
                 self._board.nominate(other, "")
@@ -226,13 +226,13 @@ class Scheduler:
 
     # ---- binding
 
-    async def _bind_aside(self, queued: Queued, node: str) -> None:
+    async def _bind_aside(self, queued: QueuedPodInfo, node: str) -> None:
         try:
             await self._bind(queued, node)
         finally:
             self._binding.release()
 
-    async def _bind(self, queued: Queued, node: str) -> bool:
+    async def _bind(self, queued: QueuedPodInfo, node: str) -> bool:
         """Put the pod on its node, volumes first. Gives whether it is there."""
         pod = queued.pod
         key = pod_key(pod)
@@ -240,18 +240,18 @@ class Scheduler:
             return False
         outcome = await self._writes.bind(pod, node)
         if isinstance(outcome, Bound):
-            self._queue.drop(key)
+            self._queue.delete(key)
             log.info("pod.bound", pod=str(key), node=node)
-            self._announcer.announce(scheduled(pod, node))
+            self._announcer.record(scheduled(pod, node))
             return True
         if isinstance(outcome, BindFailed):
             await self._bind_failed(queued, node, outcome.problem)
         else:
-            self._queue.drop(key)
+            self._queue.delete(key)
             self._let_go(key)
         return False
 
-    async def _has_volumes(self, queued: Queued, node: str) -> bool:
+    async def _has_volumes(self, queued: QueuedPodInfo, node: str) -> bool:
         """Whether every claim is bound. If not, the choice is told, and the pod keeps its place until they are."""
         pod = queued.pod
         key = pod_key(pod)
@@ -264,9 +264,9 @@ class Scheduler:
         ]
         now_s = self._clock.monotonic_s()
         self._reserved[key] = Reservation(node=node, since_s=now_s)
-        self._queue.park(queued, _WAITS_FOR_VOLUMES, now_s)
+        self._queue.add_unschedulable(queued, _WAITS_FOR_VOLUMES, now_s)
         try:
-            told = [await self._claim_writes.choose(claim, node, volume) for claim, volume in claims if claim]
+            told = [await self._claim_writes.select_node(claim, node, volume) for claim, volume in claims if claim]
         except PlimsollError as error:
             log.warning("scheduler.write_failed", pod=str(key), error=str(error))
             told = [False]
@@ -274,16 +274,16 @@ class Scheduler:
             self._let_go(key)
         return False
 
-    async def _bind_failed(self, queued: Queued, node: str, problem: str) -> None:
+    async def _bind_failed(self, queued: QueuedPodInfo, node: str, problem: str) -> None:
         pod = queued.pod
         message = f"binding rejected: {problem}"
         log.warning("pod.bind_failed", pod=str(pod_key(pod)), node=node, error=problem)
         self._let_go(pod_key(pod))
-        self._queue.park_in_error(queued, self._clock.monotonic_s())
+        self._queue.add_after_error(queued, self._clock.monotonic_s())
         self._has_news.set()
-        self._announcer.announce(failed_scheduling(pod, message))
+        self._announcer.record(failed_scheduling(pod, message))
         try:
-            await self._writes.tell_failure(pod, reason=SCHEDULER_ERROR, message=message, nomination="")
+            await self._writes.record_failure(pod, reason=SCHEDULER_ERROR, message=message, nomination="")
         except PlimsollError as error:
             log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
 
@@ -292,4 +292,4 @@ class Scheduler:
         self._reserved.pop(key, None)
         node = self._board.forget(key)
         if node:
-            self._watching.happened(ClusterEvent.POD_LEFT, node)
+            self._watching.handle_cluster_event(ClusterEvent.POD_LEFT, node)

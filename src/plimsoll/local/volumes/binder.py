@@ -17,7 +17,16 @@ from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.volumes.annotations import BIND_COMPLETED, is_default_class
 from plimsoll.local.volumes.binding_writes import BindingWrites
 from plimsoll.local.volumes.latest import Latest
-from plimsoll.local.volumes.plans import Bind, ClaimView, Notice, Provision, Rest, TakeClass, claim_plan, volume_plan
+from plimsoll.local.volumes.plan import (
+    AssignClass,
+    BindClaim,
+    ClaimEvent,
+    ClaimView,
+    ClaimWaits,
+    ProvisionVolume,
+    plan_claim,
+    plan_volume,
+)
 from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
-    from plimsoll.local.volumes.plans import ClaimPlan
+    from plimsoll.local.volumes.plan import ClaimPlan
 
 NAME: Final = "persistentvolume-controller"
 
@@ -43,7 +52,7 @@ _EXTERNAL: Final = (
 )
 
 
-class Subject(NamedTuple):
+class BinderKey(NamedTuple):
     """What a turn is about. Volumes have no namespace, and nothing else here has none."""
 
     namespace: str
@@ -57,7 +66,7 @@ class Subject(NamedTuple):
         return f"claim {self.namespace}/{self.name}" if self.is_claim else f"volume {self.name}"
 
 
-class Binder:
+class VolumeBinder:
     """`controller` is what runs."""
 
     def __init__(self, component: Component) -> None:
@@ -72,7 +81,7 @@ class Binder:
         self._latest_claims = Latest(self._claims)
         self._latest_volumes = Latest(self._volumes)
         self._writes = BindingWrites(component.client, claims=self._latest_claims, volumes=self._latest_volumes)
-        self.controller: Controller[Subject] = Controller(
+        self.controller: Controller[BinderKey] = Controller(
             NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
         )
         enqueue_on(self._volumes, self.controller, self._of_volume)
@@ -80,7 +89,7 @@ class Binder:
         enqueue_on(self._classes, self.controller, self._of_class)
         self.controller.starts_after(self._pods)
 
-    async def reconcile(self, subject: Subject) -> Done:
+    async def reconcile(self, subject: BinderKey) -> Done:
         try:
             if subject.is_claim:
                 return Done(said=await self._settle_claim(subject))
@@ -91,29 +100,29 @@ class Binder:
 
     # ---- claims
 
-    async def _settle_claim(self, subject: Subject) -> str:
+    async def _settle_claim(self, subject: BinderKey) -> str:
         claim = self._latest_claims.get(subject.name, subject.namespace)
         if claim is None:
             return ""
-        return await self._carry_out(claim, claim_plan(self._view(claim)))
+        return await self._carry_out(claim, plan_claim(self._view(claim)))
 
     async def _carry_out(self, claim: PersistentVolumeClaim, plan: ClaimPlan) -> str:
         match plan:
-            case Bind(volume=name):
+            case BindClaim(volume=name):
                 volume = self._latest_volumes.get(name)
                 if volume is None:
                     return ""
                 await self._writes.bind(volume, claim)
                 return "" if claim.status.phase == "Bound" else f"bound to {name}"
-            case Provision(provisioner=provisioner):
+            case ProvisionVolume(provisioner=provisioner):
                 await self._writes.ask_provisioner(claim, provisioner)
-                why = Notice(type=EventType.NORMAL, reason="ExternalProvisioning", message=_EXTERNAL % provisioner)
+                why = ClaimEvent(type=EventType.NORMAL, reason="ExternalProvisioning", message=_EXTERNAL % provisioner)
                 self._tell(claim, why)
                 return f"to be provisioned by {provisioner}"
-            case TakeClass(class_name=name):
+            case AssignClass(class_name=name):
                 await self._writes.take_class(claim, name)
                 return f"got the default class {name}"
-            case Rest(phase=phase, notice=notice):
+            case ClaimWaits(phase=phase, notice=notice):
                 is_news = await self._writes.claim_phase(claim, phase)
                 if notice is not None and (is_news or phase != "Lost"):
                     self._tell(claim, notice)
@@ -150,7 +159,7 @@ class Binder:
 
     # ---- volumes
 
-    async def _settle_volume(self, subject: Subject) -> str:
+    async def _settle_volume(self, subject: BinderKey) -> str:
         volume = self._latest_volumes.get(subject.name)
         if volume is None:
             return ""
@@ -159,9 +168,9 @@ class Binder:
         is_owned = reference is not None and reference.uid and volume.status.phase != "Released"
         if reference is not None and is_owned and (claim is None or claim.metadata.uid != reference.uid):
             claim = await self._claim_on_server(reference.name, reference.namespace)
-        plan = volume_plan(volume, claim)
+        plan = plan_volume(volume, claim)
         if plan.looks_at_claim and claim is not None:
-            self.controller.queue.add(Subject(*key_of(claim)))
+            self.controller.queue.add(BinderKey(*key_of(claim)))
         is_news = await self._writes.volume_as_planned(volume, plan)
         if plan.notice is not None:
             self._tell(volume, plan.notice)
@@ -191,43 +200,43 @@ class Binder:
         self._claims.add_index(_BY_VOLUME, lambda claim: [claim.spec.volume_name] if claim.spec.volume_name else [])
         index_pods_by_claim(self._pods)
 
-    def _everything(self) -> Iterable[Subject]:
-        volumes = [Subject(*key_of(volume)) for volume in self._volumes.cache]
-        return [*volumes, *(Subject(*key_of(claim)) for claim in self._claims.cache)]
+    def _everything(self) -> Iterable[BinderKey]:
+        volumes = [BinderKey(*key_of(volume)) for volume in self._volumes.cache]
+        return [*volumes, *(BinderKey(*key_of(claim)) for claim in self._claims.cache)]
 
-    def _of_claim(self, change: Change[Any]) -> Iterable[Subject]:
+    def _of_claim(self, change: Change[Any]) -> Iterable[BinderKey]:
         """The claim, and the volumes that it names or that name it."""
-        subjects = {Subject(*change.key): None}
+        subjects = {BinderKey(*change.key): None}
         for claim in states_in(change):
             assert isinstance(claim, PersistentVolumeClaim)
             if claim.spec.volume_name:
-                subjects[Subject("", claim.spec.volume_name)] = None
+                subjects[BinderKey("", claim.spec.volume_name)] = None
         for volume in self._volumes.cache.by_index(_BY_CLAIM, change.key):
-            subjects[Subject(*key_of(volume))] = None
+            subjects[BinderKey(*key_of(volume))] = None
         return subjects
 
-    def _of_volume(self, change: Change[Any]) -> Iterable[Subject]:
+    def _of_volume(self, change: Change[Any]) -> Iterable[BinderKey]:
         """The volume, the claims on either side of it, and if it is free those that wait for one of its class."""
-        subjects = {Subject(*change.key): None}
+        subjects = {BinderKey(*change.key): None}
         for volume in states_in(change):
             assert isinstance(volume, PersistentVolume)
-            subjects.update((Subject(*key), None) for key in _claim_named_by(volume))
+            subjects.update((BinderKey(*key), None) for key in _claim_named_by(volume))
         claims = list(self._claims.cache.by_index(_BY_VOLUME, change.key.name))
         if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
             waiting = self._claims.cache.by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
             claims += sorted(waiting, key=_age_of)
-        subjects.update((Subject(*key_of(claim)), None) for claim in claims)
+        subjects.update((BinderKey(*key_of(claim)), None) for claim in claims)
         return subjects
 
-    def _of_class(self, change: Change[Any]) -> Iterable[Subject]:
+    def _of_class(self, change: Change[Any]) -> Iterable[BinderKey]:
         """Claims that wait for the class, or for a default one."""
         waiting = [
             *self._claims.cache.by_index(_UNBOUND_BY_CLASS, change.key.name),
             *self._claims.cache.by_index(_UNBOUND_BY_CLASS, ""),
         ]
-        return [Subject(*key_of(claim)) for claim in sorted(waiting, key=_age_of)]
+        return [BinderKey(*key_of(claim)) for claim in sorted(waiting, key=_age_of)]
 
-    def _tell(self, about: PersistentVolumeClaim | PersistentVolume, notice: Notice) -> None:
+    def _tell(self, about: PersistentVolumeClaim | PersistentVolume, notice: ClaimEvent) -> None:
         resource = self._client.calls.resource(type(about))
         self._recorder.record(reference_to(resource, about), notice.type, reason=notice.reason, message=notice.message)
 

@@ -15,8 +15,8 @@ from plimsoll.local.volumes.annotations import (
     STORAGE_PROVISIONER,
     YES,
 )
-from plimsoll.local.volumes.matching import is_kept_for
-from plimsoll.local.volumes.plans import is_chosen_by_binder
+from plimsoll.local.volumes.matching import is_reserved_for
+from plimsoll.local.volumes.plan import is_chosen_by_binder
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.client import Client
     from plimsoll.local.volumes.latest import Latest
-    from plimsoll.local.volumes.plans import VolumePlan
+    from plimsoll.local.volumes.plan import VolumePlan
     from plimsoll.objects.api.meta import ObjectMeta
 
 _STATUS: Final = "status"
@@ -128,7 +128,7 @@ def reserving(volume: PersistentVolume, claim: PersistentVolumeClaim) -> dict[st
     if reference is not None and reference.uid == claim.metadata.uid:
         return {}
     body: dict[str, Any] = {"spec": {"claimRef": claim_reference(claim)}}
-    if not is_kept_for(volume, claim):
+    if not is_reserved_for(volume, claim):
         body["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: YES}}
     return body
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NAME: Final = "ephemeral_volume"
 
 
-class EphemeralClaims:
+class EphemeralVolumeController:
     """`controller` is what runs; its keys are pods."""
 
     def __init__(self, component: Component) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FILESYSTEM: Final = "Filesystem"
 
 
-def is_kept_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether the volume names this claim: by its uid, or by its name alone, as people write it."""
     reference = volume.spec.claim_ref
     if reference is None:
@@ -52,7 +52,7 @@ def best_volume(
     A volume that can do no more than is asked goes before one that can be accessed in more ways, whatever their sizes.
     """
     usable = [volume for volume in volumes if _could_be_used(volume, claim)]
-    kept = [volume for volume in usable if is_kept_for(volume, claim)]
+    kept = [volume for volume in usable if is_reserved_for(volume, claim)]
     if kept or only_kept:
         return min(kept, key=_by_name, default=None)
     try:

@@ -28,7 +28,7 @@ CLAIMS_NAME: Final = "persistentvolumeclaim-protection-controller"
 VOLUMES_NAME: Final = "persistentvolume-protection-controller"
 
 
-class ClaimProtection:
+class ClaimProtectionController:
     """A claim is used by every pod that names it and has a node, until the pod object is gone."""
 
     def __init__(self, component: Component) -> None:
@@ -82,7 +82,7 @@ class ClaimProtection:
         return claim is not None and claim.metadata.deletion_timestamp is not None
 
 
-class VolumeProtection:
+class VolumeProtectionController:
     """A volume is used as long as its phase is Bound."""
 
     def __init__(self, component: Component) -> None:

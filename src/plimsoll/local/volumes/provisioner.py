@@ -19,11 +19,11 @@ from plimsoll.local.volumes.annotations import PROVISIONED_BY, SELECTED_NODE
 from plimsoll.local.volumes.provisioning import (
     SIMULATED,
     ZONE,
-    Somewhere,
-    is_to_be_deleted,
-    is_to_be_provisioned,
-    place_beside,
-    place_by_class,
+    VolumeLocation,
+    location_by_class,
+    location_near,
+    needs_deletion,
+    needs_provisioning,
     volume_body,
     volume_name,
     zones_of,
@@ -79,7 +79,7 @@ class Provisioner:
         if claim is None:
             return Done()
         storage_class = self._classes.cache.get(class_name(claim))
-        if storage_class is None or not is_to_be_provisioned(claim, storage_class):
+        if storage_class is None or not needs_provisioning(claim, storage_class):
             return Done()
         name = volume_name(claim)
         if name in self._made or self._volumes.cache.get(name) is not None:
@@ -98,14 +98,14 @@ class Provisioner:
         self._tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
         return Done(said=f"made {name}")
 
-    def _place(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> Somewhere | None:
+    def _place(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> VolumeLocation | None:
         """None: the node that was chosen is no more."""
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         if chosen:
             node = self._nodes.cache.get(chosen)
-            return None if node is None else place_beside(node)
+            return None if node is None else location_near(node)
         zones = {node.metadata.labels.get(ZONE, "") for node in self._nodes.cache}
-        return place_by_class(storage_class, node_zones=zones, volumes_in=self._volumes_by_zone())
+        return location_by_class(storage_class, node_zones=zones, volumes_in=self._volumes_by_zone())
 
     def _volumes_by_zone(self) -> Counter[str]:
         """What the cache shows, and what it does not show yet."""
@@ -127,7 +127,7 @@ class Provisioner:
 
     async def _dispose(self, key: Key) -> Done:
         volume = self._volumes.cache.get(key.name)
-        if volume is None or not is_to_be_deleted(volume):
+        if volume is None or not needs_deletion(volume):
             return Done()
         try:
             await self._client.delete(PersistentVolume, key.name, options=DeleteOptions(uid=volume.metadata.uid))

@@ -31,13 +31,13 @@ DRIVER: Final = "simulated.plimsoll.io"
 ZONE: Final = "topology.kubernetes.io/zone"
 
 
-class Somewhere(Value, frozen=True):
+class VolumeLocation(Value, frozen=True):
     """Where a volume can be used: nodes whose labels have one of the values of each key. None given: anywhere."""
 
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def in_zone(cls, zone: str) -> Somewhere:
+    def in_zone(cls, zone: str) -> VolumeLocation:
         return cls(labels=((ZONE, (zone,)),)) if zone else cls()
 
 
@@ -46,7 +46,7 @@ def volume_name(claim: PersistentVolumeClaim) -> str:
     return f"pvc-{claim.metadata.uid}"
 
 
-def is_to_be_provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> bool:
+def needs_provisioning(claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> bool:
     annotations = claim.metadata.annotations
     asked = annotations.get(STORAGE_PROVISIONER) or annotations.get(OLD_STORAGE_PROVISIONER)
     if asked != SIMULATED or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
@@ -56,7 +56,7 @@ def is_to_be_provisioned(claim: PersistentVolumeClaim, storage_class: StorageCla
     return storage_class.volume_binding_mode != "WaitForFirstConsumer" or bool(annotations.get(SELECTED_NODE))
 
 
-def is_to_be_deleted(volume: PersistentVolume) -> bool:
+def needs_deletion(volume: PersistentVolume) -> bool:
     return (
         volume.metadata.annotations.get(PROVISIONED_BY) == SIMULATED
         and volume.status.phase == "Released"
@@ -65,23 +65,23 @@ def is_to_be_deleted(volume: PersistentVolume) -> bool:
     )
 
 
-def place_beside(node: Node) -> Somewhere:
-    return Somewhere.in_zone(node.metadata.labels.get(ZONE, ""))
+def location_near(node: Node) -> VolumeLocation:
+    return VolumeLocation.in_zone(node.metadata.labels.get(ZONE, ""))
 
 
-def place_by_class(
+def location_by_class(
     storage_class: StorageClass, *, node_zones: Iterable[str], volumes_in: Mapping[str, int]
-) -> Somewhere:
+) -> VolumeLocation:
     """For a claim without a node. A class that restricts something else than zones is taken at its word."""
     zones = _allowed_zones(storage_class)
     if not zones and storage_class.allowed_topologies:
         first = storage_class.allowed_topologies[0]
-        return Somewhere(
+        return VolumeLocation(
             labels=tuple((requirement.key, requirement.values) for requirement in first.match_label_expressions)
         )
     candidates = sorted(set(zones or node_zones) - {""})
     chosen = min(candidates, key=lambda zone: volumes_in.get(zone, 0), default="")
-    return Somewhere.in_zone(chosen)
+    return VolumeLocation.in_zone(chosen)
 
 
 def _allowed_zones(storage_class: StorageClass) -> list[str]:
@@ -102,7 +102,7 @@ def zones_of(volume: PersistentVolume) -> Sequence[str]:
     return [zone for requirement in expressions if requirement.key == ZONE for zone in requirement.values]
 
 
-def volume_body(claim: PersistentVolumeClaim, storage_class: StorageClass, where: Somewhere) -> dict[str, Any]:
+def volume_body(claim: PersistentVolumeClaim, storage_class: StorageClass, where: VolumeLocation) -> dict[str, Any]:
     name = volume_name(claim)
     spec: dict[str, Any] = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", 0)},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.local.volumes import binder, ephemeral_claims, protection, provisioner
-from plimsoll.local.volumes.binder import Binder
-from plimsoll.local.volumes.ephemeral_claims import EphemeralClaims
-from plimsoll.local.volumes.protection import ClaimProtection, VolumeProtection
+from plimsoll.local.volumes.binder import VolumeBinder
+from plimsoll.local.volumes.ephemeral_claims import EphemeralVolumeController
+from plimsoll.local.volumes.protection import ClaimProtectionController, VolumeProtectionController
 from plimsoll.local.volumes.provisioner import Provisioner
 from plimsoll.runtime.services import Service
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def volume_services(components: Components) -> list[Service]:
     parts = (
-        Binder(components.component(binder.NAME)),
-        ClaimProtection(components.component(protection.CLAIMS_NAME)),
-        VolumeProtection(components.component(protection.VOLUMES_NAME)),
-        EphemeralClaims(components.component(ephemeral_claims.NAME)),
+        VolumeBinder(components.component(binder.NAME)),
+        ClaimProtectionController(components.component(protection.CLAIMS_NAME)),
+        VolumeProtectionController(components.component(protection.VOLUMES_NAME)),
+        EphemeralVolumeController(components.component(ephemeral_claims.NAME)),
         Provisioner(components.component(provisioner.NAME, manager=provisioner.MANAGER)),
     )
     return [Service(name=part.controller.name, run=part.controller.run) for part in parts]

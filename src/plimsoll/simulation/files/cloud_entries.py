@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.cloud.machines.node_manifest import node_body
-from plimsoll.local.cloud.machines.shapes import NoShape, shape_of
+from plimsoll.local.cloud.machines.node_manifest import node_manifest
+from plimsoll.local.cloud.machines.templates import InvalidTemplate, build_template
 from plimsoll.objects.api.simulated_cloud import (
     CLOUD_GROUP,
     CLOUD_VERSION,
@@ -69,14 +69,14 @@ def initial_nodes(scenario: Scenario) -> Iterator[Json]:
     for entry in scenario.node_groups:
         if not entry.exists or entry.id in taken:
             continue
-        shape = shape_of(msgspec.convert(_group(entry), NodeGroup), spec, types)
-        if isinstance(shape, NoShape):
+        shape = build_template(msgspec.convert(_group(entry), NodeGroup), spec, types)
+        if isinstance(shape, InvalidTemplate):
             continue
         for number in range(entry.spec["target"]):
             name = f"{entry.id}-{number}"
             zone = shape.zones[number % len(shape.zones)]
             provider_id = f"plimsoll://{spec.region}/{zone}/{name}"
-            yield node_body(shape, name, zone=zone, provider_id=provider_id, ready=True, now=scenario.start)
+            yield node_manifest(shape, name, zone=zone, provider_id=provider_id, ready=True, now=scenario.start)
 
 
 def with_groups(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.local.cloud.machines.node_manifest import node_body
-from plimsoll.local.cloud.machines.shapes import ZONE, NoShape, Shape, shape_of
+from plimsoll.local.cloud.machines.node_manifest import node_manifest
+from plimsoll.local.cloud.machines.templates import ZONE, InvalidTemplate, MachineTemplate, build_template
 from plimsoll.nodes.model.node_labels import CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.model.snapshot import NodeGroup as Group
@@ -58,12 +58,14 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
     places = [index for index, entry in enumerate(scenario.node_groups) if entry.exists]
     for index, manifest in zip(places, manifests, strict=True):
         group = msgspec.convert(manifest, NodeGroup)
-        shape = shape_of(group, spec, types)
-        if isinstance(shape, NoShape):
+        shape = build_template(group, spec, types)
+        if isinstance(shape, InvalidTemplate):
             raise _unknown(group, index, shape, types)
         # Beside nodes that have zones of their own, none is made up for a group without one.
         known = shape.zones[0] if len(shape.zones) == 1 and zones_are_said else ""
-        body = node_body(shape, f"{shape.group}-template", zone=known, provider_id="", ready=True, now=scenario.start)
+        body = node_manifest(
+            shape, f"{shape.group}-template", zone=known, provider_id="", ready=True, now=scenario.start
+        )
         real = real_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
         said = readable(Node, body, path=f"nodeGroups[{index}]")
         yield _group(group, shape, real or Template(node=said), zone=known if group.spec.zones else "")
@@ -85,7 +87,7 @@ def _have_zones(nodes: Sequence[Node]) -> bool:
     return any(ZONE in node.metadata.labels for node in nodes)
 
 
-def _group(group: NodeGroup, shape: Shape, template: Template, *, zone: str) -> Group:
+def _group(group: NodeGroup, shape: MachineTemplate, template: Template, *, zone: str) -> Group:
     spec, node = group.spec, template.node
     return Group(
         id=group.metadata.name,
@@ -106,7 +108,7 @@ def _group(group: NodeGroup, shape: Shape, template: Template, *, zone: str) -> 
     )
 
 
-def _capacity_type(template: Node, shape: Shape) -> CapacityType:
+def _capacity_type(template: Node, shape: MachineTemplate) -> CapacityType:
     """As any cloud's label says it, or as the machines are sold."""
     labels = template.metadata.labels
     if any(labels[key].lower() in _SPOT_WORDS for key in CAPACITY_TYPE_KEYS if key in labels):
@@ -114,7 +116,7 @@ def _capacity_type(template: Node, shape: Shape) -> CapacityType:
     return CapacityType(shape.capacity_type or CapacityType.ON_DEMAND)
 
 
-def _unknown(group: NodeGroup, index: int, shape: NoShape, types: Mapping[str, SoldType]) -> InvalidInput:
+def _unknown(group: NodeGroup, index: int, shape: InvalidTemplate, types: Mapping[str, SoldType]) -> InvalidInput:
     name = group.spec.machine_type
     if not name:
         return InvalidInput(shape.problem, path=f"nodeGroups[{index}]")

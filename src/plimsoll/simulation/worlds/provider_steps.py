@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import ApiError
-from plimsoll.local.cloud.faults.interventions import Interventions
+from plimsoll.local.cloud.faults.injection import FaultInjector
 from plimsoll.objects.api.simulated_cloud_errors import CloudError
 from plimsoll.simulation.files.document import path_inside
 
@@ -56,7 +56,7 @@ def _check(name: str, known: Iterable[str], what: str, *, path: str) -> None:
 
 
 async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
-    at, hand, names = path, Interventions(world.client), world.group_names
+    at, hand, names = path, FaultInjector(world.client), world.group_names
     try:
         for failing in step.fail_increases:
             at = path_inside(f"{path}.failIncrease", failing.group)

@@ -14,7 +14,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import ApiError
 from plimsoll.kube.requests.builder import encoded
 from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
-from plimsoll.local.apiserver.bootstrap.install import put_missing
+from plimsoll.local.apiserver.bootstrap.install import create_missing
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.api.meta import WireObject, written_time
@@ -137,7 +137,7 @@ class Seeder:
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         }
-        await put_missing(self._server, [body, *namespace_contents(name)])
+        await create_missing(self._server, [body, *namespace_contents(name)])
 
     # ---- inside
 

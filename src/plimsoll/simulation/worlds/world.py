@@ -18,7 +18,7 @@ from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.authentication import administrator
 from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
-from plimsoll.local.apiserver.run import Credentials, embedded
+from plimsoll.local.apiserver.run import Credentials, build_application
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
@@ -26,7 +26,7 @@ from plimsoll.local.cloud.controller import CloudSettings
 from plimsoll.local.cloud.faults.call_log import CallLog
 from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
 from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
-from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.kubelet import KubeletSettings
 from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -80,7 +80,7 @@ STEPPED: Final = ClusterSettings(
     kubelet=_KUBELET,
     informers=_OF_THE_CLUSTER,
     cloud=CloudSettings(nodes_come_ready=True),
-    pod_collection=PodCollectionSettings(missing_s=0.0),
+    pod_collection=PodGcSettings(missing_s=0.0),
 )
 LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informers=_OF_THE_CLUSTER, patience_s=0.1)
 
@@ -103,7 +103,7 @@ class World:
             users={self._token: administrator()}, signing_key=self._entropy.child("signing").token().encode()
         )
         store = Store.open(MemoryDriver(), clock=self.run.clock)
-        self._application = embedded(
+        self._application = build_application(
             store, clock=self.run.clock, entropy=self._entropy.child("server"), credentials=credentials
         )
         self.client = self._client(EmbeddedTransport(self._application, token=self._token), SCENARIO)

@@ -275,7 +275,7 @@ def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
         await world.create(pod("before"))
         await world.store.update(key_of(pod("before")), lambda _current: Delete())
         await cancelled(world.create(pod("gone")), after=2)
-        assert world.store.is_under_way(key_of(pod("gone")))
+        assert world.store.is_being_written(key_of(pod("gone")))
         with pytest.raises(StatusError, match="exceeded quota"):
             await world.create(pod("next"))
         await world.put(an("v1", "ConfigMap", "last"))

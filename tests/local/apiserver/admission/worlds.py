@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from plimsoll.local.apiserver.admission import Admission
-from plimsoll.local.apiserver.admission import Attributes as Attempt
+from plimsoll.local.apiserver.admission import AdmissionAttributes as Attempt
 from plimsoll.local.apiserver.auth_types import Attributes, Decision, User
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource

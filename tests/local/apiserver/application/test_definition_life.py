@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.application import Application
-from plimsoll.local.apiserver.crds.names import settled_status
+from plimsoll.local.apiserver.crds.names import accepted_names_status
 from plimsoll.local.apiserver.storage import Key, Put
 from tests.local.apiserver.application.worlds import MERGE, World, definition
 
@@ -173,9 +173,11 @@ def test_what_a_server_left_half_done_is_finished_by_the_next(world: World):
 
 
 def test_names_that_were_accepted_stay_accepted():
-    settled = settled_status({"spec": definition()["spec"], "status": {}}, [], now="2026-01-01T00:00:00Z")
+    settled = accepted_names_status({"spec": definition()["spec"], "status": {}}, [], now="2026-01-01T00:00:00Z")
     rival = {"spec": definition()["spec"], "status": settled}
-    again = settled_status({"spec": definition()["spec"], "status": settled}, [rival], now="2026-01-02T00:00:00Z")
+    again = accepted_names_status(
+        {"spec": definition()["spec"], "status": settled}, [rival], now="2026-01-02T00:00:00Z"
+    )
     assert conditions({"status": again})["Established"] == ("True", "InitialNamesAccepted")
     assert again["acceptedNames"]["plural"] == "widgets"
 

@@ -72,7 +72,7 @@ def test_keys_have_one_spelling():
 
 def test_numbers_in_keys_are_ordered_as_numbers():
     fields = _set_of(frozenset({('k:{"port":443}',), ('k:{"port":80}',)}))
-    assert [elements.spelled(path) for path in fields.paths()] == ["[port=80]", "[port=443]"]
+    assert [elements.path_text(path) for path in fields.paths()] == ["[port=80]", "[port=443]"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_numbers_in_keys_are_ordered_as_numbers():
     ],
 )
 def test_paths_are_spelled_as_in_messages(path: tuple[str, ...], spelled: str):
-    assert elements.spelled(path) == spelled
+    assert elements.path_text(path) == spelled
 
 
 @pytest.mark.parametrize("written", [[], {"x": {}}, {"q:x": {}}, {"k:1": {}}, {"k:{": {}}, {"i:x": {}}, {"f:a": 1}])

@@ -72,14 +72,20 @@ def test_a_token_ends_when_it_says():
     assert door.enter(token).name == "system:serviceaccount:auth:sa"
     door.clock.turn(1)
     assert refused(door, token)
-    assert door.authenticator.examine(token).message == "[invalid bearer token, service account token has expired]"
+    assert (
+        door.authenticator.authenticate_token(token).message
+        == "[invalid bearer token, service account token has expired]"
+    )
 
 
 def test_a_token_does_not_count_before_it_was_issued():
     door = Door()
     token = door.token()
     door.clock.turn(-1)
-    assert door.authenticator.examine(token).message == "[invalid bearer token, service account token is not valid yet]"
+    assert (
+        door.authenticator.authenticate_token(token).message
+        == "[invalid bearer token, service account token is not valid yet]"
+    )
 
 
 def test_a_token_of_a_deleted_account_is_refused():
@@ -87,7 +93,9 @@ def test_a_token_of_a_deleted_account_is_refused():
     token = door.token()
     door.accounts.objects.clear()
     assert refused(door, token)
-    assert door.authenticator.examine(token).message == '[invalid bearer token, serviceaccounts "sa" not found]'
+    assert (
+        door.authenticator.authenticate_token(token).message == '[invalid bearer token, serviceaccounts "sa" not found]'
+    )
 
 
 def test_a_token_of_an_account_that_was_made_anew_is_refused():
@@ -95,7 +103,7 @@ def test_a_token_of_an_account_that_was_made_anew_is_refused():
     token = door.token()
     door.accounts.add("ServiceAccount", "auth", "sa", uid="uid-2")
     message = "[invalid bearer token, service account UID (uid-2) does not match claim (uid-1)]"
-    assert door.authenticator.examine(token).message == message
+    assert door.authenticator.authenticate_token(token).message == message
 
 
 def test_a_token_for_somebody_else_is_refused():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.authorization import Rule, escalation_refusal
+from plimsoll.local.apiserver.authorization import Rule, check_escalation
 from plimsoll.local.apiserver.authorization.rules import uncovered
 from tests.local.apiserver.authorization.worlds import (
     ADMIN,
@@ -37,7 +37,7 @@ def refusal_of(
     """Of a write where an object of this kind belongs, unless another place is said."""
     namespace = obj["metadata"].get("namespace", "")
     where = stored_as or f"{GROUP}/{obj['kind'].lower()}s"
-    return escalation_refusal(world.authorizer, user, obj, stored_as=where, namespace=namespace, old=old)
+    return check_escalation(world.authorizer, user, obj, stored_as=where, namespace=namespace, old=old)
 
 
 def refusal_text(

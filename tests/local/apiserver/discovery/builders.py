@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from plimsoll.local.apiserver.discovery import answer
+from plimsoll.local.apiserver.discovery import handle_discovery
 from plimsoll.local.apiserver.http_types import Answer, Request
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
@@ -24,11 +24,11 @@ _GROUP = "application/json;g=apidiscovery.k8s.io"
 ALL_AGGREGATED = f"{_GROUP};v=v2;{_LIST},{_GROUP};v=v2beta1;{_LIST},application/json"
 
 
-def server_with(*definitions: Json, trouble: str = "") -> Server:
+def server_with(*definitions: Json, problem: str = "") -> Server:
     catalogue = ResourceRegistry(builtin_resources())
     for definition in definitions:
         serve(catalogue, definition)
-    clock, store = SimpleNamespace(now=lambda: NOW), SimpleNamespace(trouble=trouble)
+    clock, store = SimpleNamespace(now=lambda: NOW), SimpleNamespace(problem=problem)
     return cast("Server", SimpleNamespace(catalogue=catalogue, clock=clock, store=store))
 
 
@@ -53,7 +53,7 @@ def definition(plural: str = "things", *versions: str, group: str = "kc.com", **
 
 def ask(server: Server, url: str, *, accept: str = "application/json", method: str = "GET", **headers: str) -> Answer:
     given = {"Accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    found = answer(server, Request.of(method, url, headers=given))
+    found = handle_discovery(server, Request.of(method, url, headers=given))
     assert found is not None, f"{url} is left to others"
     return found
 

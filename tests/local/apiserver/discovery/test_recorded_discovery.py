@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver.discovery import answer
+from plimsoll.local.apiserver.discovery import handle_discovery
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.discovery.builders import FIXTURES, ask, document, recorded, server_with
@@ -214,7 +214,7 @@ def test_health_check_by_check():
     ],
 )
 def test_a_store_in_trouble_fails_the_checks_without_saying_why(path: str, status: int, shown: str):
-    found = ask(server_with(trouble="disk is full"), path)
+    found = ask(server_with(problem="disk is full"), path)
     assert isinstance(found.body, bytes)
     assert found.status == status
     assert shown in found.body.decode()
@@ -254,7 +254,7 @@ def test_an_unknown_version_of_a_built_in_group_is_a_status():
 
 @pytest.mark.parametrize("path", ["/api/v1/pods", "/apis/apps/v1/namespaces/n/deployments/d", "/apis/nosuch/v1/things"])
 def test_resources_are_left_to_others(path: str):
-    assert answer(SERVER, Request.of("GET", path)) is None
+    assert handle_discovery(SERVER, Request.of("GET", path)) is None
 
 
 @pytest.mark.parametrize("path", ["/version", "/api", "/apis", "/apis/apps/v1", "/openapi/v3"])

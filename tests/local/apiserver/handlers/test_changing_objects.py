@@ -17,7 +17,7 @@ from tests.local.apiserver.application.worlds import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission import Attributes
+    from plimsoll.local.apiserver.admission import AdmissionAttributes
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -113,7 +113,7 @@ def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(wo
     store, real = world.server.store, world.server.admission.mutate
     disturbed: list[int] = []
 
-    async def mutate(attempt: Attributes) -> Any:
+    async def mutate(attempt: AdmissionAttributes) -> Any:
         if not disturbed and attempt.operation == "UPDATE":
             disturbed.append(1)
             other = store.list("configmaps").items[0]

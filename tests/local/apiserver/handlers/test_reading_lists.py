@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.request.continue_tokens import NEWEST, Continuation, decoded, encoded
+from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueToken, decode_token, encode_token
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.application.worlds import World, config_map, pod
 
@@ -161,17 +161,17 @@ def test_autoscalers_are_an_empty_list(world: World):
 @given(st.integers(min_value=1, max_value=2**62) | st.just(NEWEST), st.text(min_size=1).filter(lambda t: t[0] != "/"))
 @settings(max_examples=100)
 def test_a_continue_token_leads_back_to_its_place(revision: int, start: str):
-    place = Continuation(revision, start)
+    place = ContinueToken(revision, start)
     if ".." in start.split("/"):
         with pytest.raises(StatusError):
-            decoded(encoded(place))
+            decode_token(encode_token(place))
     else:
-        assert decoded(encoded(place)) == place
+        assert decode_token(encode_token(place)) == place
 
 
 @given(st.text())
 @settings(max_examples=150)
 def test_no_text_breaks_the_reader_of_tokens(text: str):
     with pytest.raises(StatusError) as refusal:
-        decoded(text)
+        decode_token(text)
     assert refusal.value.code == 400

@@ -111,9 +111,9 @@ def test_objects_of_one_template_are_owned_alike():
         value = {**made_from_template(**spec), "status": {}}
         return ownership.update(None, value, manager="m", now=NOW)["metadata"]["managedFields"]
 
-    kept = strategy("Pod").field_management("")
+    kept = strategy("Pod").field_manager("")
     for spec in ({}, {"nodeName": "n"}, {}, {"nodeName": "n"}):
-        assert owned(spec, ownership=kept) == owned(spec, ownership=strategy("Pod").field_management(""))
+        assert owned(spec, ownership=kept) == owned(spec, ownership=strategy("Pod").field_manager(""))
 
 
 @pytest.mark.parametrize("content", [MERGE, STRATEGIC])

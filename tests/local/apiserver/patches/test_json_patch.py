@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.patches.json_patch import MAX_COPIED_BYTES, apply_json_patch
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused
 
 _NAMES = st.sampled_from(["a", "b", "c/d", "e~f"])
 _SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text("xyz", max_size=2)

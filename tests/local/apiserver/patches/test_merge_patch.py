@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.text("xy", max_size=2),

@@ -11,8 +11,8 @@ import pytest
 
 from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused
 from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
 from plimsoll.objects.builtin import default
 

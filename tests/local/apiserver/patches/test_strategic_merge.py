@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused
 from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
 from plimsoll.objects.schema.json_values import MAX_NESTING
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.http_types import Request
-from plimsoll.local.apiserver.presentation import Form, negotiate, present_refusal
-from plimsoll.local.apiserver.presentation.accept import clauses
+from plimsoll.local.apiserver.presentation import MediaForm, encode_error, negotiate
+from plimsoll.local.apiserver.presentation.negotiation import clauses
 from plimsoll.local.apiserver.status_errors import StatusError, not_found
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -18,7 +18,7 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 KNOWN = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
-def form_of(accept: str, url: str = "/api/v1/pods", *, watch: bool = False, agent: str = "kubectl/1.34") -> Form:
+def form_of(accept: str, url: str = "/api/v1/pods", *, watch: bool = False, agent: str = "kubectl/1.34") -> MediaForm:
     return negotiate(Request.of("GET", url, headers={"Accept": accept, "User-Agent": agent}), watch=watch)
 
 
@@ -132,7 +132,7 @@ def test_include_object_matters_to_tables_only():
 
 def test_an_error_is_never_a_table():
     request = Request.of("GET", "/api/v1/namespaces/n/pods/x", headers={"Accept": TABLE})
-    answer = present_refusal(request, not_found("x", group="", resource="pods"))
+    answer = encode_error(request, not_found("x", group="", resource="pods"))
     assert (answer.status, answer.content_type) == (404, "application/json")
     assert isinstance(answer.body, bytes)
     assert answer.body.startswith(b'{"kind":"Status"')

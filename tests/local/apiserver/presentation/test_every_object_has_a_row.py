@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.http_types import Request
-from plimsoll.local.apiserver.presentation import Form, encoded, negotiate, present_event, present_list, present_object
+from plimsoll.local.apiserver.presentation import MediaForm, encode, encode_event, encode_list, encode_object, negotiate
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.objects.codec import yaml as yaml_text
 from tests.local.apiserver.presentation.recordings import CATALOGUE, NOW, custom_resources, golden
 
-TABLE = Form(kind="table")
+TABLE = MediaForm(kind="table")
 RESOURCES = list(CATALOGUE)
 WIDGETS = custom_resources(golden("crd")["crd-001"]["body"])[0]
 
@@ -100,43 +100,43 @@ OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5)
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(RESOURCES), OBJECTS)
 def test_any_object_of_any_kind_is_a_row(resource: Any, obj: dict[str, Any]):
-    shown = json.loads(present_list(TABLE, [obj], {}, resource, now=NOW))
+    shown = json.loads(encode_list(TABLE, [obj], {}, resource, now=NOW))
     assert [len(row["cells"]) for row in shown["rows"]] == [len(shown["columnDefinitions"])]
 
 
 @settings(max_examples=100, deadline=None)
 @given(OBJECTS)
 def test_any_custom_object_is_a_row(obj: dict[str, Any]):
-    shown = json.loads(present_list(TABLE, [obj], {}, WIDGETS, now=NOW))
+    shown = json.loads(encode_list(TABLE, [obj], {}, WIDGETS, now=NOW))
     assert [len(row["cells"]) for row in shown["rows"]] == [len(shown["columnDefinitions"])]
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda one: one.full_name)
 def test_a_bookmark_is_a_row(resource: Any):
     bookmark = {"kind": resource.kind, "metadata": {"resourceVersion": "7"}}
-    event = json.loads(present_event(TABLE, "BOOKMARK", bookmark, resource, now=NOW, with_columns=True))
+    event = json.loads(encode_event(TABLE, "BOOKMARK", bookmark, resource, now=NOW, with_columns=True))
     assert event["object"]["metadata"] == {"resourceVersion": "7"}
     assert len(event["object"]["rows"]) == 1
 
 
 def test_an_error_in_a_watch_stays_a_status():
     status = {"kind": "Status", "apiVersion": "v1", "code": 410}
-    event = present_event(TABLE, "ERROR", status, RESOURCES[1], now=NOW, with_columns=True)
+    event = encode_event(TABLE, "ERROR", status, RESOURCES[1], now=NOW, with_columns=True)
     assert json.loads(event) == {"type": "ERROR", "object": status}
 
 
 def test_a_status_in_place_of_an_object_stays_a_status():
     status = {"kind": "Status", "apiVersion": "v1", "status": "Success"}
-    assert json.loads(present_object(TABLE, status, RESOURCES[1], now=NOW)) == status
+    assert json.loads(encode_object(TABLE, status, RESOURCES[1], now=NOW)) == status
 
 
 def test_metadata_of_a_list_must_be_asked_as_a_list_and_the_other_way_round():
     pods = CATALOGUE.find("", "v1", "pods")
     assert pods is not None
     with pytest.raises(StatusError, match=r"is a list \(\*core\.PodList\)"):
-        present_list(Form(kind="partial"), [], {}, pods, now=NOW)
+        encode_list(MediaForm(kind="partial"), [], {}, pods, now=NOW)
     with pytest.raises(StatusError, match=r"is not a list \(\*core\.Pod\)"):
-        present_object(Form(kind="partial", of_list=True), {}, pods, now=NOW)
+        encode_object(MediaForm(kind="partial", of_list=True), {}, pods, now=NOW)
 
 
 def column(kind: str, path: str) -> Any:
@@ -147,7 +147,7 @@ def column(kind: str, path: str) -> Any:
     definition = {"spec": {"group": "t.io", "scope": "Namespaced", "names": names, "versions": [version]}}
     spec = {"i": 5, "f": 2.5, "big": 1e300, "m": {"b": 1, "a": [True, "<"]}, "n": None, "when": "2026-11-15T04:29:00Z"}
     obj = {"metadata": {"name": "x"}, "spec": {**spec, "s": "text", "yes": True}}
-    shown = json.loads(present_object(TABLE, obj, custom_resources(definition)[0], now=NOW))
+    shown = json.loads(encode_object(TABLE, obj, custom_resources(definition)[0], now=NOW))
     return shown["rows"][0]["cells"][1]
 
 
@@ -182,31 +182,31 @@ def test_a_printer_column(kind: str, path: str, cell: Any):
 @settings(max_examples=150, deadline=None)
 @given(VALUES)
 def test_yaml_reads_back_as_what_was_written(value: Any):
-    text = encoded(Form(media="yaml"), {"value": value}).decode()
+    text = encode(MediaForm(media="yaml"), {"value": value}).decode()
     assert [found for _, found in yaml_text.load_all(text)] == [{"value": value}]
 
 
 @pytest.mark.parametrize("text", ["y", "0x1f", "1:30", "2026-01-01", "<<", "null", "~", "1e3", ".inf", "true"])
 def test_text_that_would_be_read_as_something_else_is_quoted(text: str):
-    assert encoded(Form(media="yaml"), text) == f'"{text}"\n'.encode()
+    assert encode(MediaForm(media="yaml"), text) == f'"{text}"\n'.encode()
 
 
 def test_lines_are_kept_as_a_block():
-    assert encoded(Form(media="yaml"), {"a": "one\ntwo\n"}) == b"a: |\n  one\n  two\n"
+    assert encode(MediaForm(media="yaml"), {"a": "one\ntwo\n"}) == b"a: |\n  one\n  two\n"
 
 
 def test_yaml_of_a_deeply_nested_object_ends():
     deep: Any = {}
     for _ in range(2_000):
         deep = {"d": deep}
-    assert encoded(Form(media="yaml"), deep).count(b"d:") == 2_000
+    assert encode(MediaForm(media="yaml"), deep).count(b"d:") == 2_000
 
 
 def test_yaml_tools_can_read_it():
-    assert yaml.safe_load(encoded(Form(media="yaml"), {"a": [1, {"b": "c"}]})) == {"a": [1, {"b": "c"}]}
+    assert yaml.safe_load(encode(MediaForm(media="yaml"), {"a": [1, {"b": "c"}]})) == {"a": [1, {"b": "c"}]}
 
 
 def test_the_form_of_a_request_is_what_is_presented():
     request = Request.of("GET", "/api/v1/pods", headers={"Accept": "application/yaml"})
-    body = present_object(negotiate(request, watch=False), {"kind": "Pod"}, RESOURCES[0], now=NOW)
+    body = encode_object(negotiate(request, watch=False), {"kind": "Pod"}, RESOURCES[0], now=NOW)
     assert body == b"kind: Pod\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.presentation.json_paths import JsonPath, NoJsonPath, parse
+from plimsoll.local.apiserver.presentation.json_paths import InvalidJsonPath, JsonPath, parse
 
 OBJECT: dict[str, Any] = {
     "metadata": {"labels": {"app.kubernetes.io/name": "x"}, "name": "n"},
@@ -74,7 +74,7 @@ def test_a_path_finds(path: str, expected: list[Any]):
     ["spec", ".spec[", ".spec[x]", ".spec[?(@.a==)]", ".spec[?(a)]", ".a b", ".spec[0:1:0]", "." * 20_000, ".[?"],
 )
 def test_what_is_no_path_is_said_to_be_none(path: str):
-    assert isinstance(parse(path), NoJsonPath)
+    assert isinstance(parse(path), InvalidJsonPath)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_is_no_path_is_said_to_be_none(path: str):
     ],
 )
 def test_hostile_text_is_refused_at_once(path: str):
-    assert isinstance(parse(path), NoJsonPath)
+    assert isinstance(parse(path), InvalidJsonPath)
 
 
 @settings(max_examples=300, deadline=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver.presentation.rows import BuiltinPrinter
+from plimsoll.local.apiserver.presentation.builtin_printers import BuiltinPrinter
 from tests.local.apiserver.presentation.recordings import NOW, ago
 
 Json = dict[str, Any]

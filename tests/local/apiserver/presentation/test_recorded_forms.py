@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver.presentation import negotiate, present_list, present_object, present_refusal
+from plimsoll.local.apiserver.presentation import encode_error, encode_list, encode_object, negotiate
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.presentation.recordings import NOW, custom_resources, golden, recorded_request, served
 
@@ -22,7 +22,7 @@ def test_a_list_in_yaml_names_the_kind_once():
     item = READ["read-001"]["response"]
     version = line["response"].rsplit('resourceVersion: "', 1)[1].split('"')[0]
     form = negotiate(recorded_request(line), watch=False)
-    body = present_list(form, [item], {"resourceVersion": version}, served(line["path"]), now=NOW)
+    body = encode_list(form, [item], {"resourceVersion": version}, served(line["path"]), now=NOW)
     assert form.content_type == line["response_headers"]["Content-Type"]
     assert body.decode() == line["response"]
 
@@ -30,7 +30,7 @@ def test_a_list_in_yaml_names_the_kind_once():
 def test_pretty_json_is_indented():
     line = READ["read-002"]
     form = negotiate(recorded_request(line), watch=False)
-    body = present_object(form, line["response"], served(line["path"]), now=NOW)
+    body = encode_object(form, line["response"], served(line["path"]), now=NOW)
     assert body.startswith(b'{\n  "kind": "ConfigMap",\n  "apiVersion": "v1",\n')
     assert json.loads(body) == line["response"]
 
@@ -55,7 +55,7 @@ def test_a_watch_in_yaml_is_refused_in_yaml():
     request = recorded_request(line)
     with pytest.raises(StatusError) as refused:
         negotiate(request, watch=True)
-    answer = present_refusal(request, refused.value)
+    answer = encode_error(request, refused.value)
     assert (answer.status, answer.content_type) == (406, "application/yaml")
     assert isinstance(answer.body, bytes)
     assert answer.body.decode() == line["response"]
@@ -74,7 +74,7 @@ def test_a_custom_resource_with_printer_columns():
     objects = [{"metadata": one, **contents[one["name"]]} for one in metadata]
     now = datetime.fromisoformat(metadata[0]["creationTimestamp"]) + timedelta(seconds=1)
     form = negotiate(recorded_request(line), watch=False, custom=True)
-    body = present_list(form, objects, line["response"]["metadata"], widgets, now=now)
+    body = encode_list(form, objects, line["response"]["metadata"], widgets, now=now)
     assert json.loads(body) == line["response"]
 
 
@@ -85,5 +85,5 @@ def test_a_custom_resource_without_printer_columns_has_name_and_age():
     now = datetime.fromisoformat(metadata[0]["creationTimestamp"])
     form = negotiate(recorded_request(line), watch=False, custom=True)
     objects = [{"metadata": one} for one in metadata]
-    body = present_list(form, objects, line["response"]["metadata"], custom_resources(definition)[0], now=now)
+    body = encode_list(form, objects, line["response"]["metadata"], custom_resources(definition)[0], now=now)
     assert json.loads(body) == line["response"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver.presentation import negotiate, present_event, present_list, present_object
+from plimsoll.local.apiserver.presentation import encode_event, encode_list, encode_object, negotiate
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.presentation.recordings import NOW, ago, golden, recorded_request, served
 
@@ -212,9 +212,9 @@ def presented(line: Json, now: datetime = NOW) -> Json:
     form = negotiate(request, watch=False)
     objects = objects_of(line)
     if line["id"] in OF_ONE_OBJECT:
-        body = present_object(form, objects[0], resource, now=now)
+        body = encode_object(form, objects[0], resource, now=now)
     else:
-        body = present_list(form, objects, line["response"]["metadata"], resource, now=now)
+        body = encode_list(form, objects, line["response"]["metadata"], resource, now=now)
     decoded: Json = json.loads(body)
     return decoded
 
@@ -230,7 +230,7 @@ def test_recorded_table_with_whole_objects():
     recorded = line["response"]["rows"][0]["object"]
     created = datetime.fromisoformat(recorded["metadata"]["creationTimestamp"])
     form = negotiate(recorded_request(line), watch=False)
-    body = present_list(form, [recorded], line["response"]["metadata"], served(line["path"]), now=created)
+    body = encode_list(form, [recorded], line["response"]["metadata"], served(line["path"]), now=created)
     assert json.loads(body) == line["response"]
 
 
@@ -253,7 +253,7 @@ def test_recorded_watch(line_id: str):
         now = datetime.fromisoformat(metadata["creationTimestamp"]) + timedelta(seconds=1)
         obj = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, **P1}
         resource = served(line["path"])
-        body = present_event(form, recorded["type"], obj, resource, now=now, with_columns=position == 0)
+        body = encode_event(form, recorded["type"], obj, resource, now=now, with_columns=position == 0)
         assert body.endswith(b"\n")
         assert json.loads(body) == recorded
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.auth_types import Attributes, User
-from plimsoll.local.apiserver.authorization import escalation_refusal, forbidden
+from plimsoll.local.apiserver.authorization import check_escalation, forbidden
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.reviews.review import review
 from plimsoll.local.apiserver.reviews.token_requests import create_token
@@ -91,7 +91,7 @@ def answer(line: Json, at: Court) -> Json | None:
     body = line["body"]
     if attributes.group == "rbac.authorization.k8s.io":
         stored_as = f"{attributes.group}/{attributes.resource}"
-        refusal = escalation_refusal(
+        refusal = check_escalation(
             at.server.authorizer, user, body, stored_as=stored_as, namespace=attributes.namespace
         )
         assert refusal is not None

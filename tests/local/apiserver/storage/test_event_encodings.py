@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from plimsoll.local.apiserver.storage.cache.events import EncodingMemory, Event, EventType
 from plimsoll.local.apiserver.storage.objects import Traits, stamped, stored
+from plimsoll.local.apiserver.storage.watch_cache.events import EncodingCache, Event, EventType
 from tests.local.apiserver.storage.builders import key, pod
 
 
-def deleted(memory: EncodingMemory, *, size: int = 1_000) -> Event:
+def deleted(memory: EncodingCache, *, size: int = 1_000) -> Event:
     last = stored(Traits("pods"), key(), body=stamped(pod(text="x" * size), 2), revision=2)
     return Event(EventType.DELETED, 3, last, memory)
 
 
 def test_the_object_of_a_deletion_is_counted_and_dropped():
-    memory = EncodingMemory(2_000)
+    memory = EncodingCache(2_000)
     first, second = deleted(memory), deleted(memory)
     kept = first.object
     assert first.object is kept
@@ -21,14 +21,14 @@ def test_the_object_of_a_deletion_is_counted_and_dropped():
 
 
 def test_more_than_the_bound_is_given_out_all_the_same():
-    event = deleted(EncodingMemory(10))
+    event = deleted(EncodingCache(10))
     assert event.object.body()["metadata"]["resourceVersion"] == "3"
     assert event.wire.startswith(b'{"type":"DELETED"')
     assert event.encoded("name", lambda one: one.object.name.encode() * 10) == b"web" * 10
 
 
 def test_an_event_that_everybody_let_go_of_is_not_held():
-    memory = EncodingMemory(10_000)
+    memory = EncodingCache(10_000)
     event = deleted(memory)
     assert event.wire
     del event

@@ -240,13 +240,13 @@ async def test_a_full_disk_fails_the_write_leaves_nothing_and_the_store_goes_on(
             await put(store, "a", text="x" * 100_000)
         assert store.get(key("a")) is before
         assert store.revision == before.revision
-        assert "database or disk is full" in store.trouble
+        assert "database or disk is full" in store.problem
         after = await put(store, "b")
-        assert store.trouble == ""
+        assert store.problem == ""
         assert after.revision > before.revision + 1
         assert (await anext(watch)).revision == after.revision
     await store.aclose()
-    assert store.trouble == "the store is closed"
+    assert store.problem == "the store is closed"
     async with opened("sqlite", tmp_path) as again:
         assert names(again.list("pods").items) == ["default/a", "default/b"]
         assert again.revision == after.revision

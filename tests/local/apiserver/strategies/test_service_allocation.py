@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.apiserver.strategies import services
+from plimsoll.local.apiserver.strategies import service_allocation
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
 from tests.local.apiserver.application.worlds import ADMIN, JSON, MERGE, World, _as, _request
 
@@ -59,7 +59,7 @@ class TestAtTheSameTime:
             assert world.ask("GET", f"{SERVICES}/{reply.body['metadata']['name']}").body == reply.body
 
     def test_every_service_gets_an_address_of_its_own(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(services, "ADDRESSES", ipaddress.ip_network("10.96.0.0/27"))
+        monkeypatch.setattr(service_allocation, "ADDRESSES", ipaddress.ip_network("10.96.0.0/27"))
         replies = at_once(world, *(service(f"s{number}") for number in range(20)))
         assert len({reply.body["spec"]["clusterIP"] for reply in replies}) == 20
 
@@ -123,14 +123,14 @@ class TestWhatIsRefused:
         assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "spec.ports[0].nodePort")
 
     def test_a_port_when_all_are_given(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(services, "NODE_PORTS", range(30000, 30001))
+        monkeypatch.setattr(service_allocation, "NODE_PORTS", range(30000, 30001))
         world.made(SERVICES, exposed("a"))
         reply = world.ask("POST", SERVICES, exposed("b"))
         assert (reply.status, reply.body["reason"]) == (500, "InternalError")
         assert reply.message == "Internal error occurred: failed to allocate a nodePort: range is full"
 
     def test_an_address_when_all_are_given(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(services, "ADDRESSES", ipaddress.ip_network("10.96.0.0/28"))
+        monkeypatch.setattr(service_allocation, "ADDRESSES", ipaddress.ip_network("10.96.0.0/28"))
         for number in range(5):
             world.made(SERVICES, service(f"s{number}"))
         reply = world.ask("POST", SERVICES, service("more"))

@@ -10,7 +10,7 @@ import msgspec
 
 from plimsoll.local.apiserver.authentication import administrator
 from plimsoll.local.apiserver.data_directory import DataDirectory
-from plimsoll.local.apiserver.run import Credentials, Renewal, embedded
+from plimsoll.local.apiserver.run import CertificateRenewal, Credentials, build_application
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
@@ -30,7 +30,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 def application(clock: VirtualClock) -> Application:
     store = Store.open(MemoryDriver(), clock=clock)
-    return embedded(store, clock=clock, entropy=SeededEntropy("embedded"), credentials=CREDENTIALS)
+    return build_application(store, clock=clock, entropy=SeededEntropy("embedded"), credentials=CREDENTIALS)
 
 
 def test_a_watch_without_sockets_tells_what_another_request_writes():
@@ -70,7 +70,7 @@ def test_a_server_that_runs_on_gets_the_next_certificate_in_time(tmp_path: Path)
         first = server_certificates(directory, host="127.0.0.1", now=run.clock.now())
         shown = first.certificate_file.read_bytes()
         tls = Loaded()
-        run.spawn(Renewal(directory, host="127.0.0.1", tls=tls, clock=run.clock).run())
+        run.spawn(CertificateRenewal(directory, host="127.0.0.1", tls=tls, clock=run.clock).run())
         run.advance_by(330 * 86_400)
         assert tls.loads == 0
         run.advance_by(10 * 86_400)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.transport.connections import Patience, Waiting
+from plimsoll.local.apiserver.transport.connections import IdleConnections, MovingDeadline
 from plimsoll.runtime.virtual_runs import VirtualRun
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def world() -> Iterator[VirtualRun]:
 
 def test_it_runs_out_at_the_deadline_and_only_once(world: VirtualRun):
     ends: list[float] = []
-    Patience(world.loop, lambda: ends.append(world.loop.time())).until(5.0)
+    MovingDeadline(world.loop, lambda: ends.append(world.loop.time())).until(5.0)
     world.advance_by(4.9)
     assert ends == []
     world.advance_by(100)
@@ -33,7 +33,7 @@ def test_it_runs_out_at_the_deadline_and_only_once(world: VirtualRun):
 @pytest.mark.parametrize("deadlines", [[5.0, 9.0], [9.0, 5.0, 9.0], [3.0, None, 9.0]])
 def test_the_last_deadline_counts(world: VirtualRun, deadlines: list[float | None]):
     ends: list[float] = []
-    patience = Patience(world.loop, lambda: ends.append(world.loop.time()))
+    patience = MovingDeadline(world.loop, lambda: ends.append(world.loop.time()))
     for deadline in deadlines:
         patience.until(deadline)
     world.advance_by(100)
@@ -43,7 +43,7 @@ def test_the_last_deadline_counts(world: VirtualRun, deadlines: list[float | Non
 @pytest.mark.parametrize("deadline", [None, 5.0])
 def test_nothing_comes_after_the_end(world: VirtualRun, deadline: float | None):
     ends: list[float] = []
-    patience = Patience(world.loop, lambda: ends.append(0.0))
+    patience = MovingDeadline(world.loop, lambda: ends.append(0.0))
     patience.until(3.0)
     patience.until(deadline)
     patience.end()
@@ -56,7 +56,7 @@ def test_nothing_comes_after_the_end(world: VirtualRun, deadline: float | None):
 def test_it_runs_out_exactly_when_a_deadline_passes_unmoved(steps: list[tuple[int, int | None]]):
     with VirtualRun() as run:
         ends: list[float] = []
-        patience = Patience(run.loop, lambda: ends.append(run.loop.time()))
+        patience = MovingDeadline(run.loop, lambda: ends.append(run.loop.time()))
         expected: list[float] = []
         deadline: float | None = None
         for wait, allowed in [*steps, (1000, None)]:
@@ -73,10 +73,10 @@ def test_it_runs_out_exactly_when_a_deadline_passes_unmoved(steps: list[tuple[in
 
 def test_who_has_waited_longest_is_sent_away_first():
     gone: list[str] = []
-    waiting = Waiting()
+    waiting = IdleConnections()
     for name in ("a", "b", "c", "d"):
         waiting.begin(name, lambda name=name: gone.append(name))
     waiting.begin("a", lambda: gone.append("a"))
     waiting.end("c")
-    assert [waiting.send_one_away() for _ in range(4)] == [True, True, True, False]
+    assert [waiting.disconnect_one() for _ in range(4)] == [True, True, True, False]
     assert gone == ["b", "d", "a"]

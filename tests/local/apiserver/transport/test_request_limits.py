@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.status_errors import StatusError
-from plimsoll.local.apiserver.transport.limits import InFlight, Lane, Limits, lane_of
+from plimsoll.local.apiserver.transport.limits import InFlight, Limits, PriorityLevel, priority_level_of
 
 
 def asked(method: str = "GET", url: str = "/api/v1/pods", *, token: str = "one") -> Request:
@@ -18,29 +18,29 @@ def asked(method: str = "GET", url: str = "/api/v1/pods", *, token: str = "one")
 @pytest.mark.parametrize(
     ("method", "url", "lane"),
     [
-        ("GET", "/api/v1/pods", Lane.READING),
-        ("HEAD", "/api/v1/pods", Lane.READING),
-        ("GET", "/api/v1/pods?watch=0", Lane.READING),
-        ("GET", "/api/v1/pods?watch=False", Lane.READING),
-        ("GET", "/api/v1/pods?watch=true", Lane.WATCHES),
-        ("GET", "/api/v1/pods?watch=1", Lane.WATCHES),
-        ("GET", "/api/v1/pods?watch", Lane.WATCHES),
-        ("GET", "/api/v1/watch/pods", Lane.WATCHES),
-        ("GET", "/api/v1/watch/namespaces/x/pods/p", Lane.WATCHES),
-        ("GET", "/apis/apps/v1/watch/deployments?watch=0", Lane.WATCHES),
-        ("GET", "/api/v1//watch/pods", Lane.WATCHES),
-        ("GET", "/api/v1/namespaces/watch/pods", Lane.READING),
-        ("GET", "/api/v1/watch", Lane.READING),
-        ("GET", "/version", Lane.READING),
-        ("PUT", "/api/v1/watch/pods", Lane.MUTATING),
-        ("POST", "/api/v1/pods", Lane.MUTATING),
-        ("POST", "/api/v1/pods?watch=1", Lane.MUTATING),
-        ("DELETE", "/api/v1/pods", Lane.MUTATING),
-        ("NONSENSE", "/", Lane.MUTATING),
+        ("GET", "/api/v1/pods", PriorityLevel.READING),
+        ("HEAD", "/api/v1/pods", PriorityLevel.READING),
+        ("GET", "/api/v1/pods?watch=0", PriorityLevel.READING),
+        ("GET", "/api/v1/pods?watch=False", PriorityLevel.READING),
+        ("GET", "/api/v1/pods?watch=true", PriorityLevel.WATCHES),
+        ("GET", "/api/v1/pods?watch=1", PriorityLevel.WATCHES),
+        ("GET", "/api/v1/pods?watch", PriorityLevel.WATCHES),
+        ("GET", "/api/v1/watch/pods", PriorityLevel.WATCHES),
+        ("GET", "/api/v1/watch/namespaces/x/pods/p", PriorityLevel.WATCHES),
+        ("GET", "/apis/apps/v1/watch/deployments?watch=0", PriorityLevel.WATCHES),
+        ("GET", "/api/v1//watch/pods", PriorityLevel.WATCHES),
+        ("GET", "/api/v1/namespaces/watch/pods", PriorityLevel.READING),
+        ("GET", "/api/v1/watch", PriorityLevel.READING),
+        ("GET", "/version", PriorityLevel.READING),
+        ("PUT", "/api/v1/watch/pods", PriorityLevel.MUTATING),
+        ("POST", "/api/v1/pods", PriorityLevel.MUTATING),
+        ("POST", "/api/v1/pods?watch=1", PriorityLevel.MUTATING),
+        ("DELETE", "/api/v1/pods", PriorityLevel.MUTATING),
+        ("NONSENSE", "/", PriorityLevel.MUTATING),
     ],
 )
-def test_requests_are_counted_by_kind(method: str, url: str, lane: Lane):
-    assert lane_of(asked(method, url)) is lane
+def test_requests_are_counted_by_kind(method: str, url: str, lane: PriorityLevel):
+    assert priority_level_of(asked(method, url)) is lane
 
 
 def test_the_defaults_are_those_of_kube_apiserver():
@@ -50,10 +50,10 @@ def test_the_defaults_are_those_of_kube_apiserver():
 
 def test_who_has_too_many_is_told_to_come_back_in_a_second():
     requests = InFlight(Limits(reading=1))
-    with requests.taking_part(asked()):
-        with pytest.raises(StatusError) as refused, requests.taking_part(asked()):
+    with requests.admit(asked()):
+        with pytest.raises(StatusError) as refused, requests.admit(asked()):
             pass
-        with requests.taking_part(asked("POST")), requests.taking_part(asked(token="another")):
+        with requests.admit(asked("POST")), requests.admit(asked(token="another")):
             pass
     assert refused.value.status == {
         "kind": "Status",
@@ -70,9 +70,9 @@ def test_who_has_too_many_is_told_to_come_back_in_a_second():
 
 def test_a_refused_request_takes_no_place():
     requests = InFlight(Limits(reading=1))
-    with requests.taking_part(asked()), pytest.raises(StatusError), requests.taking_part(asked()):
+    with requests.admit(asked()), pytest.raises(StatusError), requests.admit(asked()):
         pass
-    with requests.taking_part(asked()):
+    with requests.admit(asked()):
         pass
 
 
@@ -83,7 +83,7 @@ def test_nobody_ever_has_more_than_the_limit_and_nothing_is_left_behind(tokens: 
     with ExitStack() as places:
         for token in tokens:
             try:
-                places.enter_context(requests.taking_part(asked(token=token)))
+                places.enter_context(requests.admit(asked(token=token)))
             except StatusError:
                 assert inside.count(token) == most
             else:
@@ -95,7 +95,7 @@ def test_nobody_ever_has_more_than_the_limit_and_nothing_is_left_behind(tokens: 
 def test_memory_of_bodies_is_given_back():
     requests = InFlight(Limits(max_bodies_bytes=10))
     for _ in range(3):
-        with requests.holding_body() as one, requests.holding_body() as other:
+        with requests.reserve_body() as one, requests.reserve_body() as other:
             one.grow(6)
             with pytest.raises(StatusError, match="Too many requests"):
                 other.grow(5)

@@ -5,7 +5,7 @@ one is one plugin of Kubernetes, `chain` holds their order. Plugins read the sto
 request; the one thing written here is what a ResourceQuota says about its use.
 """
 
-from plimsoll.local.apiserver.admission.attributes import Attributes
+from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
 from plimsoll.local.apiserver.admission.chain import Admission
 
-__all__ = ["Admission", "Attributes"]
+__all__ = ["Admission", "AdmissionAttributes"]

@@ -16,7 +16,7 @@ UPDATE: Literal["UPDATE"] = "UPDATE"
 DELETE: Literal["DELETE"] = "DELETE"
 
 
-class Attributes(Value):
+class AdmissionAttributes(Value):
     """One write: `obj` is what is to be stored (None for a deletion), `old` what is stored (None for a creation)."""
 
     operation: Literal["CREATE", "UPDATE", "DELETE"]
@@ -46,16 +46,16 @@ class Attributes(Value):
 class Mutator(Protocol):
     """Changes the object of an attempt in place, or refuses it."""
 
-    def mutate(self, attempt: Attributes) -> None: ...
+    def mutate(self, attempt: AdmissionAttributes) -> None: ...
 
 
 class Validator(Protocol):
     """Refuses an attempt, or says nothing."""
 
-    def validate(self, attempt: Attributes) -> None: ...
+    def validate(self, attempt: AdmissionAttributes) -> None: ...
 
 
-def forbidden(attempt: Attributes, why: str, **details: Any) -> status_errors.StatusError:
+def forbidden(attempt: AdmissionAttributes, why: str, **details: Any) -> status_errors.StatusError:
     """The 403 of an admission plugin."""
     resource, name = attempt.resource, attempt.shown_name
     named = status_errors.named(name, group=resource.group, kind=resource.plural, **details)

@@ -14,14 +14,14 @@ from plimsoll.local.apiserver.admission.defaults import (
 from plimsoll.local.apiserver.admission.escalation import Escalation
 from plimsoll.local.apiserver.admission.limit_ranger import LimitRanger
 from plimsoll.local.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from plimsoll.local.apiserver.admission.priority import Priorities
+from plimsoll.local.apiserver.admission.priority import Priority
 from plimsoll.local.apiserver.admission.quota.plugin import ResourceQuotas
-from plimsoll.local.apiserver.admission.service_account import ServiceAccounts
+from plimsoll.local.apiserver.admission.service_account import ServiceAccount
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.local.apiserver.admission.attributes import Attributes, Mutator, Validator
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes, Mutator, Validator
     from plimsoll.local.apiserver.auth_types import Authorizer
     from plimsoll.local.apiserver.storage import Store
 
@@ -39,11 +39,11 @@ class Admission:
     """
 
     def __init__(self, *, store: Store, clock: Clock, entropy: Entropy, authorizer: Authorizer) -> None:
-        limits, priorities = LimitRanger(store), Priorities(store)
+        limits, priorities = LimitRanger(store), Priority(store)
         self._mutators: tuple[tuple[Mutator, frozenset[str]], ...] = (
             (NamespaceLifecycle(store), _EVERYTHING),
             (limits, _PODS),
-            (ServiceAccounts(store, entropy), _PODS),
+            (ServiceAccount(store, entropy), _PODS),
             (NewNodeTaints(), frozenset({"nodes"})),
             (priorities, _PODS),
             (TolerationSeconds(), _PODS),
@@ -59,17 +59,17 @@ class Admission:
             mutator for mutator, resources in self._mutators if resources is _EVERYTHING or stored_as in resources
         )
 
-    async def mutate(self, attempt: Attributes) -> dict[str, Any]:
+    async def mutate(self, attempt: AdmissionAttributes) -> dict[str, Any]:
         """The object of the attempt, which is changed in place; empty for a deletion. Raises `Refusal`."""
         for plugin in self._mutators_of(attempt.resource.stored_as):
             plugin.mutate(attempt)
         return attempt.obj or {}
 
-    async def validate(self, attempt: Attributes) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         """Raises `Refusal`. Quota comes last: what somebody else refuses is not charged."""
         for plugin in self._validators:
             plugin.validate(attempt)
         await self._quotas.validate(attempt)
 
-    def release(self, attempt: Attributes) -> None:
+    def release(self, attempt: AdmissionAttributes) -> None:
         self._quotas.release(attempt)

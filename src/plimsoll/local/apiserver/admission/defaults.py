@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.objects.api.storage import DEFAULT_CLASS_ANNOTATIONS
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ _PROTECTED: Final = {
 class TolerationSeconds:
     """A pod that says nothing about silent nodes stays on one for five minutes."""
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.writes("pods"):
             return
         assert attempt.obj is not None
@@ -50,7 +50,7 @@ def _speaks_of(toleration: Json, key: str) -> bool:
 class NewNodeTaints:
     """A node takes no pods until somebody has seen it ready."""
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.creates("nodes"):
             return
         assert attempt.obj is not None
@@ -66,7 +66,7 @@ class DefaultStorageClass:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.creates("persistentvolumeclaims"):
             return
         assert attempt.obj is not None
@@ -92,7 +92,7 @@ def _is_default(annotations: Json) -> bool:
 class StorageProtection:
     """Volumes and claims that are in use survive their deletion: a controller takes the finalizer away afterwards."""
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         finalizer = _PROTECTED.get(attempt.resource.stored_as)
         if finalizer is None or not attempt.creates(attempt.resource.stored_as):
             return

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.authorization import RbacAuthorizer, escalation_refusal
+from plimsoll.local.apiserver.authorization import RbacAuthorizer, check_escalation
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.auth_types import Authorizer
 
 
@@ -20,10 +20,10 @@ class Escalation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer if isinstance(authorizer, RbacAuthorizer) else None
 
-    def validate(self, attempt: Attributes) -> None:
+    def validate(self, attempt: AdmissionAttributes) -> None:
         if self._authorizer is None or attempt.obj is None:
             return
-        refusal = escalation_refusal(
+        refusal = check_escalation(
             self._authorizer,
             attempt.user,
             attempt.obj,

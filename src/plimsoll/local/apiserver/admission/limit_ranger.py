@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.core.quantity import Quantity
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store
 
 
@@ -32,13 +32,13 @@ class LimitRanger:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if attempt.creates("pods"):
             assert attempt.obj is not None
             for limit_range in self._limit_ranges(attempt.namespace):
                 fill_in(attempt.obj, limit_range)
 
-    def validate(self, attempt: Attributes) -> None:
+    def validate(self, attempt: AdmissionAttributes) -> None:
         is_pod = attempt.creates("pods")
         is_leaving = bool((attempt.old or {}).get("metadata", {}).get("deletionTimestamp"))
         if not is_pod and (is_leaving or not attempt.writes(_CLAIMS)):

@@ -11,7 +11,7 @@ from plimsoll.local.apiserver.admission.attributes import CREATE, DELETE, forbid
 from plimsoll.local.apiserver.storage import Key
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store, Stored
 
 _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
@@ -24,7 +24,7 @@ class NamespaceLifecycle:
         self._store = store
         self._last: tuple[Stored, str | None] | None = None
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if attempt.resource.stored_as == "namespaces":
             if attempt.operation == DELETE and attempt.name in _IMMORTAL:
                 raise forbidden(attempt, "this namespace may not be deleted")
@@ -62,7 +62,7 @@ def _phase(namespace: Stored) -> str | None:
     return status.phase if status is not None else None
 
 
-def _terminating(attempt: Attributes) -> status_errors.StatusError:
+def _terminating(attempt: AdmissionAttributes) -> status_errors.StatusError:
     namespace = attempt.namespace
     cause = {
         "reason": "NamespaceTerminating",

@@ -10,7 +10,7 @@ from plimsoll.local.apiserver.admission.attributes import CREATE, forbidden
 from plimsoll.local.apiserver.storage import Key
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -27,13 +27,13 @@ class _Class(msgspec.Struct, gc=False):
 _decoder: Final = msgspec.json.Decoder(_Class)
 
 
-class Priorities:
+class Priority:
     """Reads the classes at every pod: there are few of them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.writes("pods"):
             return
         assert attempt.obj is not None
@@ -46,7 +46,7 @@ class Priorities:
             if spec.get(field) is None and before.get(field) is not None:
                 spec[field] = before[field]
 
-    def validate(self, attempt: Attributes) -> None:
+    def validate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.writes(_CLASSES) or not (attempt.obj or {}).get("globalDefault"):
             return
         present = self._default()
@@ -54,7 +54,7 @@ class Priorities:
             name = present["metadata"]["name"]
             raise forbidden(attempt, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
-    def _resolve(self, attempt: Attributes, spec: Json) -> None:
+    def _resolve(self, attempt: AdmissionAttributes, spec: Json) -> None:
         found = self._class_of(attempt, spec)
         priority, policy = found.get("value", 0), found.get("preemptionPolicy")
         given = spec.get("priority")
@@ -70,7 +70,7 @@ class Priorities:
             raise forbidden(attempt, f"{told}; {_COMPUTED.format(policy)}")
         spec["preemptionPolicy"] = policy
 
-    def _class_of(self, attempt: Attributes, spec: Json) -> Json:
+    def _class_of(self, attempt: AdmissionAttributes, spec: Json) -> Json:
         name = spec.get("priorityClassName")
         if name:
             stored = self._store.get(Key(_CLASSES, "", name))

@@ -10,7 +10,7 @@ from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -22,14 +22,14 @@ _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_LIFE_S: Final = 3607
 
 
-class ServiceAccounts:
+class ServiceAccount:
     """Looks at pods when they are made. The kubelet's mirror pods are left as they are, and may have no account."""
 
     def __init__(self, store: Store, entropy: Entropy) -> None:
         self._store = store
         self._entropy = entropy
 
-    def mutate(self, attempt: Attributes) -> None:
+    def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.creates("pods"):
             return
         assert attempt.obj is not None
@@ -83,7 +83,7 @@ def _token_source() -> Json:
     }
 
 
-def _check_mirror(attempt: Attributes, spec: Json) -> None:
+def _check_mirror(attempt: AdmissionAttributes, spec: Json) -> None:
     if spec.get("serviceAccountName"):
         raise forbidden(attempt, "a mirror pod may not reference service accounts")
     for volume in spec.get("volumes") or ():

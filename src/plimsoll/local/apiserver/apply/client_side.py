@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.apply.typed.compare import compare
-from plimsoll.local.apiserver.apply.typed.fields_of import fields_of
+from plimsoll.local.apiserver.apply.typed.field_sets import to_field_set
 from plimsoll.objects.schema import go_text
 from plimsoll.objects.schema.json_values import Refused, take_over
 
@@ -28,7 +28,7 @@ def allowed_conflicts(live: dict[str, Any], *, api_version: str, atom: Atom) -> 
     if last is None or last.get("apiVersion") != api_version:
         return None
     changes = compare(last, live, atom)
-    return fields_of(last, atom) - changes.modified - changes.added - changes.removed
+    return to_field_set(last, atom) - changes.modified - changes.added - changes.removed
 
 
 def with_last_applied(value: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:

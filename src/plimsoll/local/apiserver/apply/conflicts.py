@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.apply.fieldpath.elements import spelled
+from plimsoll.local.apiserver.apply.fieldpath.elements import path_text
 from plimsoll.objects.schema import go_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def internal_error(message: str) -> ApplyRefused:
 def conflict(conflicts: Conflicts) -> ApplyRefused:
     """409 with one cause a field: managers in order of their names, fields in the order of the set."""
     listed = [
-        (_named(identity), spelled(path))
+        (_named(identity), path_text(path))
         for identity in sorted(conflicts.by_manager)
         for path in conflicts.by_manager[identity].paths()
     ]

@@ -17,9 +17,9 @@ from plimsoll.local.apiserver.apply import conflicts, managed_fields
 from plimsoll.local.apiserver.apply.client_side import allowed_conflicts, with_last_applied
 from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
-from plimsoll.local.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerIdentity, Managers, Owned
+from plimsoll.local.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerIdentity, Managers, OwnedFields
 from plimsoll.local.apiserver.apply.typed.types import BadItem
-from plimsoll.local.apiserver.apply.typed.validation import problems_text
+from plimsoll.local.apiserver.apply.typed.validation import validation_error
 from plimsoll.local.apiserver.apply.updater import Conflicts, Merged, Updater
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.schema.json_values import same
@@ -115,7 +115,7 @@ class FieldManager:
             return conflicts.bad_request(f"invalid object type: {_spelled_kind(*given)}")
         if _metadata(applied).get("managedFields") is not None:
             return conflicts.bad_request("metadata.managedFields must be nil")
-        problems = problems_text(applied, self._schema.root)
+        problems = validation_error(applied, self._schema.root)
         if problems is not None:
             named = _spelled_kind(*given)
             metadata = _metadata(applied)
@@ -207,8 +207,8 @@ class FieldManager:
             identity = self._identity(manager, UPDATE)
             previous = left.get(identity)
             fields = taken | previous.fields if previous else taken
-            left = {**left, identity: Owned(fields=fields, api_version=self._api_version, time=written_time(now))}
-        return managed_fields.capped(left)
+            left = {**left, identity: OwnedFields(fields=fields, api_version=self._api_version, time=written_time(now))}
+        return managed_fields.cap_managers(left)
 
     def _fields_of_created(self, new: dict[str, Any]) -> FieldSet:
         """What the creator of an object owns: the same of all that are made from one template, so found once.

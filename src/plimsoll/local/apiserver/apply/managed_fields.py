@@ -43,7 +43,7 @@ class ManagerIdentity(Value, order=True):
         return self.operation == APPLY
 
 
-class Owned(Value):
+class OwnedFields(Value):
     """What one manager owns, in the version it wrote in, and when that last changed."""
 
     fields: FieldSet
@@ -51,7 +51,7 @@ class Owned(Value):
     time: str | None = None
 
 
-Managers = dict[ManagerIdentity, Owned]
+Managers = dict[ManagerIdentity, OwnedFields]
 
 
 def decode(entries: Any) -> Managers:
@@ -69,7 +69,7 @@ def decode(entries: Any) -> Managers:
     return managers
 
 
-def _decoded(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, Owned]:
+def _decoded(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, OwnedFields]:
     operation, api_version = entry.get("operation"), entry.get("apiVersion")
     if operation not in {APPLY, UPDATE}:
         raise InvalidFieldSet("operation must be `Apply` or `Update`")
@@ -87,7 +87,7 @@ def _decoded(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, Own
         subresource=_text(entry.get("subresource")),
     )
     fields = _fields(entry.get("fieldsV1") or {})
-    return identity, Owned(fields=fields, api_version=api_version, time=_time(entry.get("time")))
+    return identity, OwnedFields(fields=fields, api_version=api_version, time=_time(entry.get("time")))
 
 
 def _fields(written: Any) -> FieldSet:
@@ -125,11 +125,11 @@ def encode(managers: Managers) -> list[dict[str, Any]]:
     return [_encoded(identity, managers[identity]) for identity in ordered]
 
 
-def _rank(identity: ManagerIdentity, owned: Owned) -> tuple[str, ...]:
+def _rank(identity: ManagerIdentity, owned: OwnedFields) -> tuple[str, ...]:
     return (identity.operation, owned.time or "", identity.manager, owned.api_version, identity.subresource)
 
 
-def _encoded(identity: ManagerIdentity, owned: Owned) -> dict[str, Any]:
+def _encoded(identity: ManagerIdentity, owned: OwnedFields) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "manager": identity.manager,
         "operation": identity.operation,
@@ -142,7 +142,7 @@ def _encoded(identity: ManagerIdentity, owned: Owned) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value is not None and value != ""}
 
 
-def capped(managers: Managers) -> Managers:
+def cap_managers(managers: Managers) -> Managers:
     """With more than ten updaters, the oldest are thrown together, version by version, until ten are left."""
     updaters = [identity for identity in managers if not identity.applies]
     if len(updaters) <= _MOST_UPDATERS:
@@ -167,4 +167,6 @@ def _throw_together(managers: Managers, first: ManagerIdentity, second: ManagerI
     younger = managers.pop(second)
     bucket = ManagerIdentity(manager=ANCIENT, operation=UPDATE, api_version=younger.api_version)
     known = managers.pop(first if bucket not in managers else bucket)
-    managers[bucket] = Owned(fields=younger.fields | known.fields, api_version=younger.api_version, time=younger.time)
+    managers[bucket] = OwnedFields(
+        fields=younger.fields | known.fields, api_version=younger.api_version, time=younger.time
+    )

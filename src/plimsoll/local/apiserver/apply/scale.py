@@ -13,7 +13,7 @@ import msgspec
 from plimsoll.local.apiserver.apply import managed_fields
 from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet, of_field
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
-from plimsoll.local.apiserver.apply.managed_fields import Managers, Owned
+from plimsoll.local.apiserver.apply.managed_fields import Managers, OwnedFields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class ScaleOwnership:
         for identity, owned in self._parents.items():
             path = self._paths.get(owned.api_version)
             if path is not None and owned.fields.has(path):
-                scales[identity] = Owned(fields=_one(_REPLICAS), api_version=_SCALE_VERSION, time=owned.time)
+                scales[identity] = OwnedFields(fields=_one(_REPLICAS), api_version=_SCALE_VERSION, time=owned.time)
         return managed_fields.encode(scales)
 
     def parent_entries(self, scale_entries: Any) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ class ScaleOwnership:
                 continue
             on_parent = msgspec.structs.replace(identity, api_version="" if identity.applies else self._api_version)
             before = self._parents.get(on_parent)
-            result[on_parent] = Owned(
+            result[on_parent] = OwnedFields(
                 fields=_one(own_path) | before.fields if before else _one(own_path),
                 api_version=self._api_version,
                 time=before.time if before else None,

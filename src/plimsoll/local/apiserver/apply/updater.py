@@ -13,9 +13,9 @@ import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
-from plimsoll.local.apiserver.apply.managed_fields import ManagerIdentity, Managers, Owned
+from plimsoll.local.apiserver.apply.managed_fields import ManagerIdentity, Managers, OwnedFields
 from plimsoll.local.apiserver.apply.typed.compare import Comparison, compare
-from plimsoll.local.apiserver.apply.typed.fields_of import fields_of, with_named_fields
+from plimsoll.local.apiserver.apply.typed.field_sets import to_field_set, with_named_fields
 from plimsoll.local.apiserver.apply.typed.merge import merge
 from plimsoll.local.apiserver.apply.typed.remove import remove
 from plimsoll.objects.schema.json_values import same
@@ -61,8 +61,11 @@ class Updater:
         self, live: dict[str, Any], applied: dict[str, Any], *, managers: Managers, by: ManagerIdentity, force: bool
     ) -> Merged | Conflicts:
         last = managers.get(by)
-        claimed = fields_of(applied, self._atom).without_below(self._reset)
-        after = {**managers, by: Owned(fields=claimed, api_version=self._version, time=last.time if last else None)}
+        claimed = to_field_set(applied, self._atom).without_below(self._reset)
+        after = {
+            **managers,
+            by: OwnedFields(fields=claimed, api_version=self._version, time=last.time if last else None),
+        }
         merged = merge(live, applied, self._atom)
         # Most appliers come back with all they applied before: then there is nothing that pruning could take away.
         if last is None or last.api_version != self._version or last.fields - claimed:
@@ -109,7 +112,7 @@ class Updater:
             return Conflicts(by_manager=conflicts)
         return {identity: owned for identity, owned in left.items() if owned.fields}
 
-    def _pruned(self, merged: dict[str, Any], *, managers: Managers, last: Owned | None) -> dict[str, Any]:
+    def _pruned(self, merged: dict[str, Any], *, managers: Managers, last: OwnedFields | None) -> dict[str, Any]:
         """Without what the manager applied last time, does not apply now, and nobody else owns."""
         schema = self._schemas.get(last.api_version) if last and last.fields else None
         if last is None or schema is None:
@@ -139,4 +142,4 @@ class Updater:
 
 
 def _all_fields(value: dict[str, Any] | None, atom: Atom) -> FieldSet:
-    return with_named_fields(fields_of(value or {}, atom), atom)
+    return with_named_fields(to_field_set(value or {}, atom), atom)

@@ -1,7 +1,7 @@
 """From a request to a user: the bearer token, if there is one, and then whom the user asks to act as.
 
-The application calls `authenticate` for every request; TokenReview asks `examine` about a token. A request without a
-bearer token is anonymous, as in Kubernetes; one with a token that is none is refused with 401.
+The application calls `authenticate` for every request; TokenReview asks `authenticate_token` about a token. A request
+without a bearer token is anonymous, as in Kubernetes; one with a token that is none is refused with 401.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ class TokenAuthenticator:
         return acting_user(user, request.headers, self._authorizer)
 
     def _holder(self, token: str) -> User:
-        found = self.examine(token)
+        found = self.authenticate_token(token)
         if isinstance(found, Unauthenticated):
             raise status_errors.unauthorized()
         return found.user
 
-    def examine(self, token: str, audiences: Sequence[str] = ()) -> Authenticated | Unauthenticated:
+    def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> Authenticated | Unauthenticated:
         """Whose token it is, for one of these audiences (by default the API server's own)."""
         wanted = tuple(audiences) or API_AUDIENCES
         user = self._static.find(token)

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes, User
+from plimsoll.local.apiserver.authorization.forbidden import forbidden
 from plimsoll.local.apiserver.authorization.groups import AUTHENTICATED, UNAUTHENTICATED
-from plimsoll.local.apiserver.authorization.refusing import forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _ANONYMOUS: Final = "system:anonymous"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
-class _Wish(NamedTuple):
+class _ImpersonationRequest(NamedTuple):
     """What the headers ask for."""
 
     user: str
@@ -48,7 +48,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     # Nearly nobody does: all names are asked at once.
     if _PREFIX not in " ".join(headers):
         return user
-    wish = _wish(headers)
+    wish = _impersonation_request(headers)
     if not wish.user:
         if wish.uid or wish.groups or wish.extra:
             raise status_errors.bad_request("requested uid, groups or extra without impersonating a user")
@@ -62,13 +62,13 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     return User(name=wish.user, uid=wish.uid, groups=_groups(wish), extra=wish.extra)
 
 
-def _wish(headers: Mapping[str, str]) -> _Wish:
+def _impersonation_request(headers: Mapping[str, str]) -> _ImpersonationRequest:
     extra = {
         unquote(name.removeprefix(_EXTRA)): _values(value)
         for name, value in sorted(headers.items())
         if name.startswith(_EXTRA)
     }
-    return _Wish(
+    return _ImpersonationRequest(
         user=headers.get("impersonate-user", ""),
         uid=headers.get("impersonate-uid", ""),
         groups=_values(headers.get("impersonate-group", "")),
@@ -80,7 +80,7 @@ def _values(header: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in header.split(",") if value.strip())
 
 
-def _asked(user: User, wish: _Wish) -> Iterator[Attributes]:
+def _asked(user: User, wish: _ImpersonationRequest) -> Iterator[Attributes]:
     """What the caller must be allowed to do, in the order in which Kubernetes asks."""
     account = wish.service_account
     if account is not None:
@@ -99,7 +99,7 @@ def _asked(user: User, wish: _Wish) -> Iterator[Attributes]:
         yield Attributes(user=user, verb="impersonate", group=_GROUP, resource="uids", name=wish.uid)
 
 
-def _groups(wish: _Wish) -> tuple[str, ...]:
+def _groups(wish: _ImpersonationRequest) -> tuple[str, ...]:
     """The groups that were asked for, or those every ServiceAccount has; and whether one is authenticated at all."""
     groups = wish.groups
     account = wish.service_account

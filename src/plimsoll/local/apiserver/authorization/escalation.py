@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes
+from plimsoll.local.apiserver.authorization.forbidden import forbidden_object
 from plimsoll.local.apiserver.authorization.groups import MASTERS
-from plimsoll.local.apiserver.authorization.refusing import forbidden_object
 from plimsoll.local.apiserver.authorization.rules import ALL, Rule, compact, uncovered
 from plimsoll.objects.schema.go_text import quoted
 
@@ -34,7 +34,7 @@ _NEEDS_EVERYTHING: Final = "must have cluster-admin privileges to use an aggrega
 _BOOK_KEEPING: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
 
 
-def escalation_refusal(
+def check_escalation(
     authorizer: RbacAuthorizer, user: User, obj: Json, *, stored_as: str, namespace: str, old: Json | None = None
 ) -> status_errors.StatusError | None:
     """Why `user` may not write this role or binding, or None; `old` is what it replaces.

@@ -13,13 +13,13 @@ from plimsoll.local.apiserver.auth_types import Attributes, Decision, User
 from plimsoll.local.apiserver.authorization import rules as ruling
 from plimsoll.local.apiserver.authorization.groups import MASTERS
 from plimsoll.local.apiserver.authorization.policies import missing_role
-from plimsoll.local.apiserver.authorization.reading import ReadPolicies, StoredPolicies
+from plimsoll.local.apiserver.authorization.policy_source import ListedPolicies, StoredPolicies
 from plimsoll.local.apiserver.authorization.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.local.apiserver.authorization.reading import PolicySource, Read
+    from plimsoll.local.apiserver.authorization.policy_source import PolicySource, Read
     from plimsoll.local.apiserver.storage import Store
 
 
@@ -35,7 +35,7 @@ class RbacAuthorizer:
 
     def __init__(self, read: Read) -> None:
         """`read` gives the objects of a resource (named as the store names it) of all namespaces."""
-        self._source: PolicySource = ReadPolicies(read)
+        self._source: PolicySource = ListedPolicies(read)
 
     @classmethod
     def over(cls, store: Store) -> RbacAuthorizer:

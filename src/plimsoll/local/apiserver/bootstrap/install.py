@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-async def put_first_objects(server: Server, *, ca_certificate: str) -> None:
+async def install_bootstrap_objects(server: Server, *, ca_certificate: str) -> None:
     """All of them or none: a server that ends half-way leaves a store that is still fresh."""
     if not server.store.count("namespaces"):
-        await put_missing(server, bootstrap_objects(ca_certificate=ca_certificate))
+        await create_missing(server, bootstrap_objects(ca_certificate=ca_certificate))
 
 
-async def put_missing(server: Server, objects: Iterable[Json]) -> None:
+async def create_missing(server: Server, objects: Iterable[Json]) -> None:
     """Store those that are not there, in one write."""
     made = dict(_keyed(server, obj) for obj in objects)
 

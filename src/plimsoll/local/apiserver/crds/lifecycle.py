@@ -15,14 +15,14 @@ from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.crds.names import settled_status
-from plimsoll.local.apiserver.crds.serving import builtin_names, serve, served_now, stored_resource, withdraw
+from plimsoll.local.apiserver.crds.names import accepted_names_status
+from plimsoll.local.apiserver.crds.serving import builtin_names, serve, served_version_of, stop_serving, stored_resource
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.routing import ResourceRoute
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored
-from plimsoll.local.apiserver.strategies.definitions_deletion import CLEANUP, TERMINATING, with_condition
+from plimsoll.local.apiserver.strategies.crd_deletion import CLEANUP, TERMINATING, with_condition
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ async def resume(server: Server) -> None:
 async def follow_change(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
     """Make a change that a client asked for and follow it, also if it failed half-way or the client is gone."""
     if call.resource.stored_as == DEFINITIONS:
-        return await server.crd_tasks.carry_out(_changing_definitions(server, call, change))
+        return await server.crd_tasks.run_to_completion(_changing_definitions(server, call, change))
     try:
         return await change()
     finally:
         if call.resource.is_custom and _is_terminating_now(server, call.resource):
-            await server.crd_tasks.carry_out(_follow(server, lambda: [call.resource.full_name]))
+            await server.crd_tasks.run_to_completion(_follow(server, lambda: [call.resource.full_name]))
 
 
 async def _changing_definitions(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
@@ -106,7 +106,7 @@ def _waiting(server: Server) -> list[str]:
 async def _settle(server: Server, name: str) -> None:
     stored = server.store.get(Key(DEFINITIONS, "", name))
     if stored is None:
-        withdraw(server, name)
+        stop_serving(server, name)
         return
     body = stored.body()
     if body["metadata"].get("deletionTimestamp"):
@@ -122,13 +122,13 @@ async def _settle(server: Server, name: str) -> None:
     now = written_time(server.clock.now())
     builtin = builtin_names(server.catalogue, group)
     settled = await _write_status(
-        server, name, lambda current: settled_status(current, others, now=now, builtin=builtin)
+        server, name, lambda current: accepted_names_status(current, others, now=now, builtin=builtin)
     )
     if settled is not None:
         serve(server, settled)
 
 
-def refuse_if_terminating(server: Server, call: RequestContext) -> None:  # noqa: ARG001 - the shape of every step
+def reject_if_terminating(server: Server, call: RequestContext) -> None:  # noqa: ARG001 - the shape of every step
     """Nothing is created under a definition that is on its way out."""
     if call.verb != "create" or call.subresource or not call.resource.is_custom:
         return
@@ -155,7 +155,7 @@ def _is_terminating(resource: ServedResource) -> bool:
 def _is_terminating_now(server: Server, resource: ServedResource) -> bool:
     """Whether the definition is on its way out by now: that may have begun while its object was written."""
     current = server.catalogue.find(resource.group, resource.version, resource.plural)
-    current = current or served_now(server.catalogue, resource.full_name)
+    current = current or served_version_of(server.catalogue, resource.full_name)
     return current is not None and current.is_custom and _is_terminating(current)
 
 
@@ -222,7 +222,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
 
     await server.store.update(Key(DEFINITIONS, "", name), decide)
     if server.store.get(Key(DEFINITIONS, "", name)) is None:
-        withdraw(server, name)
+        stop_serving(server, name)
 
 
 async def _delete_all(server: Server, resource: ServedResource) -> None:

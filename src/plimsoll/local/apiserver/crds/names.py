@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.strategies.definitions_deletion import with_condition
+from plimsoll.local.apiserver.strategies.crd_deletion import with_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def settled_status(definition: Json, others: Iterable[Json], *, now: str, builtin: Sequence[Json] = ()) -> Json:
+def accepted_names_status(definition: Json, others: Iterable[Json], *, now: str, builtin: Sequence[Json] = ()) -> Json:
     """The status a definition has once its names are settled; `builtin` are names of built-in resources."""
     status = definition.get("status") or {}
     taken = [

@@ -24,9 +24,9 @@ Json = dict[str, Any]
 def serve(server: Server, definition: Json) -> None:
     """Put the versions of an established definition into the catalogue; take those of any other out."""
     name = definition["metadata"]["name"]
-    before = served_now(server.catalogue, name)
+    before = served_version_of(server.catalogue, name)
     if not _may_be_served(server.catalogue, definition):
-        withdraw(server, name)
+        stop_serving(server, name)
         return
     compiled = (
         before.compiled if before is not None and _is_same(before, definition) else compile_definition(definition)
@@ -40,14 +40,14 @@ def serve(server: Server, definition: Json) -> None:
         server.crd_tasks.end_watches(name)
 
 
-def withdraw(server: Server, name: str) -> None:
+def stop_serving(server: Server, name: str) -> None:
     """Serve nothing of this definition any more."""
-    if served_now(server.catalogue, name) is not None:
+    if served_version_of(server.catalogue, name) is not None:
         server.catalogue.serve(name, ())
         server.crd_tasks.end_watches(name)
 
 
-def served_now(catalogue: ResourceRegistry, name: str) -> ServedResource | None:
+def served_version_of(catalogue: ResourceRegistry, name: str) -> ServedResource | None:
     """One of the versions that are served of a definition, if any is."""
     return next((resource for resource in catalogue if resource.is_custom and resource.full_name == name), None)
 

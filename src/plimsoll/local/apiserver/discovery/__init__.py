@@ -1,9 +1,9 @@
 """What the server says about itself: versions, groups, resources, OpenAPI, health.
 
-`answer` is the door. Documents follow the catalogue: a new definition is listed with the next request. There is no
-OpenAPI v2; a client that asks for it gets 404 and uses v3.
+`handle_discovery` is the door. Documents follow the catalogue: a new definition is listed with the next request. There
+is no OpenAPI v2; a client that asks for it gets 404 and uses v3.
 """
 
-from plimsoll.local.apiserver.discovery.answering import answer
+from plimsoll.local.apiserver.discovery.handler import handle_discovery
 
-__all__ = ["answer"]
+__all__ = ["handle_discovery"]

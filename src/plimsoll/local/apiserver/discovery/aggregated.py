@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.discovery.documents import names_of, parts_of, verbs_of
+from plimsoll.local.apiserver.discovery.unaggregated import names_of, parts_of, verbs_of
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.discovery.groups import Versions

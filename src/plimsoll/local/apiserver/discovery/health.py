@@ -70,7 +70,7 @@ def health(request: Request, store: Store) -> Answer | None:
     probe, _, check = request.path.strip("/").partition("/")
     if probe not in _PROBES:
         return None
-    failed = _STORE_CHECKS.intersection(checks_of(probe)) if store.trouble else frozenset()
+    failed = _STORE_CHECKS.intersection(checks_of(probe)) if store.problem else frozenset()
     if check:
         return _one(check, failed=check in failed) if check in checks_of(probe) else None
     excluded = frozenset(value for name, value in request.query if name == "exclude")

@@ -71,7 +71,7 @@ _ON_OBJECT: Final = ("get", "update", "delete", "patch")
 _ON_PART: Final = ("get", "update", "create", "patch")
 
 
-class Described(NamedTuple):
+class DescribedResource(NamedTuple):
     """A resource with the names of the components that describe it, its list and the bodies of its subresources."""
 
     resource: ServedResource
@@ -80,7 +80,7 @@ class Described(NamedTuple):
     part_components: dict[str, str]
 
 
-def path_items(described: Described) -> Json:
+def path_items(described: DescribedResource) -> Json:
     """All paths of a resource."""
     resource = described.resource
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
@@ -123,7 +123,7 @@ def parameter(name: str) -> Json:
     return _parameters()[name]
 
 
-def _item(described: Described, verbs: Sequence[str], *, named: bool) -> Json:
+def _item(described: DescribedResource, verbs: Sequence[str], *, named: bool) -> Json:
     resource = described.resource
     operations = {
         _VERBS[verb].method: _operation(described, verb, scope="Namespaced" if resource.namespaced else "")
@@ -133,7 +133,7 @@ def _item(described: Described, verbs: Sequence[str], *, named: bool) -> Json:
     return {**operations, "parameters": _of_path(resource, resource.kind if named else "")} if operations else {}
 
 
-def _part_item(described: Described, part: Subresource) -> Json:
+def _part_item(described: DescribedResource, part: Subresource) -> Json:
     offered = [verb for verb in _ON_PART if verb in part.verbs]
     operations = {_VERBS[verb].method: _part_operation(described, part, verb) for verb in offered}
     return {**operations, "parameters": _of_path(described.resource, part.kind)}
@@ -145,7 +145,7 @@ def _of_path(resource: ServedResource, named_kind: str) -> list[Json]:
     return [*given, *([parameter("namespace")] if resource.namespaced else []), parameter("pretty")]
 
 
-def _operation(described: Described, verb: str, *, scope: str) -> Json:
+def _operation(described: DescribedResource, verb: str, *, scope: str) -> Json:
     resource, known = described.resource, _VERBS[verb]
     start = f"{known.id_start}{_title(resource.group)}{resource.version.capitalize()}"
     collection = "Collection" if verb == "deletecollection" else ""
@@ -162,7 +162,7 @@ def _operation(described: Described, verb: str, *, scope: str) -> Json:
     }
 
 
-def _part_operation(described: Described, part: Subresource, verb: str) -> Json:
+def _part_operation(described: DescribedResource, part: Subresource, verb: str) -> Json:
     resource, known = described.resource, _VERBS[verb]
     scope = "Namespaced" if resource.namespaced else ""
     start = f"{known.id_start}{_title(resource.group)}{resource.version.capitalize()}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.discovery.openapi_operations import META, Described
+from plimsoll.local.apiserver.discovery.openapi_operations import META, DescribedResource
 from plimsoll.objects.builtin.decoding import openapi
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _REFERENCE: Final = "#/components/schemas/"
 _TYPED: Final[Json] = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
 
 
-def describe(resource: ServedResource) -> tuple[Described, dict[str, Json]]:
+def describe(resource: ServedResource) -> tuple[DescribedResource, dict[str, Json]]:
     """The names of a resource's components, and the components that no recorded file has."""
     name = openapi.schema_name(resource.api_version, resource.kind) if not resource.is_custom else None
     made: dict[str, Json] = {}
@@ -33,7 +33,7 @@ def describe(resource: ServedResource) -> tuple[Described, dict[str, Json]]:
     if "list" in resource.verbs and not _is_recorded(list_name):
         made[list_name] = _list_schema(resource, name)
     parts = {part.name: _part_component(resource, part, name) for part in resource.subresources}
-    return Described(resource, name, list_name, parts), made
+    return DescribedResource(resource, name, list_name, parts), made
 
 
 def closure(documents: Json, made: dict[str, Json]) -> dict[str, Json]:

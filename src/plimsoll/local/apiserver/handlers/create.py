@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object, create_object
-from plimsoll.local.apiserver.registry.identity import check_identity, check_uid, settle_namespace
-from plimsoll.local.apiserver.request.kinds import decoded_object
-from plimsoll.local.apiserver.request.responses import form_of, object_answer
-from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.registry.identity import check_identity, check_uid, set_namespace
+from plimsoll.local.apiserver.request.responses import form_of, object_response
+from plimsoll.local.apiserver.request.type_meta import decode_object
+from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ Json = dict[str, Any]
 
 async def create(server: Server, call: RequestContext) -> Answer:
     form_of(call)
-    obj = await create_object(server, call, decoded_object(call))
-    return object_answer(server, call, obj, status=201)
+    obj = await create_object(server, call, decode_object(call))
+    return object_response(server, call, obj, status=201)
 
 
 async def update(server: Server, call: RequestContext) -> Answer:
     """PUT, of an object or of its status. A few kinds are created by it."""
     form_of(call)
-    value = decoded_object(call)
+    value = decode_object(call)
     value.setdefault("metadata", {})
-    settle_namespace(value, call)
+    set_namespace(value, call)
     check_identity(value, call)
 
     def replaced(current: Json) -> Json:
@@ -38,6 +38,6 @@ async def update(server: Server, call: RequestContext) -> Answer:
         return {**value, "metadata": dict(value["metadata"])}
 
     if call.subresource or not strategy_of(call.resource).creates_on_update:
-        return object_answer(server, call, await change_object(server, call, replaced, subresource=call.subresource))
+        return object_response(server, call, await change_object(server, call, replaced, subresource=call.subresource))
     obj, status = await change_or_create_object(server, call, replaced, lambda: copy(value))
-    return object_answer(server, call, obj, status=status)
+    return object_response(server, call, obj, status=status)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.handlers.get_list import find
+from plimsoll.local.apiserver.handlers.get_list import find_page
 from plimsoll.local.apiserver.http_types import Answer
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.options import delete_options, list_options, read_delete_options
-from plimsoll.local.apiserver.request.responses import form_of, list_answer, object_answer
+from plimsoll.local.apiserver.request.responses import form_of, list_response, object_response
 from plimsoll.local.apiserver.status_errors import StatusError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ async def delete(server: Server, call: RequestContext) -> Answer:
     body, status = await delete_object(server, call, delete_options(call.request))
     if body.get("kind") == "Status":
         return Answer.json(body, status=status)
-    return object_answer(server, call, body, status=status)
+    return object_response(server, call, body, status=status)
 
 
 async def delete_collection(server: Server, call: RequestContext) -> Answer:
@@ -29,11 +29,11 @@ async def delete_collection(server: Server, call: RequestContext) -> Answer:
     form_of(call)
     options = delete_options(call.request)
     read_delete_options(options)
-    page = await find(server, call, list_options(call.request, watch=False))
+    page = await find_page(server, call, list_options(call.request, watch=False))
     for stored in page.items:
         try:
             await delete_object(server, call.to_delete(stored.name, dry_run=call.dry_run), options)
         except StatusError as refusal:
             if refusal.code != 404:  # another client deleted it first
                 raise
-    return list_answer(server, call, page.items, {"resourceVersion": str(page.revision)})
+    return list_response(server, call, page.items, {"resourceVersion": str(page.revision)})

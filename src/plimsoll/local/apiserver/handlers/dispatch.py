@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.local.apiserver.crds import lifecycle
 from plimsoll.local.apiserver.handlers import create, delete, get_list, patch, watch
 from plimsoll.local.apiserver.handlers.patch import APPLY_PATCH
-from plimsoll.local.apiserver.handlers.subresources import answer_part
+from plimsoll.local.apiserver.handlers.subresources import handle_subresource
 from plimsoll.local.apiserver.http_types import Answer
 from plimsoll.local.apiserver.request.bodies import media_type, read_object
 from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.request.options import write_options
-from plimsoll.local.apiserver.request.responses import object_answer
+from plimsoll.local.apiserver.request.responses import object_response
 from plimsoll.local.apiserver.reviews.review import review
 from plimsoll.local.apiserver.strategies.custom import custom_strategy
 from plimsoll.local.apiserver.subresources import binding
@@ -34,7 +34,7 @@ _CHANGES: Final = _WRITES | {"delete", "deletecollection"}
 _REVIEW_GROUPS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
 
-def call_of(request: Request, route: ResourceRoute, user: User) -> RequestContext:
+def build_context(request: Request, route: ResourceRoute, user: User) -> RequestContext:
     """The context of a request, with its options read and validated."""
     warnings: list[str] = []
     if route.resource.is_custom:
@@ -56,19 +56,19 @@ def call_of(request: Request, route: ResourceRoute, user: User) -> RequestContex
     )
 
 
-async def answer(server: Server, call: RequestContext) -> Answer:
+async def dispatch(server: Server, call: RequestContext) -> Answer:
     if call.verb not in _CHANGES:
         return await _answered(server, call)
-    lifecycle.refuse_if_terminating(server, call)
+    lifecycle.reject_if_terminating(server, call)
     return await lifecycle.follow_change(server, call, lambda: _answered(server, call))
 
 
 async def _answered(server: Server, call: RequestContext) -> Answer:
     if call.subresource:
-        return await answer_part(server, call)
+        return await handle_subresource(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
         body = read_object(call.request, kind=call.resource.kind, api_version=call.resource.api_version).value
-        return object_answer(server, call, review(server, call, body), status=201)
+        return object_response(server, call, review(server, call, body), status=201)
     if call.resource.stored_as == "bindings":
         body = read_object(call.request, kind="Binding", api_version="v1").value
         return Answer.json(await binding.bind(server, call, body), status=201)

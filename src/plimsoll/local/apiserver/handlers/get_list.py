@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.registry.identity import key_of
-from plimsoll.local.apiserver.request.continue_tokens import NEWEST, Continuation, decoded, encoded
+from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueToken, decode_token, encode_token
 from plimsoll.local.apiserver.request.options import list_options, parse_revision
-from plimsoll.local.apiserver.request.responses import form_of, list_answer, stored_answer
-from plimsoll.local.apiserver.request.selectors import selection
+from plimsoll.local.apiserver.request.responses import form_of, list_response, stored_response
+from plimsoll.local.apiserver.request.selectors import build_matcher
 from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead
 
 if TYPE_CHECKING:
@@ -37,23 +37,23 @@ async def get(server: Server, call: RequestContext) -> Answer:
         number = parse_revision(said)
         if isinstance(number, str):
             raise status_errors.unexpected(f'resourceVersion: Invalid value: "{said}": {number}')
-        await not_older_than(server, number)
+        await wait_for_revision(server, number)
     stored = server.store.get(key_of(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-    return stored_answer(server, call, stored)
+    return stored_response(server, call, stored)
 
 
 async def list_objects(server: Server, call: RequestContext) -> Answer:
     form_of(call)
     options = list_options(call.request, watch=False)
-    page = await find(server, call, options)
-    return list_answer(server, call, page.items, _metadata(page, call))
+    page = await find_page(server, call, options)
+    return list_response(server, call, page.items, _metadata(page, call))
 
 
-async def find(server: Server, call: RequestContext, options: ListOptions) -> Page:
+async def find_page(server: Server, call: RequestContext, options: ListOptions) -> Page:
     """The objects a list or a deletion of a collection means."""
-    matches = selection(options, call.resource)
+    matches = build_matcher(options, call.resource)
     namespace = call.namespace if call.resource.namespaced else ""
     if options.continue_:
         query = _continued(options, namespace)
@@ -74,7 +74,7 @@ def _limit(options: ListOptions) -> int | None:
 
 
 def _continued(options: ListOptions, namespace: str) -> ListQuery:
-    place = decoded(options.continue_)
+    place = decode_token(options.continue_)
     if options.resource_version and options.resource_version != "0":
         raise status_errors.bad_request("specifying resource version is not allowed when using continue")
     at = None if place.revision == NEWEST else place.revision
@@ -90,13 +90,13 @@ async def _revision(server: Server, options: ListOptions) -> int | None:
     number = parse_revision(said)
     if isinstance(number, str):
         raise status_errors.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{said}": {number}')
-    await not_older_than(server, number)
+    await wait_for_revision(server, number)
     if options.match == "Exact" or (options.limit > 0 and not options.match and number > 0):
         return number
     return None
 
 
-async def not_older_than(server: Server, revision: int) -> None:
+async def wait_for_revision(server: Server, revision: int) -> None:
     if not await server.store.wait_for(revision, timeout_s=_WAIT_S):
         raise too_large(revision, server.store.revision)
 
@@ -115,10 +115,10 @@ def too_large(requested: int, newest: int) -> status_errors.StatusError:
 def _expired(options: ListOptions, namespace: str) -> status_errors.StatusError:
     if not options.continue_:
         return status_errors.failure(410, "Expired", "The resourceVersion for the provided list is too old.")
-    place = decoded(options.continue_)
+    place = decode_token(options.continue_)
     refusal = status_errors.failure(410, "Expired", _TOO_OLD_TO_CONTINUE)
     start = place.start.removeprefix(f"{namespace}/") if namespace else place.start
-    refusal.status["metadata"] = {"continue": encoded(Continuation(NEWEST, start))}
+    refusal.status["metadata"] = {"continue": encode_token(ContinueToken(NEWEST, start))}
     return refusal
 
 
@@ -127,7 +127,7 @@ def _metadata(page: Page, call: RequestContext) -> Json:
     if page.next is not None:
         namespace = call.namespace if call.resource.namespaced else ""
         start = page.next.removeprefix(f"{namespace}/") if namespace else page.next
-        metadata["continue"] = encoded(Continuation(page.revision, start))
+        metadata["continue"] = encode_token(ContinueToken(page.revision, start))
         if page.remaining:
             metadata["remainingItemCount"] = page.remaining
     return metadata

@@ -11,19 +11,19 @@ from plimsoll.core.errors import UnreadableDocument
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
 from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
+from plimsoll.local.apiserver.patches.json_values import go_kind
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
-from plimsoll.local.apiserver.patches.outcomes import PatchRefused
 from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
+from plimsoll.local.apiserver.patches.results import PatchRefused
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
-from plimsoll.local.apiserver.patches.values import go_kind
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object
 from plimsoll.local.apiserver.registry.identity import check_identity
 from plimsoll.local.apiserver.request.bodies import media_type, unknown_format
 from plimsoll.local.apiserver.request.json import NotJson, Read, read_json
-from plimsoll.local.apiserver.request.responses import form_of, object_answer
+from plimsoll.local.apiserver.request.responses import form_of, object_response
 from plimsoll.local.apiserver.request.yaml import read_yaml
-from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
+from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema import go_text
 from plimsoll.objects.schema.json_values import Refused, take_over
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plimsoll.local.apiserver.http_types import Answer
-    from plimsoll.local.apiserver.patches.outcomes import Patched
+    from plimsoll.local.apiserver.patches.results import Patched
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
@@ -58,13 +58,13 @@ async def patch(server: Server, call: RequestContext) -> Answer:
 
     def patched(current: Json) -> Json:
         noted.clear()
-        value, warnings = carried_out(call, media, current, read)
+        value, warnings = apply_patch_to(call, media, current, read)
         noted.extend(warnings)
         return value
 
     obj = await change_object(server, call, patched, subresource=call.subresource)
     call.warnings[:0] = noted
-    return object_answer(server, call, obj)
+    return object_response(server, call, obj)
 
 
 def patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
@@ -85,7 +85,7 @@ def read_patch(call: RequestContext) -> Read:
     return read
 
 
-def carried_out(call: RequestContext, media: str, current: Json, read: Read) -> tuple[Json, list[str]]:
+def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) -> tuple[Json, list[str]]:
     """The patched object, decoded, with what is worth a warning; raises the refusals of a patch that does not fit."""
     outcome = patched_value(media, current, read.value)
     if isinstance(outcome, PatchRefused):
@@ -164,7 +164,7 @@ async def _apply(server: Server, call: RequestContext) -> Answer:
     applied = read_applied(call)
     strategy = strategy_of(call.resource)
     force = is_forced(call)
-    ownership = strategy.field_management(call.subresource)
+    ownership = strategy.field_manager(call.subresource)
 
     def merged(current: Json | None) -> Json:
         _check_name(call, applied)
@@ -181,13 +181,13 @@ async def _apply(server: Server, call: RequestContext) -> Answer:
 
     if call.subresource:
         obj = await change_object(server, call, merged, subresource=call.subresource, is_tracked=False)
-        return object_answer(server, call, obj)
+        return object_response(server, call, obj)
 
     def new() -> Json:
         return _new(call, applied, merged)
 
     obj, status = await change_or_create_object(server, call, merged, new, is_tracked=False)
-    return object_answer(server, call, obj, status=status)
+    return object_response(server, call, obj, status=status)
 
 
 def is_forced(call: RequestContext) -> bool:

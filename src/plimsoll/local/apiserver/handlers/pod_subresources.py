@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.handlers import patch
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object
-from plimsoll.local.apiserver.request.kinds import decoded_object
+from plimsoll.local.apiserver.request.type_meta import decode_object
 from plimsoll.objects.builtin.defaults.pods import qos_class
 from plimsoll.objects.schema import field_errors as fields
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-async def change_pod_part(server: Server, call: RequestContext) -> Json:
+async def change_pod_subresource(server: Server, call: RequestContext) -> Json:
     asked = _replacement(call) if call.verb == "update" else _patched(call)
     part = _resized if call.subresource == "resize" else _with_ephemeral
     return await change_object(
@@ -29,13 +29,13 @@ async def change_pod_part(server: Server, call: RequestContext) -> Json:
 
 
 def _replacement(call: RequestContext) -> Callable[[Json], Json]:
-    sent = decoded_object(call)
+    sent = decode_object(call)
     return lambda _current: sent
 
 
 def _patched(call: RequestContext) -> Callable[[Json], Json]:
     media, read = patch.patch_media(call), patch.read_patch(call)
-    return lambda current: patch.carried_out(call, media, current, read)[0]
+    return lambda current: patch.apply_patch_to(call, media, current, read)[0]
 
 
 def _with_ephemeral(current: Json, asked: Json) -> Json:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.handlers import create, get_list, patch
-from plimsoll.local.apiserver.handlers.pod_subresources import change_pod_part
+from plimsoll.local.apiserver.handlers.pod_subresources import change_pod_subresource
 from plimsoll.local.apiserver.http_types import Answer
-from plimsoll.local.apiserver.patches.outcomes import PatchRefused
+from plimsoll.local.apiserver.patches.results import PatchRefused
 from plimsoll.local.apiserver.registry.identity import key_of
 from plimsoll.local.apiserver.request.bodies import read_object
-from plimsoll.local.apiserver.request.responses import object_answer
+from plimsoll.local.apiserver.request.responses import object_response
 from plimsoll.local.apiserver.reviews.token_requests import create_token
 from plimsoll.local.apiserver.subresources import binding, eviction, finalize, scale
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-async def answer_part(server: Server, call: RequestContext) -> Answer:
+async def handle_subresource(server: Server, call: RequestContext) -> Answer:
     """A request below an object's name."""
     part = call.subresource
     if part == "status":
@@ -36,7 +36,7 @@ async def answer_part(server: Server, call: RequestContext) -> Answer:
     if part in {"resize", "ephemeralcontainers"}:
         if call.verb == "get":
             return await get_list.get(server, call)
-        return object_answer(server, call, await change_pod_part(server, call))
+        return object_response(server, call, await change_pod_subresource(server, call))
     if part == "log":
         raise _no_logs(server, call)
     body = _body(call)

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.local.apiserver import presentation, status_errors
-from plimsoll.local.apiserver.crds.serving import served_now
-from plimsoll.local.apiserver.handlers.get_list import not_older_than
+from plimsoll.local.apiserver.crds.serving import served_version_of
+from plimsoll.local.apiserver.handlers.get_list import wait_for_revision
 from plimsoll.local.apiserver.http_types import JSON, Answer
 from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
 from plimsoll.local.apiserver.request.responses import form_of
-from plimsoll.local.apiserver.request.selectors import selection
+from plimsoll.local.apiserver.request.selectors import build_matcher
 from plimsoll.local.apiserver.storage import Compacted, Expired
-from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import strategy_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.presentation import MediaForm
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.local.apiserver.storage import Event, Stored, Watch
@@ -47,7 +47,7 @@ _encoder: Final = msgspec.json.Encoder()
 async def watch(server: Server, call: RequestContext) -> Answer:
     form = form_of(call, watch=True)
     options = list_options(call.request, watch=True)
-    matches = selection(options, call.resource)
+    matches = build_matcher(options, call.resource)
     if call.name:
         matches = _named(call.name, matches)
     try:
@@ -71,7 +71,7 @@ async def _joined(
         raise status_errors.unexpected(f'resourceVersion: Invalid value: "{said}": {number}')
     since: int | None = number or None
     if options.send_initial_events:
-        await not_older_than(server, number)
+        await wait_for_revision(server, number)
         since = None
     elif options.send_initial_events is False and since is None:
         since = server.store.revision
@@ -92,7 +92,7 @@ class _Session:
     """One watch under way."""
 
     def __init__(
-        self, server: Server, call: RequestContext, *, form: Form, options: ListOptions, stream: Watch
+        self, server: Server, call: RequestContext, *, form: MediaForm, options: ListOptions, stream: Watch
     ) -> None:
         self._server = server
         self._resource = call.resource
@@ -116,7 +116,7 @@ class _Session:
     def end(self) -> None:
         """Its time is up now: what is at hand is still delivered."""
         self._ends_s = self._server.clock.monotonic_s()
-        self._stream.nudge()
+        self._stream.wake()
 
     @contextmanager
     def _tied_to_definition(self) -> Iterator[None]:
@@ -124,14 +124,14 @@ class _Session:
             yield
             return
         work, definition = self._server.crd_tasks, self._resource.full_name
-        current = served_now(self._server.catalogue, definition)
+        current = served_version_of(self._server.catalogue, definition)
         if current is None or current.compiled is not self._resource.compiled:
             self.end()
-        work.watches(definition, self)
+        work.add_watch(definition, self)
         try:
             yield
         finally:
-            work.leaves(definition, self)
+            work.remove_watch(definition, self)
 
     async def frames(self) -> AsyncIterator[bytes]:
         owes_end_of_initial = bool(self._options.send_initial_events)
@@ -177,7 +177,7 @@ class _Session:
 
     def _ring(self) -> None:
         self._alarm = None
-        self._stream.nudge()
+        self._stream.wake()
 
     @contextmanager
     def _with_alarm(self) -> Iterator[None]:
@@ -198,7 +198,7 @@ class _Session:
         return due
 
     def _frame(self, event: Event) -> bytes:
-        if self._form.is_plain and self._strategy.is_stored_as_shown:
+        if self._form.is_plain and self._strategy.is_stored_as_presented:
             return event.wire
         if self._form.is_plain:
             return event.encoded((self._resource.api_version, self._generation), self._plain)
@@ -219,6 +219,6 @@ class _Session:
         return self._presented("BOOKMARK", blank, with_columns=False)
 
     def _presented(self, kind: str, obj: Json, *, with_columns: bool) -> bytes:
-        return presentation.present_event(
+        return presentation.encode_event(
             self._form, kind, obj, self._resource, now=self._server.clock.now(), with_columns=with_columns
         )

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused, bad_request, does_not_apply, too_large
-from plimsoll.local.apiserver.patches.values import copied, go_kind, is_nested_deeper
+from plimsoll.local.apiserver.patches.json_values import copied, go_kind, is_nested_deeper
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request, not_applicable, too_large
 from plimsoll.objects.schema.json_values import MAX_NESTING, same
 
 MAX_OPERATIONS: Final = 10_000
@@ -39,7 +39,7 @@ def apply_json_patch(document: Any, patch: Any) -> Patched | PatchRefused:
         for operation in operations:
             scratch.carry_out(operation)
     except _DoesNotApply as reason:
-        return does_not_apply(str(reason))
+        return not_applicable(str(reason))
     if is_nested_deeper(scratch.root, MAX_NESTING):
         return bad_request(f"the patched object must not be nested deeper than {MAX_NESTING} levels")
     return Patched(value=scratch.root, strict_problems=_unknown_fields(operations))

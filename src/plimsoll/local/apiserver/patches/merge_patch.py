@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused, bad_request
-from plimsoll.local.apiserver.patches.values import go_kind
+from plimsoll.local.apiserver.patches.json_values import go_kind
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request
 from plimsoll.objects.schema.json_values import same
 
 

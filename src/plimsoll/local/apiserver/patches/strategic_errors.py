@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.patches.outcomes import bad_request, does_not_apply, internal_error
+from plimsoll.local.apiserver.patches.results import bad_request, internal_error, not_applicable
 from plimsoll.objects.schema import go_text
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.patches.outcomes import PatchRefused
+    from plimsoll.local.apiserver.patches.results import PatchRefused
 
 
 class BadStrategicPatch(Exception):
@@ -28,7 +28,7 @@ def malformed(message: str) -> BadStrategicPatch:
 
 
 def no_list_of_lists() -> BadStrategicPatch:
-    return BadStrategicPatch(does_not_apply("lists of lists are not supported"))
+    return BadStrategicPatch(not_applicable("lists of lists are not supported"))
 
 
 def no_merge_key(item: dict[str, Any], merge_key: str) -> BadStrategicPatch:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused, bad_request
+from plimsoll.local.apiserver.patches.json_values import go_kind
+from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request
 from plimsoll.local.apiserver.patches.strategic_errors import (
     BadStrategicPatch,
     bad_patch_type,
@@ -19,7 +20,6 @@ from plimsoll.local.apiserver.patches.strategic_errors import (
     wrong_type,
 )
 from plimsoll.local.apiserver.patches.strategic_lists import ListMerge
-from plimsoll.local.apiserver.patches.values import go_kind
 from plimsoll.objects.schema.json_values import identity, same
 
 if TYPE_CHECKING:

@@ -1,17 +1,17 @@
 """How objects are shown: JSON, YAML, tables or metadata only, as the client's Accept header asks.
 
 Handlers call `negotiate` before they do anything and `present_*` with the result, unless the form is plain JSON
-(`Form.is_plain`): then the stored bytes are the answer. `printer_columns` and `json_paths` make the tables of custom
-resources, `rows` and its `*_rows` those of built-in kinds. Nothing here reads the store.
+(`MediaForm.is_plain`): then the stored bytes are the answer. `printer_columns` and `json_paths` make the tables of
+custom resources, `rows` and its `*_rows` those of built-in kinds. Nothing here reads the store.
 """
 
-from plimsoll.local.apiserver.presentation.accept import Form, negotiate
-from plimsoll.local.apiserver.presentation.bodies import (
-    encoded,
-    present_event,
-    present_list,
-    present_object,
-    present_refusal,
+from plimsoll.local.apiserver.presentation.encoding import (
+    encode,
+    encode_error,
+    encode_event,
+    encode_list,
+    encode_object,
 )
+from plimsoll.local.apiserver.presentation.negotiation import MediaForm, negotiate
 
-__all__ = ["Form", "encoded", "negotiate", "present_event", "present_list", "present_object", "present_refusal"]
+__all__ = ["MediaForm", "encode", "encode_error", "encode_event", "encode_list", "encode_object", "negotiate"]

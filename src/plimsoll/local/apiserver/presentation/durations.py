@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from plimsoll.local.apiserver.presentation.reading import UNKNOWN, Json, value
+from plimsoll.local.apiserver.presentation.field_access import UNKNOWN, Json, value
 
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 # Go's zero time: what an absent timestamp is read as.

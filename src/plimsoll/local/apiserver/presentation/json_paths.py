@@ -45,35 +45,35 @@ _SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class Field(NamedTuple):
+class FieldNode(NamedTuple):
     """`.name`, `['name']`; `*` takes every value of an object or a list."""
 
     name: str
 
 
-class Everything(NamedTuple):
+class WildcardNode(NamedTuple):
     """`.*` and `[*]`."""
 
 
-class Deep(NamedTuple):
+class RecursiveNode(NamedTuple):
     """`..name`: the field wherever it stands below."""
 
     name: str
 
 
-class Some(NamedTuple):
+class ArrayNode(NamedTuple):
     """`[0]`, `[-1]`, `[0:2]`, `[0,2]`: places in a list."""
 
     places: tuple[slice, ...]
 
 
-class Names(NamedTuple):
+class UnionNode(NamedTuple):
     """`['a','b']`."""
 
     names: tuple[str, ...]
 
 
-class Where(NamedTuple):
+class FilterNode(NamedTuple):
     """`[?(@.type=="Ready")]`; without a comparison, the items that have the field."""
 
     left: JsonPath
@@ -81,7 +81,7 @@ class Where(NamedTuple):
     right: Any = None
 
 
-Step = Field | Everything | Deep | Some | Names | Where
+Step = FieldNode | WildcardNode | RecursiveNode | ArrayNode | UnionNode | FilterNode
 
 
 class JsonPath(NamedTuple):
@@ -100,17 +100,17 @@ class JsonPath(NamedTuple):
         return found
 
 
-class NoJsonPath(NamedTuple):
+class InvalidJsonPath(NamedTuple):
     """A text that is no path we know; `problem` says where it stops making sense."""
 
     problem: str
 
 
 @lru_cache(maxsize=1024)
-def parse(text: str) -> JsonPath | NoJsonPath:
+def parse(text: str) -> JsonPath | InvalidJsonPath:
     """Parse a path with or without its braces."""
     if len(text) > _LONGEST_PATH:
-        return NoJsonPath(f"the path is longer than {_LONGEST_PATH} characters")
+        return InvalidJsonPath(f"the path is longer than {_LONGEST_PATH} characters")
     bare = text.strip()
     bare = bare[1:-1].strip() if bare.startswith("{") and bare.endswith("}") else bare
     bare = bare.removeprefix("$")
@@ -120,7 +120,7 @@ def parse(text: str) -> JsonPath | NoJsonPath:
         token = _TOKEN.match(bare, at)
         step = None if token is None else _step(token)
         if token is None or step is None:
-            return NoJsonPath(f"unrecognized text at {bare[at : at + 40]!r}")
+            return InvalidJsonPath(f"unrecognized text at {bare[at : at + 40]!r}")
         steps.append(step)
         at = token.end()
     return JsonPath(tuple(steps))
@@ -128,22 +128,24 @@ def parse(text: str) -> JsonPath | NoJsonPath:
 
 def _step(token: re.Match[str]) -> Step | None:
     if token["deep"] is not None:
-        return Deep(token["deep"])
+        return RecursiveNode(token["deep"])
     if token["field"] is not None:
-        return Everything() if token["field"] == "*" else Field(_unescaped(token["field"]))
+        return WildcardNode() if token["field"] == "*" else FieldNode(_unescaped(token["field"]))
     return _bracketed(token["inside"].strip()) if token["filter"] is None else _filtered(token["filter"])
 
 
 def _bracketed(inside: str) -> Step | None:
     if inside == "*":
-        return Everything()
+        return WildcardNode()
     parts = _comma_separated(inside)
     names = [_QUOTED.fullmatch(part) for part in parts]
     if all(names):
         unquoted = tuple(_unescaped(name[1] if name[1] is not None else name[2]) for name in names if name)
-        return Field(unquoted[0]) if len(unquoted) == 1 else Names(unquoted)
+        return FieldNode(unquoted[0]) if len(unquoted) == 1 else UnionNode(unquoted)
     places = [_place(part) for part in parts]
-    return None if any(place is None for place in places) else Some(tuple(one for one in places if one is not None))
+    return (
+        None if any(place is None for place in places) else ArrayNode(tuple(one for one in places if one is not None))
+    )
 
 
 def _comma_separated(inside: str) -> list[str]:
@@ -165,17 +167,17 @@ def _place(part: str) -> slice | None:
     return slice(start, end, stride)
 
 
-def _filtered(inside: str) -> Where | None:
+def _filtered(inside: str) -> FilterNode | None:
     found = _FILTERED.match(inside)
     if found is None:
         return None
     left, rest = parse(found["left"]), inside[found.end() :].strip()
-    if isinstance(left, NoJsonPath):
+    if isinstance(left, InvalidJsonPath):
         return None
     if not found["sign"]:
-        return None if rest else Where(left)
+        return None if rest else FilterNode(left)
     right = _literal(rest)
-    return None if right is None else Where(left, found["sign"], right)
+    return None if right is None else FilterNode(left, found["sign"], right)
 
 
 def _literal(written: str) -> Any:
@@ -195,16 +197,16 @@ def _unescaped(text: str) -> str:
 
 def _taken(step: Step, values: list[Any]) -> Iterator[Any]:
     for value in values:
-        if isinstance(step, Field):
+        if isinstance(step, FieldNode):
             if isinstance(value, dict) and step.name in value:
                 yield value[step.name]
-        elif isinstance(step, Names):
+        elif isinstance(step, UnionNode):
             yield from (value[name] for name in step.names if isinstance(value, dict) and name in value)
-        elif isinstance(step, Everything):
+        elif isinstance(step, WildcardNode):
             yield from _children(value)
-        elif isinstance(step, Some):
+        elif isinstance(step, ArrayNode):
             yield from (one for place in step.places if isinstance(value, list) for one in value[place])
-        elif isinstance(step, Deep):
+        elif isinstance(step, RecursiveNode):
             yield from _below(value, step.name)
         else:
             yield from (child for child in _children(value) if _passes(step, child))
@@ -227,7 +229,7 @@ def _below(root: Any, name: str) -> Iterator[Any]:
         waiting.extend(reversed(_children(value)))
 
 
-def _passes(step: Where, item: Any) -> bool:
+def _passes(step: FilterNode, item: Any) -> bool:
     found = step.left.find(item)
     if not step.sign:
         return bool(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.local.apiserver.presentation.durations import age, human, instant
-from plimsoll.local.apiserver.presentation.reading import (
+from plimsoll.local.apiserver.presentation.field_access import (
     NONE,
     Json,
     condition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.presentation.durations import age
-from plimsoll.local.apiserver.presentation.reading import (
+from plimsoll.local.apiserver.presentation.field_access import (
     NONE,
     UNSET,
     Json,

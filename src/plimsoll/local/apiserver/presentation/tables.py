@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from plimsoll.local.apiserver.presentation.printer_columns import CustomPrinter
-from plimsoll.local.apiserver.presentation.reading import Json, text
-from plimsoll.local.apiserver.presentation.rows import BuiltinPrinter
+from plimsoll.local.apiserver.presentation.builtin_printers import BuiltinPrinter
+from plimsoll.local.apiserver.presentation.custom_printers import CustomPrinter
+from plimsoll.local.apiserver.presentation.field_access import Json, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from plimsoll.local.apiserver.presentation.accept import Form
+    from plimsoll.local.apiserver.presentation.negotiation import MediaForm
     from plimsoll.local.apiserver.resources.registry import ServedResource
 
 META_GROUP: Final = "meta.k8s.io"
@@ -36,7 +36,7 @@ class Printer(Protocol):
     def conditions(self, obj: Json) -> list[dict[str, str]]: ...
 
 
-def printer_of(resource: ServedResource) -> Printer:
+def printer_for(resource: ServedResource) -> Printer:
     if resource.definition is not None:
         return CustomPrinter(resource.definition, resource.version)
     return _builtin_printer(resource.group, resource.kind)
@@ -47,8 +47,14 @@ def _builtin_printer(group: str, kind: str) -> BuiltinPrinter:
     return BuiltinPrinter(group, kind)
 
 
-def table(
-    form: Form, objects: Iterable[Json], metadata: Json, printer: Printer, *, now: datetime, with_columns: bool = True
+def build_table(
+    form: MediaForm,
+    objects: Iterable[Json],
+    metadata: Json,
+    printer: Printer,
+    *,
+    now: datetime,
+    with_columns: bool = True,
 ) -> Json:
     """The Table of some objects. Later events of a watch go without the columns."""
     rows = [_row(form, one, printer, now) for one in objects]
@@ -61,7 +67,7 @@ def table(
     }
 
 
-def partial(form: Form, obj: Json) -> Json:
+def build_partial(form: MediaForm, obj: Json) -> Json:
     """An object with nothing but its metadata."""
     metadata = obj.get("metadata")
     return {
@@ -77,12 +83,12 @@ def version_of(obj: Json) -> Json:
     return {"resourceVersion": version} if version else {}
 
 
-def _row(form: Form, obj: Json, printer: Printer, now: datetime) -> Json:
+def _row(form: MediaForm, obj: Json, printer: Printer, now: datetime) -> Json:
     row: Json = {"cells": printer.cells(obj, now)}
     if conditions := printer.conditions(obj):
         row["conditions"] = conditions
     if form.include_object == "Object":
         row["object"] = obj
     else:
-        row["object"] = None if form.include_object == "None" else partial(form, obj)
+        row["object"] = None if form.include_object == "None" else build_partial(form, obj)
     return row

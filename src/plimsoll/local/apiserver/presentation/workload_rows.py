@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.presentation.durations import age, human, instant, since
-from plimsoll.local.apiserver.presentation.reading import (
+from plimsoll.local.apiserver.presentation.field_access import (
     NONE,
     UNSET,
     Json,

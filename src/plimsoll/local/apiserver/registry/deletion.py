@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.admission import Attributes
-from plimsoll.local.apiserver.registry.guaranteed_update import shown
+from plimsoll.local.apiserver.admission import AdmissionAttributes
+from plimsoll.local.apiserver.registry.guaranteed_update import present_stored
 from plimsoll.local.apiserver.registry.identity import key_of
 from plimsoll.local.apiserver.request.options import DeleteOptions, read_delete_options
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
-from plimsoll.local.apiserver.strategies import definitions_deletion
-from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.strategies import crd_deletion
+from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _deleted(server: Server, call: RequestContext, wanted: DeleteOptions) 
     """Repeat until no other writer was faster; `_check_preconditions` rejects a client that named an old state."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
-        old = shown(server, strategy, stored)
+        old = present_stored(server, strategy, stored)
         _check_preconditions(call, wanted, old)
         attempt = _attempt(call, old, dry_run=wanted.dry_run)
         await server.admission.mutate(attempt)
@@ -97,7 +97,7 @@ async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old
     strategy = strategy_of(call.resource)
     stored = old.stored
     body = strategy.to_storage(plan.marked)
-    is_marked = plan.marked == old.shown if strategy.is_stored_as_shown else body == stored.body()
+    is_marked = plan.marked == old.shown if strategy.is_stored_as_presented else body == stored.body()
 
     def decide(found: Stored | None) -> Decision:
         if plan.vanishes:
@@ -113,7 +113,7 @@ async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old
     assert result is not None
     if plan.vanishes or is_marked:
         return old.shown
-    return shown(server, strategy, result)
+    return present_stored(server, strategy, result)
 
 
 def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:
@@ -122,8 +122,8 @@ def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decisi
     return decision
 
 
-def _attempt(call: RequestContext, old: Json, *, dry_run: bool) -> Attributes:
-    return Attributes(
+def _attempt(call: RequestContext, old: Json, *, dry_run: bool) -> AdmissionAttributes:
+    return AdmissionAttributes(
         operation="DELETE",
         resource=call.resource,
         user=call.user,
@@ -156,8 +156,8 @@ def plan_deletion(old: Json, wanted: DeleteOptions, *, now: datetime) -> _Plan:
     kind = old.get("kind")
     if (old.get("apiVersion"), kind) == ("v1", "Namespace"):
         return _namespace(old, now=now)
-    if definitions_deletion.is_definition(old):
-        return _Plan(definitions_deletion.marked(old, now=now), vanishes=False)
+    if crd_deletion.is_definition(old):
+        return _Plan(crd_deletion.marked(old, now=now), vanishes=False)
     finalizers = _finalizers(old["metadata"].get("finalizers") or [], wanted)
     if (old.get("apiVersion"), kind) == ("v1", "Pod"):
         marked = _with_grace(old, _pod_grace_s(old, wanted.grace_period_s), now=now)

@@ -14,21 +14,21 @@ import msgspec
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import authorization, status_errors
-from plimsoll.local.apiserver.admission import Attributes
+from plimsoll.local.apiserver.admission import AdmissionAttributes
 from plimsoll.local.apiserver.apply.field_manager import with_kept_times
-from plimsoll.local.apiserver.registry.identity import check_identity, check_revision, key_of, settle_namespace
+from plimsoll.local.apiserver.registry.identity import check_identity, check_revision, key_of, set_namespace
 from plimsoll.local.apiserver.registry.parent_checks import create_in_parents
 from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
-from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
+from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
-    from plimsoll.local.apiserver.strategies.interface import Judgement, Strategy
+    from plimsoll.local.apiserver.strategies.interface import Strategy, ValidationResult
 
 
 Json = dict[str, Any]
@@ -93,13 +93,13 @@ async def _changed_if_there(
     """Repeat until no other writer was faster; `check_revision` rejects a client that named an old version."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
-        current = _Current(stored, shown(server, strategy, stored))
+        current = _Current(stored, present_stored(server, strategy, stored))
         new = _sharing(change(current.shown), current.shown)
-        settle_namespace(new, call)
+        set_namespace(new, call)
         check_identity(new, call)
         check_revision(new, current.shown, call, allows_unconditional=strategy.allows_unconditional_update)
         if is_tracked and subresource not in _UNTRACKED:
-            ownership = strategy.field_management(subresource)
+            ownership = strategy.field_manager(subresource)
             new = ownership.update(current.shown, new, manager=call.field_manager, now=server.clock.now())
         try:
             return await _changed(server, call, strategy, current=current, new=new, subresource=subresource)
@@ -126,10 +126,10 @@ async def _changed(
     new = _redecoded(strategy, new, await server.admission.mutate(attempt))
     new = strategy.prepare_update(new, old, subresource=subresource)
     asked, new = new, strategy.allocate(new, old, server.store)
-    _judge(call, strategy.judge_update(new, old, subresource=subresource), new)
+    _judge(call, strategy.validate_update(new, old, subresource=subresource), new)
     new = with_kept_times(old, new)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if same(new, old) and not should_vanish(new):
+    if same(new, old) and not is_ready_for_removal(new):
         return old
     attempt = _attempt(call, "UPDATE", name=call.name, obj=new, old=old, subresource=subresource)
     await server.admission.validate(attempt)
@@ -140,9 +140,9 @@ async def _changed(
         nonlocal new
         if found is None or found.revision != current.stored.revision:
             raise _Moved
-        if should_vanish(new):
+        if is_ready_for_removal(new):
             return Delete()
-        new = strategy.allocate_again(new, old, server.store, asked=asked)
+        new = strategy.reallocate(new, old, server.store, asked=asked)
         return Put(strategy.to_storage(new))
 
     result = await _written(server, server.store.update(key_of(call), decide), attempt=attempt)
@@ -178,7 +178,7 @@ def _newly_owned(server: Server, call: RequestContext, value: Json, *, is_tracke
     value = _with_identity(server, call, value)
     if not is_tracked:
         return value
-    ownership = strategy_of(call.resource).field_management("")
+    ownership = strategy_of(call.resource).field_manager("")
     return ownership.update(None, value, manager=call.field_manager, now=server.clock.now())
 
 
@@ -189,7 +189,7 @@ def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
     for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
     made = {**value, "metadata": metadata}
-    settle_namespace(made, call)
+    set_namespace(made, call)
     return made
 
 
@@ -205,7 +205,7 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
         obj["metadata"]["name"] = generated
     name = obj["metadata"].get("name") or ""
     obj = strategy.prepare_create(obj)
-    judgement = strategy.judge_create(obj)
+    judgement = strategy.validate_create(obj)
     asked = obj
     if not judgement.errors:
         obj = strategy.allocate(obj, None, server.store)
@@ -224,7 +224,7 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
         nonlocal obj
         if found is not None:
             raise _Moved
-        obj = strategy.allocate_again(obj, None, server.store, asked=asked)
+        obj = strategy.reallocate(obj, None, server.store, asked=asked)
         return Put(strategy.to_storage(obj))
 
     try:
@@ -245,7 +245,7 @@ def _check_may_create(server: Server, call: RequestContext) -> None:
         raise authorization.forbidden(asked, decision)
 
 
-async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt: Attributes) -> Stored:
+async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt: AdmissionAttributes) -> Stored:
     """Do the write. If it fails, release what admission has charged for it."""
     done = False
     try:
@@ -258,7 +258,7 @@ async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt
     return result
 
 
-def should_vanish(obj: Json) -> bool:
+def is_ready_for_removal(obj: Json) -> bool:
     """Whether an object that is being deleted waits for nothing any more."""
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
@@ -280,8 +280,8 @@ def _attempt(
     obj: Json | None = None,
     old: Json | None = None,
     subresource: str = "",
-) -> Attributes:
-    return Attributes(
+) -> AdmissionAttributes:
+    return AdmissionAttributes(
         operation=operation,
         resource=call.resource,
         user=call.user,
@@ -302,7 +302,7 @@ def _redecoded(strategy: Strategy, before: Json, after: Json) -> Json:
     return after if isinstance(decoded, Undecodable) else decoded.value
 
 
-def _judge(call: RequestContext, judgement: Judgement, obj: Json) -> None:
+def _judge(call: RequestContext, judgement: ValidationResult, obj: Json) -> None:
     if judgement.errors:
         resource = call.resource
         # Events are validated by the core group whatever the request's group is.
@@ -314,8 +314,8 @@ def _judge(call: RequestContext, judgement: Judgement, obj: Json) -> None:
 
 def _shown(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
     """The object with the revision of its write: the stored dict itself, if that is the form of the response."""
-    if strategy.is_stored_as_shown and not should_vanish(obj):
-        return shown(server, strategy, result)
+    if strategy.is_stored_as_presented and not is_ready_for_removal(obj):
+        return present_stored(server, strategy, result)
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(result.revision)}}
 
 
@@ -330,8 +330,8 @@ def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool)
     return refusal
 
 
-def shown(server: Server, strategy: Strategy, stored: Stored) -> Json:
+def present_stored(server: Server, strategy: Strategy, stored: Stored) -> Json:
     """A stored object in the version of the request. Read-only: readers may share one dict."""
-    if strategy.is_stored_as_shown:
+    if strategy.is_stored_as_presented:
         return server.store.shared_body(stored)
     return strategy.present(stored.body())

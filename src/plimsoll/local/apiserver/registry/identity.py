@@ -19,7 +19,7 @@ def key_of(call: RequestContext) -> Key:
     return Key(call.resource.stored_as, call.namespace if call.resource.namespaced else "", call.name)
 
 
-def settle_namespace(obj: Json, call: RequestContext) -> None:
+def set_namespace(obj: Json, call: RequestContext) -> None:
     """The namespace of the URL, where the object says none; cluster-scoped objects lose theirs."""
     metadata = obj["metadata"]
     said = metadata.get("namespace") or ""

@@ -19,7 +19,7 @@ from plimsoll.local.apiserver.storage import Decision, Key, Stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.admission import Attributes
+    from plimsoll.local.apiserver.admission import AdmissionAttributes
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ class _Unsettled(PlimsollError):
 
 
 async def create_in_parents(
-    server: Server, key: Key, decide: Callable[[Stored | None], Decision], *, attempt: Attributes
+    server: Server, key: Key, decide: Callable[[Stored | None], Decision], *, attempt: AdmissionAttributes
 ) -> Stored | None:
     """`Store.update` for a creation. Raises a StatusError if the namespace or definition is gone or terminating."""
     parents = _parent_keys(attempt)
@@ -55,7 +55,7 @@ async def create_in_parents(
             return await server.store.update(key, decide_in_parents)
 
 
-def _parent_keys(attempt: Attributes) -> list[Key]:
+def _parent_keys(attempt: AdmissionAttributes) -> list[Key]:
     """The same order for all requests, so that there is no deadlock."""
     keys = []
     if attempt.resource.is_custom:
@@ -65,13 +65,13 @@ def _parent_keys(attempt: Attributes) -> list[Key]:
     return keys
 
 
-def _check(server: Server, attempt: Attributes) -> None:
+def _check(server: Server, attempt: AdmissionAttributes) -> None:
     NamespaceLifecycle(server.store).mutate(attempt)
     if attempt.resource.is_custom:
         _check_definition(server, attempt)
 
 
-def _check_definition(server: Server, attempt: Attributes) -> None:
+def _check_definition(server: Server, attempt: AdmissionAttributes) -> None:
     resource = attempt.resource
     stored = server.store.get(Key(_DEFINITIONS, "", resource.full_name))
     if stored is None:

@@ -12,7 +12,7 @@ from plimsoll.local.apiserver.routing import ResourceRoute
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.auth_types import User
     from plimsoll.local.apiserver.http_types import Request
-    from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.presentation import MediaForm
     from plimsoll.local.apiserver.resources.registry import ServedResource
 
 __all__ = ["RequestContext", "ResourceRoute"]
@@ -66,7 +66,7 @@ class RequestContext:
         self.name = route.name
         self.subresource = route.subresource
         self.verb = route.verb
-        self.form: Form | None = None
+        self.form: MediaForm | None = None
         """How the client wants its answer, once somebody has asked (`answers.form_of`)."""
 
     def to_delete(self, name: str, *, dry_run: bool) -> RequestContext:

@@ -18,20 +18,20 @@ _VERSION: Final = "meta.k8s.io/v1"
 NEWEST: Final = -1
 
 
-class Continuation(NamedTuple):
+class ContinueToken(NamedTuple):
     """A place in a list. `start` is a path below the list's namespace."""
 
     revision: int
     start: str
 
 
-def encoded(place: Continuation) -> str:
+def encode_token(place: ContinueToken) -> str:
     slash = "" if place.revision == NEWEST else "/"
     text = json.dumps({"v": _VERSION, "rv": place.revision, "start": f"{slash}{place.start}"}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def decoded(token: str) -> Continuation:
+def decode_token(token: str) -> ContinueToken:
     """Raises the 400 for what is no token."""
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
@@ -51,7 +51,7 @@ def decoded(token: str) -> Continuation:
         raise _invalid("encoded start key empty (version meta.k8s.io/v1)")
     if ".." in start.split("/"):
         raise _invalid(start)
-    return Continuation(revision, start.removeprefix("/"))
+    return ContinueToken(revision, start.removeprefix("/"))
 
 
 def _invalid(problem: str) -> status_errors.StatusError:

@@ -12,12 +12,12 @@ import msgspec
 
 from plimsoll.local.apiserver import presentation
 from plimsoll.local.apiserver.http_types import JSON, Answer
-from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import strategy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.presentation import MediaForm
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.server import Server
@@ -28,30 +28,30 @@ Json = dict[str, Any]
 _encoder: Final = msgspec.json.Encoder()
 
 
-def form_of(call: RequestContext, *, watch: bool = False) -> Form:
+def form_of(call: RequestContext, *, watch: bool = False) -> MediaForm:
     """What is asked before anything is done, so that a refusal leaves no trace, and again for the answer."""
     if call.form is None:
         call.form = presentation.negotiate(call.request, watch=watch, custom=call.resource.is_custom)
     return call.form
 
 
-def object_answer(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Answer:
+def object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Answer:
     form = form_of(call)
     if form.is_plain:
         data = server.store.data_of(obj)
         return Answer.json(obj, status=status) if data is None else Answer(status=status, body=data + b"\n")
-    body = presentation.present_object(form, obj, call.resource, now=server.clock.now())
+    body = presentation.encode_object(form, obj, call.resource, now=server.clock.now())
     return Answer(status=status, body=body, content_type=form.content_type)
 
 
-def stored_answer(server: Server, call: RequestContext, stored: Stored) -> Answer:
+def stored_response(server: Server, call: RequestContext, stored: Stored) -> Answer:
     strategy = strategy_of(call.resource)
-    if strategy.is_stored_as_shown and form_of(call).is_plain:
+    if strategy.is_stored_as_presented and form_of(call).is_plain:
         return Answer(status=200, body=stored.data + b"\n", content_type=JSON)
-    return object_answer(server, call, strategy.present(stored.body()))
+    return object_response(server, call, strategy.present(stored.body()))
 
 
-def list_answer(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Answer:
+def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Answer:
     form = form_of(call)
     resource = call.resource
     strategy = strategy_of(resource)
@@ -61,13 +61,13 @@ def list_answer(server: Server, call: RequestContext, items: Sequence[Stored], m
         body = _joined_list(resource, items, metadata)
         return Answer(status=200, body=body, content_type=JSON)
     shown = [strategy.present(stored.body()) for stored in items]
-    body = presentation.present_list(form, shown, metadata, resource, now=server.clock.now())
+    body = presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
     return Answer(status=200, body=body, content_type=form.content_type)
 
 
 def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
     strategy = strategy_of(resource)
-    if strategy.is_stored_as_shown:
+    if strategy.is_stored_as_presented:
         prefix = _encoder.encode({"kind": resource.kind, "apiVersion": resource.storage_version})[:-1] + b","
         parts: Iterable[bytes] = (_without(stored.data, prefix) for stored in items)
     elif resource.is_custom:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage import Stored
 
 
-def selection(options: ListOptions, resource: ServedResource) -> Callable[[Stored], bool] | None:
+def build_matcher(options: ListOptions, resource: ServedResource) -> Callable[[Stored], bool] | None:
     """None if everything is selected; raises the 400 for selectors that cannot be read or asked of this kind."""
     try:
         labels = parse_label_selector(options.label_selector) if options.label_selector else None
@@ -45,6 +45,6 @@ def _as_stored(selector: FieldSelector, resource: ServedResource) -> FieldSelect
     for term in selector.terms:
         name = known.stored_name(term.field)
         if name is None:
-            raise status_errors.bad_request(known.complaint(term.field))
+            raise status_errors.bad_request(known.unsupported_label_error(term.field))
         terms.append(FieldTerm(field=name, value=term.value, equal=term.equal))
     return FieldSelector(terms=tuple(terms)) if terms else None

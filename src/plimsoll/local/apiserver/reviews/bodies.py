@@ -19,7 +19,7 @@ Json = dict[str, Any]
 _OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 
 
-def decoded(body: Json, *, api_version: str, kind: str) -> Json:
+def decode_review(body: Json, *, api_version: str, kind: str) -> Json:
     """The body as Go would hold it: of the kind that was posted to, without nulls and unknown fields."""
     whole = {**body, "apiVersion": api_version, "kind": kind}
     problem = builtin.check_create(whole).decode_error
@@ -31,7 +31,7 @@ def decoded(body: Json, *, api_version: str, kind: str) -> Json:
     return held
 
 
-def placed(asked: Json, namespace: str) -> Json:
+def with_namespace(asked: Json, namespace: str) -> Json:
     """The object in the namespace of the request, which it may name or leave out."""
     metadata = dict(asked.get("metadata") or {})
     given = metadata.pop("namespace", "")
@@ -40,7 +40,7 @@ def placed(asked: Json, namespace: str) -> Json:
     return {**asked, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
 
 
-def tracked(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
+def with_managed_fields(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
     """With the managedFields of a create, as the answers to most reviews show them."""
     api_version, kind = asked["apiVersion"], asked["kind"]
     schema = TypeSchema.of_builtin(api_version, kind)
@@ -49,7 +49,7 @@ def tracked(asked: Json, call: RequestContext, *, now: datetime, subresource: st
     return managed.update(None, asked, manager=call.field_manager, now=now)
 
 
-def head(known: Json, call: RequestContext) -> Json:
+def response_head(known: Json, call: RequestContext) -> Json:
     """Kind, version and metadata of an answer."""
     return {
         "kind": call.resource.kind,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.reviews.access import (
+from plimsoll.local.apiserver.reviews.access_reviews import (
     self_subject_access_review,
     self_subject_rules_review,
     subject_access_review,
 )
-from plimsoll.local.apiserver.reviews.bodies import decoded, placed
-from plimsoll.local.apiserver.reviews.identity import self_subject_review, token_review
+from plimsoll.local.apiserver.reviews.bodies import decode_review, with_namespace
+from plimsoll.local.apiserver.reviews.token_reviews import self_subject_review, token_review
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ Json = dict[str, Any]
 def review(server: Server, call: RequestContext, body: Json) -> Json:
     """The answer to a review of the call's kind."""
     kind = call.resource.kind
-    asked = decoded(body, api_version=call.resource.api_version, kind=kind)
-    return _REVIEWS[kind](server, call, placed(asked, call.namespace))
+    asked = decode_review(body, api_version=call.resource.api_version, kind=kind)
+    return _REVIEWS[kind](server, call, with_namespace(asked, call.namespace))
 
 
 _REVIEWS: Final[dict[str, Callable[[Server, RequestContext, Json], Json]]] = {

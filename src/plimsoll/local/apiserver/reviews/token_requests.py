@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import API_AUDIENCES
 from plimsoll.local.apiserver.authentication.tokens import BoundObject
-from plimsoll.local.apiserver.reviews.bodies import decoded, tracked
+from plimsoll.local.apiserver.reviews.bodies import decode_review, with_managed_fields
 from plimsoll.local.apiserver.storage import Key
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.schema import field_errors as fe
@@ -30,7 +30,7 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 def create_token(server: Server, call: RequestContext, body: Json) -> Json:
     """A token for the ServiceAccount of the call, by a TokenRequest."""
-    asked = decoded(body, api_version=f"{GROUP}/v1", kind="TokenRequest")
+    asked = decode_review(body, api_version=f"{GROUP}/v1", kind="TokenRequest")
     metadata = asked.get("metadata") or {}
     for field, expected, what in (("name", call.name, "name"), ("namespace", call.namespace, "namespace")):
         if metadata.get(field) and metadata[field] != expected:
@@ -41,7 +41,7 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
         raise status_errors.not_found(call.name, group="", resource="serviceaccounts")
     now = server.clock.now()
     spec = {"expirationSeconds": DEFAULT_EXPIRATION_S, **(asked.get("spec") or {})}
-    known = tracked({**asked, "spec": spec}, call, now=now, subresource="token")
+    known = with_managed_fields({**asked, "spec": spec}, call, now=now, subresource="token")
     lifetime_s = _lifetime_s(spec)
     audiences = list(spec.get("audiences") or API_AUDIENCES)
     token = server.tokens.issue(

@@ -4,10 +4,6 @@
 (bytes and what selectors ask for), `changes` (events, encoded once), `history`, `collections` (lists), `watches`.
 """
 
-from plimsoll.local.apiserver.storage.cache.collection import ListQuery, Page
-from plimsoll.local.apiserver.storage.cache.events import Event, EventType
-from plimsoll.local.apiserver.storage.cache.history import HistoryLimits
-from plimsoll.local.apiserver.storage.cache.watch_hub import Watch
 from plimsoll.local.apiserver.storage.drivers.memory import MemoryDriver
 from plimsoll.local.apiserver.storage.drivers.sqlite import Durability, SqliteDriver
 from plimsoll.local.apiserver.storage.errors import (
@@ -25,6 +21,10 @@ from plimsoll.local.apiserver.storage.errors import (
 )
 from plimsoll.local.apiserver.storage.objects import Key, Stored
 from plimsoll.local.apiserver.storage.store import Decision, Delete, Keep, Put, Store
+from plimsoll.local.apiserver.storage.watch_cache.collection import ListQuery, Page
+from plimsoll.local.apiserver.storage.watch_cache.events import Event, EventType
+from plimsoll.local.apiserver.storage.watch_cache.history import HistoryLimits
+from plimsoll.local.apiserver.storage.watch_cache.watchers import Watch
 
 __all__ = [
     "Compacted",

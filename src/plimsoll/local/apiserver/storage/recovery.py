@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.storage.cache.events import Change
 from plimsoll.local.apiserver.storage.objects import Key, Stored
+from plimsoll.local.apiserver.storage.watch_cache.events import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.storage.cache.collection import Collection
     from plimsoll.local.apiserver.storage.drivers.interface import Recovered
+    from plimsoll.local.apiserver.storage.watch_cache.collection import Collection
 
 
 def rebuild(recovered: Recovered, collection_of: Callable[[str], Collection], *, now_s: float) -> list[int]:

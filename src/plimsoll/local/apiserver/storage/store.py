@@ -19,25 +19,25 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from plimsoll.local.apiserver.storage.cache.collection import Collection, ListQuery, Page
-from plimsoll.local.apiserver.storage.cache.decoded import RecentBodies
-from plimsoll.local.apiserver.storage.cache.events import Change, EncodingMemory
-from plimsoll.local.apiserver.storage.cache.history import HistoryLimits, revision_to_forget
-from plimsoll.local.apiserver.storage.cache.watch_hub import View, Watch, WatchHub
-from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Forgotten, Write
+from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Compaction, Write
 from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
 from plimsoll.local.apiserver.storage.key_lock import KeyLock
 from plimsoll.local.apiserver.storage.objects import Stored, Traits, stamped, stored
 from plimsoll.local.apiserver.storage.recovery import rebuild
+from plimsoll.local.apiserver.storage.watch_cache.collection import Collection, ListQuery, Page
+from plimsoll.local.apiserver.storage.watch_cache.decoded_objects import DecodedObjects
+from plimsoll.local.apiserver.storage.watch_cache.events import Change, EncodingCache
+from plimsoll.local.apiserver.storage.watch_cache.history import HistoryLimits, revision_to_forget
+from plimsoll.local.apiserver.storage.watch_cache.watchers import Watch, Watchers, WatchFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plimsoll.core.clock import Clock
-    from plimsoll.local.apiserver.storage.cache.events import Matches
-    from plimsoll.local.apiserver.storage.cache.history import History
     from plimsoll.local.apiserver.storage.drivers.interface import Driver, Problem
     from plimsoll.local.apiserver.storage.objects import FieldsOf, JsonObject, Key
+    from plimsoll.local.apiserver.storage.watch_cache.events import Matches
+    from plimsoll.local.apiserver.storage.watch_cache.history import History
 
 
 # An empty store is at 1, as etcd is: resourceVersion "0" has a meaning of its own in the API.
@@ -54,7 +54,7 @@ _BODIES_MAX_BYTES: Final = 2 * 1024 * 1024
 
 class _Resource(NamedTuple):
     collection: Collection
-    hub: WatchHub
+    hub: Watchers
 
 
 class Store:
@@ -74,8 +74,8 @@ class Store:
         self._given = _FIRST_REVISION
         """The last revision given to a write; ahead of the visible one while writes are on their way to the disk."""
         self._key_lock = KeyLock()
-        self._encodings = EncodingMemory(_ENCODINGS_MAX_BYTES)
-        self._bodies = RecentBodies(_BODIES_MAX_BYTES)
+        self._encodings = EncodingCache(_ENCODINGS_MAX_BYTES)
+        self._bodies = DecodedObjects(_BODIES_MAX_BYTES)
         self._under_way: dict[Write, None] = {}
         """Submitted and not settled, in the order of their revisions."""
         self._waiting: dict[asyncio.Future[None], int] = {}
@@ -100,7 +100,7 @@ class Store:
         self._revision = self._given = max(recovered.revision, _FIRST_REVISION)
         self._history_bytes = sum(resource.collection.history.superseded_bytes for resource in self._resources.values())
         if unneeded:
-            self._driver.forget(Forgotten(unneeded, {}))
+            self._driver.forget(Compaction(unneeded, {}))
 
     async def aclose(self) -> None:
         """Finish the writes under way, end all watches, let go of the driver. Harmless when done twice."""
@@ -114,7 +114,7 @@ class Store:
     # ---- reading
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Why writes cannot be expected to succeed: the last one failed, or the store is closed. Empty: all is well."""
         return "the store is closed" if self._closed else self._trouble
 
@@ -155,7 +155,7 @@ class Store:
         """Those that have objects."""
         return tuple(sorted(name for name, resource in self._resources.items() if resource.collection.objects))
 
-    def under_way(self, resource: str) -> Iterator[Stored]:
+    def pending_writes(self, resource: str) -> Iterator[Stored]:
         """The objects of `resource` as writes will leave them that are on their way to the disk, visible to nobody yet.
 
         For whoever hands out what only one may have. Asked inside a change function, with what is visible, it is
@@ -166,7 +166,7 @@ class Store:
                 if change.current is not None and change.key.resource == resource:
                     yield change.current
 
-    def is_under_way(self, key: Key) -> bool:
+    def is_being_written(self, key: Key) -> bool:
         """Whether a write of this object is on its way to the disk."""
         return any(key in write.keys for write in self._under_way)
 
@@ -206,7 +206,7 @@ class Store:
         begins after it.
         """
         hub = self._of(resource).hub
-        view = View(namespace, matches)
+        view = WatchFilter(namespace, matches)
         try:
             if since is not None:
                 return hub.join(view, since=since)
@@ -330,7 +330,7 @@ class Store:
             else:
                 write.settled.set_exception(problem)
         for resource, namespaces in touched.items():
-            self._resources[resource].hub.announce(namespaces)
+            self._resources[resource].hub.notify(namespaces)
         self._forget_surplus(touched)
         for reached, revision in self._waiting.items():
             if revision <= self._revision and not reached.done():
@@ -351,7 +351,7 @@ class Store:
             unneeded += self._forget(name, collection.history.count_until(revision))
             collection.history.floor = max(collection.history.floor, revision)
             self._drop_if_idle(name)
-        self._driver.forget(Forgotten(unneeded, {EVERYTHING: revision}))
+        self._driver.forget(Compaction(unneeded, {EVERYTHING: revision}))
 
     def oldest(self, resource: str) -> int:
         """The least revision a watch of `resource` may start from, and a list of it may be asked for."""
@@ -387,7 +387,7 @@ class Store:
                 floors[name] = self._resources[name].collection.history.floor
             self._drop_if_idle(name)
         if floors:
-            self._driver.forget(Forgotten(unneeded, floors))
+            self._driver.forget(Compaction(unneeded, floors))
 
     def _forget(self, name: str, count: int) -> Sequence[int]:
         collection, hub = self._resources[name]
@@ -412,7 +412,7 @@ class Store:
         found = self._resources.get(resource)
         if found is None:
             collection = Collection(self._traits_of(resource), floor=self._floor(resource))
-            hub = WatchHub(
+            hub = Watchers(
                 collection.history,
                 revision=lambda: self._revision,
                 encodings=self._encodings,

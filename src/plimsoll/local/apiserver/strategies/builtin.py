@@ -1,7 +1,7 @@
 """Built-in kinds: decoded, defaulted and judged by `objects.builtin`, written as Go writes them.
 
-Small things that only some kinds do on the way are functions in `preparations`; addresses of services are in
-`services`, the two groups of Event in `events`.
+Small things that only some kinds do on the way are functions in `kind_preparation`; addresses of services are in
+`service_allocation`, the two groups of Event in `events`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
-from plimsoll.local.apiserver.strategies import events, preparations, services
-from plimsoll.local.apiserver.strategies.generations import first_generation, next_generation
-from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
+from plimsoll.local.apiserver.strategies import events, kind_preparation, service_allocation
+from plimsoll.local.apiserver.strategies.generation import first_generation, next_generation
+from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
+from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
-from plimsoll.local.apiserver.strategies.siblings import Siblings
-from plimsoll.local.apiserver.strategies.written_form import as_written
+from plimsoll.local.apiserver.strategies.template_cache import PodTemplateCache
 from plimsoll.objects.builtin import api
 from plimsoll.objects.builtin.decoding import decode, openapi
 from plimsoll.objects.builtin.defaults import defaults
@@ -56,9 +56,9 @@ class BuiltinStrategy:
         self._component = component or ""
         schema = TypeSchema.of_builtin(self.api_version, self.kind)
         self.types = {self.api_version: schema} if schema is not None else {}
-        self._field_management = cache(self._new_field_management)
+        self._field_manager = cache(self._build_field_manager)
         self._decoded_text = lru_cache(maxsize=64)(self._read_and_decoded)
-        self._siblings = Siblings() if (self.api_version, self.kind) == ("v1", "Pod") else None
+        self._siblings = PodTemplateCache() if (self.api_version, self.kind) == ("v1", "Pod") else None
 
     def decode(self, value: Json) -> Decoded | Undecodable:
         """What is made from one template comes in numbers, each the same: decoding it once spares a tenth."""
@@ -77,13 +77,13 @@ class BuiltinStrategy:
         if problem is not None:
             return Undecodable(problem=problem)
         whole = decoded.value
-        if self.kind in preparations.HAVE_LATER_DEFAULTS:
-            with preparations.later_defaults_undone(whole, self.kind):
+        if self.kind in kind_preparation.HAVE_LATER_DEFAULTS:
+            with kind_preparation.later_defaults_undone(whole, self.kind):
                 fill_in(whole)
         else:
             fill_in(whole)
         whole = self._spelled_out(whole)
-        preparations.before_tracking(whole, self.kind)
+        kind_preparation.before_tracking(whole, self.kind)
         return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
 
     def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:
@@ -100,10 +100,10 @@ class BuiltinStrategy:
     def _spelled_out(self, obj: Json) -> Json:
         """As Go writes it; `obj` is used up."""
         defaults.spell_out(obj)
-        return as_written(obj, self._component)
+        return as_go_writes(obj, self._component)
 
     def prepare_create(self, obj: Json) -> Json:
-        return self._prepared(obj) if self._siblings is None else self._siblings.prepared(obj, self._prepared)
+        return self._prepared(obj) if self._siblings is None else self._siblings.prepare(obj, self._prepared)
 
     def _prepared(self, obj: Json) -> Json:
         defaults.prepare_for_create(obj)
@@ -112,7 +112,7 @@ class BuiltinStrategy:
         generation = first_generation(self.kind, metadata.get("generation"))
         if generation:
             metadata["generation"] = generation
-        preparations.on_create(whole, self.kind)
+        kind_preparation.on_create(whole, self.kind)
         return whole
 
     def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
@@ -120,13 +120,13 @@ class BuiltinStrategy:
             return self._counted({**new, "metadata": dict(new["metadata"])}, old)
         metadata = kept_metadata(new["metadata"], old["metadata"])
         if subresource == "status":
-            updated = preparations.status_update(self.kind, {**new, "metadata": metadata}, old)
-            preparations.keep(updated["metadata"], old["metadata"], "generation")
+            updated = kind_preparation.status_update(self.kind, {**new, "metadata": metadata}, old)
+            kind_preparation.keep(updated["metadata"], old["metadata"], "generation")
             return updated
         updated = {**new, "metadata": metadata}
         if self.has_status:
-            preparations.keep(updated, old, "status")
-        preparations.on_update(updated, old, self.kind)
+            kind_preparation.keep(updated, old, "status")
+        kind_preparation.on_update(updated, old, self.kind)
         updated = self._counted(updated, old)
         # What decoding left out until ownership was settled (see `before_tracking`) is written again.
         return self._spelled_out(copy(updated)) if self.kind == "Event" else updated
@@ -140,23 +140,23 @@ class BuiltinStrategy:
         return updated
 
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
-        return services.allocated(obj, old, store) if self._is_service else obj
+        return service_allocation.allocated(obj, old, store) if self._is_service else obj
 
-    def allocate_again(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
-        return services.allocated({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
+    def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
+        return service_allocation.allocated({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
 
-    def judge_create(self, obj: Json) -> Judgement:
-        judged = self._judged(obj) if self._siblings is None else self._siblings.judged(obj, self._judged)
-        return judged or Judgement()
+    def validate_create(self, obj: Json) -> ValidationResult:
+        judged = self._judged(obj) if self._siblings is None else self._siblings.validate(obj, self._judged)
+        return judged or ValidationResult()
 
-    def _judged(self, obj: Json) -> Judgement:
-        errors = [*api.create_errors(obj), *preparations.further_errors(obj, self.api_version, self.kind)]
-        return Judgement(errors=tuple(errors))
+    def _judged(self, obj: Json) -> ValidationResult:
+        errors = [*api.create_errors(obj), *kind_preparation.further_errors(obj, self.api_version, self.kind)]
+        return ValidationResult(errors=tuple(errors))
 
-    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
+    def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
         if subresource in _TRUSTED or (subresource == "status" and _is_all_but_status_kept(new, old)):
-            return Judgement()
-        return Judgement(errors=tuple(api.update_errors(new, old)))
+            return ValidationResult()
+        return ValidationResult(errors=tuple(api.update_errors(new, old)))
 
     def present(self, stored: Json) -> Json:
         if stored.get("apiVersion") == self.api_version:
@@ -170,13 +170,13 @@ class BuiltinStrategy:
         return {**first, **{name: value for name, value in obj.items() if name not in first}}
 
     @property
-    def is_stored_as_shown(self) -> bool:
+    def is_stored_as_presented(self) -> bool:
         return self.api_version == self.resource.storage_version
 
-    def field_management(self, subresource: str) -> FieldManager:
-        return self._field_management(subresource)
+    def field_manager(self, subresource: str) -> FieldManager:
+        return self._field_manager(subresource)
 
-    def _new_field_management(self, subresource: str) -> FieldManager:
+    def _build_field_manager(self, subresource: str) -> FieldManager:
         return FieldManager(
             self.types,
             api_version=self.api_version,

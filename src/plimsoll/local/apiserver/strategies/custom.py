@@ -16,7 +16,7 @@ from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.resources.registry import compiled_of
-from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
+from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
 from plimsoll.objects.schema.admission import object_metadata
 from plimsoll.objects.schema.admission.defaulting import apply_defaults
@@ -48,7 +48,7 @@ class CustomStrategy:
             for version in resource.definition["spec"]["versions"]
             if version.get("served")
         }
-        self._field_management = cache(self._new_field_management)
+        self._field_manager = cache(self._build_field_manager)
 
     @property
     def deprecation_warning(self) -> str | None:
@@ -99,17 +99,17 @@ class CustomStrategy:
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:  # noqa: ARG002 - nothing is taken from a stock
         return obj
 
-    def allocate_again(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:  # noqa: ARG002 - as above
+    def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:  # noqa: ARG002 - as above
         return obj
 
-    def judge_create(self, obj: Json) -> Judgement:
+    def validate_create(self, obj: Json) -> ValidationResult:
         admission = self._version.admit_create(obj, field_validation="Ignore")
-        return Judgement(errors=admission.errors, warnings=self._new(admission.warnings))
+        return ValidationResult(errors=admission.errors, warnings=self._new(admission.warnings))
 
-    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
+    def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
         part: Literal["status"] | None = "status" if subresource == "status" else None
         admission = self._version.admit_update(new, old, subresource=part, field_validation="Ignore")
-        return Judgement(errors=admission.errors, warnings=self._new(admission.warnings))
+        return ValidationResult(errors=admission.errors, warnings=self._new(admission.warnings))
 
     def _new(self, warnings: tuple[str, ...]) -> tuple[str, ...]:
         """The deprecation is told once, by whoever handles the request."""
@@ -122,14 +122,14 @@ class CustomStrategy:
         return {**obj, "apiVersion": self.resource.storage_version}
 
     @property
-    def is_stored_as_shown(self) -> bool:
+    def is_stored_as_presented(self) -> bool:
         # A definition may have gained defaults since an object was stored, so every one is looked at again.
         return False
 
-    def field_management(self, subresource: str) -> FieldManager:
-        return self._field_management(subresource)
+    def field_manager(self, subresource: str) -> FieldManager:
+        return self._field_manager(subresource)
 
-    def _new_field_management(self, subresource: str) -> FieldManager:
+    def _build_field_manager(self, subresource: str) -> FieldManager:
         return FieldManager(
             self.types,
             api_version=self.resource.api_version,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import qualified_name_problems
-from plimsoll.local.apiserver.strategies.written_form import as_written
+from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
 from plimsoll.objects.builtin.defaults import defaults
 from plimsoll.objects.schema import field_errors as fields
 
@@ -40,7 +40,7 @@ def converted(obj: Json, api_version: str) -> Json:
     names = _OLD_NAMES if api_version == CORE else NEW_NAMES
     renamed = {names.get(name, name): value for name, value in obj.items() if value is not None}
     renamed["apiVersion"] = api_version
-    return as_written(defaults.spelled_out(renamed), _COMPONENTS[api_version])
+    return as_go_writes(defaults.spelled_out(renamed), _COMPONENTS[api_version])
 
 
 def create_errors(obj: Json, api_version: str) -> list[FieldError]:

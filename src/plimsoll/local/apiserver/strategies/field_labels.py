@@ -61,7 +61,7 @@ class FieldLabels:
             label = _from_new_name(label)
         return label if label in _COMMON or label in self._own else None
 
-    def complaint(self, label: str) -> str:
+    def unsupported_label_error(self, label: str) -> str:
         resource = self._resource
         if resource.stored_as == "batch/jobs":
             return f'field label "{label}" not supported for Job'

@@ -1,8 +1,8 @@
 """The interface between handlers and kinds.
 
-A write goes through `decode`, `prepare_create` or `prepare_update`, and `judge_create` or `judge_update`, with field
-management and admission in between. Values are JSON objects in the version of the request; `present` and `to_storage`
-lead to and from the stored version. Nothing here reads the store, except `allocate` and `allocate_again`.
+A write goes through `decode`, `prepare_create` or `prepare_update`, and `validate_create` or `validate_update`, with
+field management and admission in between. Values are JSON objects in the version of the request; `present` and
+`to_storage` lead to and from the stored version. Nothing here reads the store, except `allocate` and `reallocate`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Undecodable(Value):
     problem: str
 
 
-class Judgement(Value):
+class ValidationResult(Value):
     """What is wrong with an object, and what is merely worth a warning."""
 
     errors: tuple[FieldError, ...] = ()
@@ -67,24 +67,24 @@ class Strategy(Protocol):
         """What is taken from a common stock: a service's addresses and ports."""
         ...
 
-    def allocate_again(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
+    def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
         """`allocate` at the instant of writing, when others may have taken what `obj` was given meanwhile.
 
         `asked` is the object as it went into `allocate`. Nothing else of `obj` changes.
         """
         ...
 
-    def judge_create(self, obj: Json) -> Judgement: ...
+    def validate_create(self, obj: Json) -> ValidationResult: ...
 
-    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement: ...
+    def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult: ...
 
     def present(self, stored: Json) -> Json: ...
 
     def to_storage(self, obj: Json) -> Json: ...
 
     @property
-    def is_stored_as_shown(self) -> bool:
+    def is_stored_as_presented(self) -> bool:
         """Whether stored bytes may be sent as they are."""
         ...
 
-    def field_management(self, subresource: str) -> FieldManager: ...
+    def field_manager(self, subresource: str) -> FieldManager: ...

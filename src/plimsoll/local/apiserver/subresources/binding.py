@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
+from plimsoll.local.apiserver.subresources.body_decoding import decode_body
 from plimsoll.local.apiserver.subresources.pod_conditions import set_condition
-from plimsoll.local.apiserver.subresources.sent_objects import decoded
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ BOUND: Final[Json] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "sta
 
 async def bind(server: Server, call: RequestContext, body: Json) -> Json:
     """Assign the pod to the node of the Binding `body`; the Status to answer with (201)."""
-    binding = decoded(call, body, api_version="v1", kind="Binding")
+    binding = decode_body(call, body, api_version="v1", kind="Binding")
     metadata = binding["metadata"]
     name = metadata.get("name", "")
     if call.subresource and name != call.name:

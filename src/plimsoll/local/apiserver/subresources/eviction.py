@@ -12,9 +12,9 @@ from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.admission.server_status import write_status
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.storage import Decision, Key, ListQuery, Put, Stored
-from plimsoll.local.apiserver.subresources import budgets
+from plimsoll.local.apiserver.subresources import disruption_budgets
+from plimsoll.local.apiserver.subresources.body_decoding import decode_body
 from plimsoll.local.apiserver.subresources.pod_conditions import is_ready, set_condition
-from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
@@ -47,7 +47,7 @@ def _options(call: RequestContext, body: Json) -> Json:
         told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
         said = version.rpartition("/")[2]
         raise status_errors.bad_request(f'{kind} in version "{said}" cannot be handled as a Eviction: {told}')
-    eviction = decoded(call, body, api_version="policy/v1", kind="Eviction")
+    eviction = decode_body(call, body, api_version="policy/v1", kind="Eviction")
     if eviction["metadata"].get("name", "") != call.name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")
     options: Json = dict(eviction.get("deleteOptions") or {})
@@ -86,12 +86,16 @@ class _Eviction:
 
     async def of_working_pod(self) -> None:
         pod = self._pod()
-        found = [budget for budget in self._budgets() if budgets.covers(budget, pod["metadata"].get("labels") or {})]
+        found = [
+            budget
+            for budget in self._budgets()
+            if disruption_budgets.covers(budget, pod["metadata"].get("labels") or {})
+        ]
         if len(found) > 1:
             raise status_errors.unexpected(_SEVERAL)
         if not found:
             await self._delete(only_as=None)
-        elif not is_ready(pod) and budgets.spares_unready(found[0]):
+        elif not is_ready(pod) and disruption_budgets.spares_unready(found[0]):
             await self._delete_unready(pod, found[0]["metadata"]["name"])
         else:
             await self._charge(found[0])
@@ -110,11 +114,11 @@ class _Eviction:
     async def _charge(self, budget: Json) -> None:
         now = self._server.clock.now()
         if self._dry_run:
-            budgets.charged(budget, self._key.name, now=now)
+            disruption_budgets.charge(budget, self._key.name, now=now)
             return
         key = Key(_BUDGETS, self._key.namespace, budget["metadata"]["name"])
         is_there = await write_status(
-            self._store, key, lambda current: budgets.charged(current, self._key.name, now=now), now=now
+            self._store, key, lambda current: disruption_budgets.charge(current, self._key.name, now=now), now=now
         )
         if not is_there:
             raise status_errors.not_found(key.name, group="policy", resource="poddisruptionbudgets")
@@ -125,7 +129,7 @@ class _Eviction:
             await self._delete(only_as=None if self._names_version else pod)
         except status_errors.StatusError as refusal:
             if refusal.code == 409 and not self._names_version:
-                raise budgets.unsettled(budget) from refusal
+                raise disruption_budgets.unsettled(budget) from refusal
             raise
 
     async def _delete(self, *, only_as: Json | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.registry import guaranteed_update
 from plimsoll.local.apiserver.registry.identity import check_identity
-from plimsoll.local.apiserver.subresources.sent_objects import decoded
+from plimsoll.local.apiserver.subresources.body_decoding import decode_body
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 async def finalize(server: Server, call: RequestContext, body: Json) -> Json:
     """Give the namespace the finalizers of `body` and nothing else; the namespace afterwards."""
-    sent = decoded(call, body, api_version="v1", kind="Namespace")
+    sent = decode_body(call, body, api_version="v1", kind="Namespace")
     check_identity(sent, call)
     version = sent["metadata"].get("resourceVersion")
     finalizers = (sent.get("spec") or {}).get("finalizers")

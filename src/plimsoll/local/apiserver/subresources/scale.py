@@ -15,9 +15,9 @@ from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.scale import ScaleOwnership
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.registry import guaranteed_update
-from plimsoll.local.apiserver.registry.identity import check_identity, key_of, settle_namespace
-from plimsoll.local.apiserver.subresources.scalables import CustomScalable, Scalable, scalable_of
-from plimsoll.local.apiserver.subresources.sent_objects import decoded
+from plimsoll.local.apiserver.registry.identity import check_identity, key_of, set_namespace
+from plimsoll.local.apiserver.subresources.body_decoding import decode_body
+from plimsoll.local.apiserver.subresources.scale_targets import CustomScaleTarget, ScaleTarget, scale_target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,16 +35,16 @@ async def get_scale(server: Server, call: RequestContext) -> Json:
     stored = server.store.get(key_of(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-    scalable = scalable_of(call.resource)
+    scalable = scale_target_of(call.resource)
     scale = _scale(scalable, stored.body())
-    if isinstance(scalable, CustomScalable) and "replicas" not in scale["spec"]:
+    if isinstance(scalable, CustomScaleTarget) and "replicas" not in scale["spec"]:
         raise _no_replicas(scalable.replicas_path)
     return _written(scale)
 
 
 async def put_scale(server: Server, call: RequestContext, body: Json) -> Json:
     """Replace the Scale by `body`; the Scale afterwards."""
-    sent = decoded(call, body, api_version=_VERSION, kind=_KIND)
+    sent = decode_body(call, body, api_version=_VERSION, kind=_KIND)
     return await patch_scale(server, call, lambda _current: sent)
 
 
@@ -52,7 +52,7 @@ async def patch_scale(server: Server, call: RequestContext, patch: Callable[[Jso
     """Let `patch` make the new Scale of the current one (again, if somebody wrote in between); the Scale afterwards."""
 
     def written(scale: Json) -> Json:
-        asked = _written(decoded(call, patch(_written(scale)), api_version=_VERSION, kind=_KIND))
+        asked = _written(decode_body(call, patch(_written(scale)), api_version=_VERSION, kind=_KIND))
         now = server.clock.now()
         return _ownership().update(_written(scale, with_managers=True), asked, manager=call.field_manager, now=now)
 
@@ -70,14 +70,14 @@ async def apply_scale(server: Server, call: RequestContext, applied: Any, *, for
             details = {"causes": list(result.causes)} if result.causes else None
             raise status_errors.failure(result.code, result.reason, result.message, details=details)
         managers = result.value["metadata"].get("managedFields") or []
-        asked = _written(decoded(call, result.value, api_version=_VERSION, kind=_KIND))
+        asked = _written(decode_body(call, result.value, api_version=_VERSION, kind=_KIND))
         return {**asked, "metadata": {**asked["metadata"], "managedFields": managers}}
 
     return await _change(server, call, written)
 
 
 async def _change(server: Server, call: RequestContext, written: Callable[[Json], Json]) -> Json:
-    scalable = scalable_of(call.resource)
+    scalable = scale_target_of(call.resource)
 
     def change(obj: Json) -> Json:
         ownership = ScaleOwnership(
@@ -107,7 +107,7 @@ def _unset(before: Json) -> int | None:
 
 
 def _check(call: RequestContext, obj: Json, scale: Json) -> None:
-    settle_namespace(scale, call)
+    set_namespace(scale, call)
     check_identity(scale, call)
     resource, wanted, present = call.resource, scale["metadata"].get("uid"), obj["metadata"]["uid"]
     if wanted and wanted != present:
@@ -115,7 +115,7 @@ def _check(call: RequestContext, obj: Json, scale: Json) -> None:
         raise status_errors.conflict(call.name, group=resource.group, resource=resource.plural, why=why)
 
 
-def _scale(scalable: Scalable, obj: Json) -> Json:
+def _scale(scalable: ScaleTarget, obj: Json) -> Json:
     metadata = obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {

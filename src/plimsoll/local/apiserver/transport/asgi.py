@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 
 from plimsoll.local.apiserver.http_types import Answer, Request
 from plimsoll.local.apiserver.status_errors import StatusError, bad_request, refused_host
-from plimsoll.local.apiserver.transport.answer_heads import answer_head
 from plimsoll.local.apiserver.transport.limits import InFlight, body_too_large, body_too_slow
+from plimsoll.local.apiserver.transport.response_headers import response_headers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -62,10 +62,10 @@ class AsgiApplication:
         try:
             if (refusal := self._hosts.find_refusal(hosts, request.header("origin"))) is not None:
                 raise refused_host(refusal)
-            with self._in_flight.holding_body() as held:
+            with self._in_flight.reserve_body() as held:
                 request = request._replace(body=await self._body(request, receive, held))
                 # Counted once it is whole: a client that sends half a body must not keep others from writing.
-                with self._in_flight.taking_part(request):
+                with self._in_flight.admit(request):
                     await self._respond(await self._handler.handle(request), exchange)
         except StatusError as refused:
             answer = Answer.json(refused.status, status=refused.code, headers=refused.headers)
@@ -167,7 +167,7 @@ class _Exchange:
             stop.set_result(None)
 
     async def _send_head(self, answer: Answer, *, length: int | None, close: bool = False) -> None:
-        headers = answer_head(answer, length=length, now=self._clock.now(), close=close)
+        headers = response_headers(answer, length=length, now=self._clock.now(), close=close)
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
 
 

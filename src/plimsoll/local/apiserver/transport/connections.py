@@ -2,7 +2,8 @@
 
 uvicorn waits for ever for the first request, for the rest of a request's head, and for a client that does not read; it
 takes heads of any size. Here every wait for the client has an end, measured by the loop's time, and the connections
-that wait for their client stand in a queue (`Waiting`), from which `listening` takes the first when there are too many.
+that wait for their client stand in a queue (`IdleConnections`), from which `listening` takes the first when there are
+too many.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.transport.limits import Limits
 
 
-class Waiting:
+class IdleConnections:
     """Who waits for a client, longest first, and how each is sent away."""
 
     def __init__(self) -> None:
         self._queue: dict[object, Callable[[], object]] = {}
 
-    def begin(self, who: object, send_away: Callable[[], object]) -> None:
+    def begin(self, who: object, disconnect: Callable[[], object]) -> None:
         self._queue.pop(who, None)
-        self._queue[who] = send_away
+        self._queue[who] = disconnect
 
     def end(self, who: object) -> None:
         self._queue.pop(who, None)
 
-    def send_one_away(self) -> bool:
+    def disconnect_one(self) -> bool:
         """Make room; False if everybody has work."""
         for who in self._queue:
             self._queue.pop(who)()
@@ -44,7 +45,7 @@ class Waiting:
         return False
 
 
-class Patience:
+class MovingDeadline:
     """A deadline that moves with every request. One timer follows it, late: most deadlines are never reached."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, run_out: Callable[[], object]) -> None:
@@ -91,7 +92,7 @@ class _Phase(Enum):
 class Connection(HttpToolsProtocol):
     """Reads requests one after the other, hands them to the ASGI application, and hangs up on who is too slow."""
 
-    def __init__(self, config: Config, state: ServerState, *, limits: Limits, waiting: Waiting) -> None:
+    def __init__(self, config: Config, state: ServerState, *, limits: Limits, waiting: IdleConnections) -> None:
         super().__init__(config=config, server_state=state, app_state={})
         self.lost: asyncio.Future[None] = self.loop.create_future()
         """Done when the connection is no more."""
@@ -100,7 +101,7 @@ class Connection(HttpToolsProtocol):
         self._phase = _Phase.NOTHING
         self._head_bytes = 0
         self._discarded_bytes = 0
-        self._patience = Patience(self.loop, self.hang_up)
+        self._patience = MovingDeadline(self.loop, self.hang_up)
         self._stall: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
 

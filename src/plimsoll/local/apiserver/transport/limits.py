@@ -53,7 +53,7 @@ class Limits(Value):
     grace_s: float = 10.0
 
 
-class Lane(StrEnum):
+class PriorityLevel(StrEnum):
     """Kinds of requests that are counted apart."""
 
     MUTATING = "mutating"
@@ -61,10 +61,10 @@ class Lane(StrEnum):
     WATCHES = "watches"
 
 
-def lane_of(request: Request) -> Lane:
+def priority_level_of(request: Request) -> PriorityLevel:
     if request.method not in ("GET", "HEAD", "OPTIONS"):
-        return Lane.MUTATING
-    return Lane.WATCHES if asks_to_watch(request) else Lane.READING
+        return PriorityLevel.MUTATING
+    return PriorityLevel.WATCHES if asks_to_watch(request) else PriorityLevel.READING
 
 
 class InFlight:
@@ -72,13 +72,13 @@ class InFlight:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._counts: dict[tuple[str, Lane], int] = {}
+        self._counts: dict[tuple[str, PriorityLevel], int] = {}
         self._bodies_bytes = 0
 
     @contextmanager
-    def taking_part(self, request: Request) -> Iterator[None]:
+    def admit(self, request: Request) -> Iterator[None]:
         """Count a request as long as the block lasts. Raises the 429 refusal if its credential has too many."""
-        lane = lane_of(request)
+        lane = priority_level_of(request)
         who = (request.header("authorization"), lane)
         count = self._counts.get(who, 0)
         if count >= self._most(lane):
@@ -93,12 +93,16 @@ class InFlight:
             else:
                 del self._counts[who]
 
-    def _most(self, lane: Lane) -> int:
+    def _most(self, lane: PriorityLevel) -> int:
         limits = self._limits
-        return {Lane.MUTATING: limits.mutating, Lane.READING: limits.reading, Lane.WATCHES: limits.watches}[lane]
+        return {
+            PriorityLevel.MUTATING: limits.mutating,
+            PriorityLevel.READING: limits.reading,
+            PriorityLevel.WATCHES: limits.watches,
+        }[lane]
 
     @contextmanager
-    def holding_body(self) -> Iterator[HeldBody]:
+    def reserve_body(self) -> Iterator[HeldBody]:
         """Memory for one body, given back when the block ends."""
         held = HeldBody(self)
         try:

@@ -41,7 +41,7 @@ def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> Cal
     return None
 
 
-async def strike(client: Client, call: str, group: str, *, now: datetime) -> CallFault | None:
+async def trigger_fault(client: Client, call: str, group: str, *, now: datetime) -> CallFault | None:
     """The fault of this call, counted. None: all is well."""
 
     async def attempt() -> CallFault | None:
@@ -70,7 +70,7 @@ async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:
     await client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
 
 
-def told(fault: CallFault, call: str) -> str:
+def fault_message(fault: CallFault, call: str) -> str:
     """What the caller hears."""
     if fault.message:
         return fault.message

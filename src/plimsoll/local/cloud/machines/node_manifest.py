@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.cloud.machines.shapes import HOSTNAME, ZONE
+from plimsoll.local.cloud.machines.templates import HOSTNAME, ZONE
 from plimsoll.objects.api.deprecated_labels import with_old_labels
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.cloud.machines.shapes import Shape
+    from plimsoll.local.cloud.machines.templates import MachineTemplate
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 # What a kubelet says of itself when nothing is wrong, in its order.
@@ -29,17 +29,19 @@ _PRESSURES: Final = (
 )
 
 
-def node_body(shape: Shape, name: str, *, zone: str, provider_id: str, ready: bool, now: datetime) -> dict[str, Any]:
-    taints = [msgspec.to_builtins(taint) for taint in shape.taints]
+def node_manifest(
+    template: MachineTemplate, name: str, *, zone: str, provider_id: str, ready: bool, now: datetime
+) -> dict[str, Any]:
+    taints = [msgspec.to_builtins(taint) for taint in template.taints]
     where = {ZONE: zone} if zone else {}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": with_old_labels({**shape.labels, **where, HOSTNAME: name})},
+        "metadata": {"name": name, "labels": with_old_labels({**template.labels, **where, HOSTNAME: name})},
         "spec": {"providerID": provider_id, **({"taints": taints} if taints else {})},
         "status": {
-            "capacity": _as_text(shape.capacity),
-            "allocatable": _as_text(shape.allocatable),
+            "capacity": _as_text(template.capacity),
+            "allocatable": _as_text(template.allocatable),
             "conditions": _conditions(ready=ready, now=written_time(now)),
         },
     }

@@ -13,10 +13,15 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, Updated, key_of
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.local.controller_manager.disruption.arithmetic import Disrupted, failed_status, needs_scale, status_of
+from plimsoll.local.controller_manager.disruption.allowed_disruptions import (
+    DisruptedPods,
+    failed_status,
+    needs_scale,
+    status_of,
+)
 from plimsoll.local.controller_manager.disruption.scales import NoScale, PodScales, Scale
 from plimsoll.local.controller_manager.pod_conditions import is_ready
-from plimsoll.local.controller_manager.pod_indexes import pods_by_label, pods_matching
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_label, pods_matching
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.policy import PodDisruptionBudget
@@ -34,7 +39,7 @@ NAME: Final = "controllermanager"
 """What the real controller signs its events with."""
 
 
-class DisruptionBudgets:
+class DisruptionController:
     """`controller` is what runs; its keys are budgets."""
 
     def __init__(self, component: Component) -> None:
@@ -46,7 +51,7 @@ class DisruptionBudgets:
         self._resource = component.client.calls.resource(PodDisruptionBudget)
         self._pod_resource = component.client.calls.resource(Pod)
         self._scales = PodScales(component)
-        pods_by_label(self._pods)
+        index_pods_by_label(self._pods)
         self.controller: Controller[Key] = Controller(
             "disruption-controller",
             self.reconcile,
@@ -83,7 +88,7 @@ class DisruptionBudgets:
             return Scale(wanted=0)
         return await self._scales.of(pods)
 
-    def _tell(self, budget: PodDisruptionBudget, pods: Sequence[Pod], scale: Scale, book: Disrupted) -> None:
+    def _tell(self, budget: PodDisruptionBudget, pods: Sequence[Pod], scale: Scale, book: DisruptedPods) -> None:
         if not pods:
             self._record(budget, EventType.NORMAL, "NoPods", "No matching pods found")
         if scale.unmanaged:

@@ -24,9 +24,9 @@ from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.garbage_collector.decisions import (
     FOREGROUND,
     ORPHAN,
-    Delete,
-    DropOwners,
+    DeleteObject,
     OwnerState,
+    RemoveOwners,
     is_orphaning,
     is_waiting,
     may_finish,
@@ -65,7 +65,7 @@ _PASSED_OVER_AT_ONCE: Final = 64
 _WITH_BYTES: Final = frozenset({DaemonSet, Deployment, Job, ReplicaSet, StatefulSet})
 
 
-class GarbageCollection:
+class GarbageCollector:
     """`run` is the service. Of `spared_owners`, by uid, nothing is concluded from their absence."""
 
     def __init__(self, component: Component, *, workers: int = 8, spared_owners: Container[str] = frozenset()) -> None:
@@ -246,9 +246,9 @@ class GarbageCollection:
         owners = [await self._state(entry, owner) for owner in metadata.owner_references]
         decided = plan(metadata, owners, self._graph.dependents_of(uid))
         match decided:
-            case DropOwners(left=left):
+            case RemoveOwners(left=left):
                 await self._write_owners(entry, left)
-            case Delete():
+            case DeleteObject():
                 return await self._delete(entry, decided)
             case _:
                 pass
@@ -280,7 +280,7 @@ class GarbageCollection:
         )
         return None if found is None else metadata_resource(owner.api_version, found)
 
-    async def _delete(self, entry: Entry, decided: Delete) -> Done:
+    async def _delete(self, entry: Entry, decided: DeleteObject) -> Done:
         """Only in the version that was looked at: with a later one it may have lost, or changed, its owners."""
         resource, metadata = entry
         version = metadata.resource_version

@@ -31,17 +31,17 @@ class OwnerState(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Keep(Value):
+class KeepObject(Value):
     """Nothing to do."""
 
 
-class DropOwners(Value):
+class RemoveOwners(Value):
     """Keep the object with these references only."""
 
     left: tuple[OwnerReference, ...]
 
 
-class Delete(Value):
+class DeleteObject(Value):
     """Nobody wants it any more. `unblock`: first let its waiting owners go on, because it waits for one of them."""
 
     propagation: str
@@ -70,19 +70,21 @@ def state_of(owner: ObjectMeta) -> OwnerState:
     return OwnerState.WAITING if is_waiting(owner) else OwnerState.SOLID
 
 
-def plan(item: ObjectMeta, owners: Sequence[OwnerState], dependents: Iterable[Dependent]) -> Keep | DropOwners | Delete:
+def plan(
+    item: ObjectMeta, owners: Sequence[OwnerState], dependents: Iterable[Dependent]
+) -> KeepObject | RemoveOwners | DeleteObject:
     """`owners` are the states of `item.owner_references`, in their order."""
     if item.deletion_timestamp is not None or not item.owner_references:
-        return Keep()
+        return KeepObject()
     by_state = list(zip(item.owner_references, owners, strict=True))
     if any(state in {OwnerState.SOLID, OwnerState.UNKNOWN} for state in owners):
         left = tuple(owner for owner, state in by_state if state in {OwnerState.SOLID, OwnerState.UNKNOWN})
         is_sure = OwnerState.SOLID in owners
-        return DropOwners(left=left) if is_sure and len(left) < len(owners) else Keep()
+        return RemoveOwners(left=left) if is_sure and len(left) < len(owners) else KeepObject()
     known = list(dependents)
     if OwnerState.WAITING in owners and known:
-        return Delete(propagation="Foreground", unblock=any(dependent.is_waiting for dependent in known))
-    return Delete(propagation=_asked_for(item))
+        return DeleteObject(propagation="Foreground", unblock=any(dependent.is_waiting for dependent in known))
+    return DeleteObject(propagation=_asked_for(item))
 
 
 def _asked_for(item: ObjectMeta) -> str:

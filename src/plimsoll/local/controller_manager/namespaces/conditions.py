@@ -29,7 +29,7 @@ _FINE: Final = {
 }
 
 
-class Remains(Value):
+class RemainingContent(Value):
     """What is left in a namespace: objects by kind (`configmaps.`, `deployments.apps`), their finalizers, failures."""
 
     objects: dict[str, int] = {}
@@ -41,7 +41,7 @@ class Remains(Value):
         return not self.objects and not self.failures
 
 
-def conditions(namespace: Namespace, remains: Remains, now: datetime) -> list[dict[str, Any]]:
+def conditions(namespace: Namespace, remains: RemainingContent, now: datetime) -> list[dict[str, Any]]:
     """All five, whether they hold or not; one keeps its time as long as it keeps its status."""
     troubles = _troubles(remains)
     before = {condition.type: condition for condition in namespace.status.conditions}
@@ -63,7 +63,7 @@ def conditions(namespace: Namespace, remains: Remains, now: datetime) -> list[di
     return result
 
 
-def are_told(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
+def are_up_to_date(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
     told = [
         (condition.type, condition.status, condition.reason, condition.message)
         for condition in namespace.status.conditions
@@ -71,7 +71,7 @@ def are_told(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
     return told == [(one["type"], one["status"], one["reason"], one["message"]) for one in wanted]
 
 
-def _troubles(remains: Remains) -> dict[str, tuple[str, str]]:
+def _troubles(remains: RemainingContent) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     if remains.failures:
         said = f"Failed to delete all resource types, {len(remains.failures)} remaining: {', '.join(remains.failures)}"

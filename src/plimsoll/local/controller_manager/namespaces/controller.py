@@ -20,7 +20,7 @@ from plimsoll.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.kube.transport import JSON, Request
 from plimsoll.local.controller_manager.garbage_collector.resources import served_resources
-from plimsoll.local.controller_manager.namespaces.conditions import Remains, are_told, conditions
+from plimsoll.local.controller_manager.namespaces.conditions import RemainingContent, are_up_to_date, conditions
 from plimsoll.objects.api.core import Namespace
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _FINALIZER: Final = "kubernetes"
 _LONGEST_LOOK_S: Final = 16.0
 
 
-class NamespaceDeletionSettings(Value, frozen=True):
+class NamespaceControllerSettings(Value, frozen=True):
     """`delay_s` after the deletion it begins; `look_again_s` while objects with finalizers are left."""
 
     delay_s: float = 5.0
@@ -42,10 +42,10 @@ class NamespaceDeletionSettings(Value, frozen=True):
     workers: int = 4
 
 
-class NamespaceDeletion:
+class NamespaceController:
     """`controller` is what runs; its keys are names of namespaces."""
 
-    def __init__(self, component: Component, settings: NamespaceDeletionSettings) -> None:
+    def __init__(self, component: Component, settings: NamespaceControllerSettings) -> None:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
@@ -79,7 +79,7 @@ class NamespaceDeletion:
 
     # ---- emptying
 
-    async def _empty(self, name: str) -> tuple[Remains, float]:
+    async def _empty(self, name: str) -> tuple[RemainingContent, float]:
         """Delete everything there is; what is left, and when to look again."""
         objects: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
@@ -98,7 +98,7 @@ class NamespaceDeletion:
             for metadata in left:
                 finalizers.update(metadata.finalizers)
                 graces.append(metadata.deletion_grace_period_seconds or 0)
-        remains = Remains(objects=dict(objects), finalizers=dict(finalizers), failures=tuple(failures))
+        remains = RemainingContent(objects=dict(objects), finalizers=dict(finalizers), failures=tuple(failures))
         grace_s = max(graces, default=0)
         look_again_s = min(grace_s / 2 + 1, _LONGEST_LOOK_S) if grace_s else self._settings.look_again_s
         return remains, look_again_s
@@ -126,9 +126,9 @@ class NamespaceDeletion:
 
     # ---- telling and letting go
 
-    async def _tell(self, namespace: Namespace, remains: Remains) -> None:
+    async def _tell(self, namespace: Namespace, remains: RemainingContent) -> None:
         wanted = conditions(namespace, remains, self._clock.now())
-        if are_told(namespace, wanted):
+        if are_up_to_date(namespace, wanted):
             return
         metadata = namespace.metadata
         body = {"metadata": {"uid": metadata.uid}, "status": {"conditions": wanted}}

@@ -27,7 +27,7 @@ from plimsoll.local.controller_manager.node_lifecycle.health import (
     NO_SCHEDULE,
     READY,
     STOPPED_REPORTING,
-    Patience,
+    NodeGracePeriods,
     condition,
     evicting_key,
     evicting_now,
@@ -40,9 +40,9 @@ from plimsoll.local.controller_manager.node_lifecycle.health import (
     unschedulable_keys,
     with_taints,
 )
-from plimsoll.local.controller_manager.node_lifecycle.zones import EvictionRates, Place, Zones
+from plimsoll.local.controller_manager.node_lifecycle.zones import EvictionRates, NodeZone, Zones
 from plimsoll.local.controller_manager.pod_conditions import is_ready, mark_not_ready
-from plimsoll.local.controller_manager.pod_indexes import pods_by_node, pods_on
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -66,7 +66,7 @@ _LEFT_OUT: Final = "node.kubernetes.io/exclude-disruption"
 class NodeLifecycleSettings(Value, frozen=True):
     """How patient the controller is, and how fast it empties nodes."""
 
-    patience: Patience = Patience()
+    patience: NodeGracePeriods = NodeGracePeriods()
     rates: EvictionRates = EvictionRates()
     workers: int = 4
 
@@ -80,7 +80,7 @@ class _Report:
     at_s: float
 
 
-class NodeLifecycle:
+class NodeLifecycleController:
     """`controller` is what runs; its keys are names of nodes."""
 
     def __init__(self, component: Component, liveness: Liveness, settings: NodeLifecycleSettings) -> None:
@@ -97,7 +97,7 @@ class NodeLifecycle:
         self._reports: dict[str, _Report] = {}
         self._amnesty_s = -inf
         self._timed: set[str] = set()
-        pods_by_node(self._pods)
+        index_pods_by_node(self._pods)
         self.controller: Controller[str] = Controller(
             NAME,
             self.reconcile,
@@ -224,7 +224,7 @@ class NodeLifecycle:
             return "", None
         if present:
             return key, None
-        turn_s = self._zones.turn_s(node.metadata.name, self._clock.monotonic_s())
+        turn_s = self._zones.next_eviction_s(node.metadata.name, self._clock.monotonic_s())
         return (key, None) if turn_s == 0 else ("", turn_s)
 
     # ---- the whole
@@ -246,7 +246,7 @@ class NodeLifecycle:
         self._timed.discard(name)
         self._put(name, None)
 
-    def _put(self, name: str, place: Place | None) -> None:
+    def _put(self, name: str, place: NodeZone | None) -> None:
         was_disrupted = self._zones.is_all_disrupted
         if self._zones.put(name, place):
             self._forgive(was_disrupted=was_disrupted)
@@ -278,7 +278,7 @@ class NodeLifecycle:
         self._component.recorder.record(about, EventType.NORMAL, reason=reason, message=message)
 
 
-def _place(node: Node) -> Place:
+def _place(node: Node) -> NodeZone:
     labels = node.metadata.labels
     zone = labels.get("topology.kubernetes.io/region", "") + "/" + labels.get("topology.kubernetes.io/zone", "")
-    return Place(None if _LEFT_OUT in labels else zone, readiness(node) == "True")
+    return NodeZone(None if _LEFT_OUT in labels else zone, readiness(node) == "True")

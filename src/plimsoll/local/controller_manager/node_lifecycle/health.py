@@ -47,7 +47,7 @@ _TTL_SECONDS: Final = ((100, 0), (500, 15), (1_000, 30), (2_000, 60))
 _LONGEST_TTL_S: Final = 300
 
 
-class Patience(Value, frozen=True):
+class NodeGracePeriods(Value, frozen=True):
     """How long a node may be silent: one that reported before, and one that never did."""
 
     grace_s: float = 40.0
@@ -64,7 +64,7 @@ def readiness(node: Node) -> str:
     return ready.status if ready is not None else ""
 
 
-def silent_from_s(node: Node, heard_s: float, patience: Patience) -> float:
+def silent_from_s(node: Node, heard_s: float, patience: NodeGracePeriods) -> float:
     """When a node that was last heard of at `heard_s` counts as silent."""
     has_reported = condition(node, READY) is not None
     return heard_s + (patience.grace_s if has_reported else patience.startup_grace_s)

@@ -16,8 +16,8 @@ from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.node_lifecycle.health import NO_EXECUTE
-from plimsoll.local.controller_manager.pod_conditions import mark_doomed
-from plimsoll.local.controller_manager.pod_indexes import pods_by_node, pods_on
+from plimsoll.local.controller_manager.pod_conditions import mark_disruption_target
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -72,7 +72,7 @@ class _Stay:
     since_s: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-class TaintEviction:
+class TaintEvictionController:
     """`controller` is what runs; its keys are pods."""
 
     def __init__(self, component: Component, *, workers: int = 8) -> None:
@@ -81,7 +81,7 @@ class TaintEviction:
         self._nodes = component.informers.of(Node)
         self._pods = component.informers.of(Pod)
         self._stays: dict[Key, _Stay] = {}
-        pods_by_node(self._pods)
+        index_pods_by_node(self._pods)
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,
@@ -127,7 +127,7 @@ class TaintEviction:
         key = key_of(pod)
         client, now = self._component.client, self._clock.now()
         self._record(key, f"Marking for deletion Pod {key}")
-        if not await mark_doomed(client, pod, now, reason="DeletionByTaintManager", message=_WHY):
+        if not await mark_disruption_target(client, pod, now, reason="DeletionByTaintManager", message=_WHY):
             return Done()
         options = DeleteOptions(uid=pod.metadata.uid)
         try:

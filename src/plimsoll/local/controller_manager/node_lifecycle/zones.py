@@ -33,7 +33,7 @@ class EvictionRates(Value, frozen=True):
     unhealthy_share: float = 0.55
 
 
-class Place(NamedTuple):
+class NodeZone(NamedTuple):
     """What counts about a node. `zone` is None for one that is left out of the count."""
 
     zone: str | None
@@ -63,7 +63,7 @@ class Zones:
 
     def __init__(self, rates: EvictionRates) -> None:
         self._rates = rates
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, NodeZone] = {}
         self._zones: dict[str, _Zone] = {}
         self._is_all_disrupted = False
 
@@ -75,7 +75,7 @@ class Zones:
         """Whether no zone has a node that is ready: then nobody is driven off anything."""
         return self._is_all_disrupted
 
-    def put(self, name: str, place: Place | None) -> bool:
+    def put(self, name: str, place: NodeZone | None) -> bool:
         """A node is as told, or no more (None). True: what may be done about nodes has changed for all of them."""
         before = self._places.get(name)
         if before == place:
@@ -87,10 +87,10 @@ class Zones:
             self._places[name] = place
         self._count(place, +1)
         if place is None or place.is_ready:
-            self.give_up(name)
+            self.cancel_eviction(name)
         return self._judge()
 
-    def turn_s(self, name: str, now_s: float) -> float | None:
+    def next_eviction_s(self, name: str, now_s: float) -> float | None:
         """Seconds until the node may be emptied, 0 for now; None: not before something changes."""
         place = self._places.get(name)
         if place is None or self._is_all_disrupted:
@@ -104,7 +104,7 @@ class Zones:
             zone.turns[name] = zone.last_s
         return max(0.0, zone.turns[name] - now_s)
 
-    def give_up(self, name: str) -> None:
+    def cancel_eviction(self, name: str) -> None:
         """The node need not be emptied after all."""
         for zone in self._zones.values():
             zone.turns.pop(name, None)
@@ -114,7 +114,7 @@ class Zones:
     def _zone(self, name: str) -> _Zone:
         return self._zones.setdefault(name, _Zone())
 
-    def _count(self, place: Place | None, by: int) -> None:
+    def _count(self, place: NodeZone | None, by: int) -> None:
         if place is None or place.zone is None:
             return
         zone = self._zone(place.zone)

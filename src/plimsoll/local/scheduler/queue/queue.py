@@ -42,7 +42,7 @@ class _Place(Enum):
     IN_HAND = "in hand"
 
 
-class Queued:
+class QueuedPodInfo:
     """A pod that has no node yet."""
 
     __slots__ = ("entry", "failed_s", "failures", "is_dirty", "missed", "place", "pod", "queued_s", "refused_by")
@@ -73,13 +73,13 @@ class SchedulingQueue:
 
     def __init__(self, settings: SchedulerSettings) -> None:
         self._settings = settings
-        self._queued: dict[PodKey, Queued] = {}
+        self._queued: dict[PodKey, QueuedPodInfo] = {}
         # Heaps are not searched: an entry that has moved on stays until it comes up, and is left out then.
-        self._active: list[tuple[tuple[int, float, datetime, str, str], int, Queued]] = []
-        self._waiting: list[tuple[float, tuple[int, float, datetime, str, str], int, Queued]] = []
+        self._active: list[tuple[tuple[int, float, datetime, str, str], int, QueuedPodInfo]] = []
+        self._waiting: list[tuple[float, tuple[int, float, datetime, str, str], int, QueuedPodInfo]] = []
         # In the order in which they failed: whoever waits for the longest is the first.
-        self._unschedulable: dict[PodKey, Queued] = {}
-        self._in_hand: dict[PodKey, Queued] = {}
+        self._unschedulable: dict[PodKey, QueuedPodInfo] = {}
+        self._in_hand: dict[PodKey, QueuedPodInfo] = {}
         self._number = 0
 
     def __len__(self) -> int:
@@ -90,12 +90,12 @@ class SchedulingQueue:
 
     # ---- pods come, change and go
 
-    def put(self, pod: Pod, now_s: float) -> None:
+    def add(self, pod: Pod, now_s: float) -> None:
         """A pod that is new to us, or one that was changed by somebody in a way that may matter."""
         key = pod_key(pod)
         queued = self._queued.get(key)
         if queued is None:
-            self._queued[key] = queued = Queued(pod, now_s)
+            self._queued[key] = queued = QueuedPodInfo(pod, now_s)
             self._activate(queued)
             return
         queued.pod = pod
@@ -110,13 +110,13 @@ class SchedulingQueue:
             case _:
                 pass
 
-    def refresh(self, pod: Pod) -> None:
+    def update(self, pod: Pod) -> None:
         """The same pod in a newer version that changes nothing for us."""
         queued = self._queued.get(pod_key(pod))
         if queued is not None:
             queued.pod = pod
 
-    def drop(self, key: PodKey) -> None:
+    def delete(self, key: PodKey) -> None:
         """It has its node, is gone, or is none of ours any more."""
         self._queued.pop(key, None)
         self._unschedulable.pop(key, None)
@@ -124,7 +124,7 @@ class SchedulingQueue:
 
     # ---- one pod at a time
 
-    def pop(self, now_s: float) -> Queued | None:
+    def pop(self, now_s: float) -> QueuedPodInfo | None:
         """The next pod, which is in hand until it is `parked` or `dropped`."""
         while self._active:
             _, number, queued = heapq.heappop(self._active)
@@ -132,19 +132,19 @@ class SchedulingQueue:
                 return self._taken(queued)
         return self._popped_from_waiting(now_s)
 
-    def all_in_order(self) -> list[Queued]:
+    def all_in_order(self) -> list[QueuedPodInfo]:
         """Every pod that could be tried, whatever it waits for, in the order of the queue."""
         return sorted(
             (queued for queued in self._queued.values() if queued.place is not _Place.IN_HAND),
             key=lambda one: one.order,
         )
 
-    def take(self, queued: Queued) -> None:
+    def take(self, queued: QueuedPodInfo) -> None:
         """Have a pod of `all_in_order` in hand."""
         self._unschedulable.pop(pod_key(queued.pod), None)
         self._taken(queued)
 
-    def park(self, queued: Queued, refused_by: frozenset[str], now_s: float) -> None:
+    def add_unschedulable(self, queued: QueuedPodInfo, refused_by: frozenset[str], now_s: float) -> None:
         """No node took it. It waits for something that may help, or for less if that has happened meanwhile."""
         if not self._gave_back(queued, now_s):
             return
@@ -157,13 +157,13 @@ class SchedulingQueue:
             queued.place, queued.entry = _Place.UNSCHEDULABLE, 0
             self._unschedulable[pod_key(queued.pod)] = queued
 
-    def park_in_error(self, queued: Queued, now_s: float) -> None:
+    def add_after_error(self, queued: QueuedPodInfo, now_s: float) -> None:
         """Something of ours went wrong: it is tried again after its back-off, no sooner."""
         if self._gave_back(queued, now_s):
             queued.missed, queued.is_dirty = [], False
             self._wait(queued, _Place.IN_ERROR)
 
-    def give_back_all(self) -> None:
+    def requeue_in_flight(self) -> None:
         """Whoever had pods in hand is no more."""
         for queued in (*self._in_hand.values(),):
             self._activate(queued)
@@ -171,7 +171,7 @@ class SchedulingQueue:
 
     # ---- what brings pods back
 
-    def happened(self, event: ClusterEvent, now_s: float, *, helps: Helps) -> int:
+    def move_to_active_or_backoff(self, event: ClusterEvent, now_s: float, *, helps: Helps) -> int:
         """Move the pods that may profit; gives how many."""
         for queued in self._in_hand.values():
             queued.missed.append((event, helps))
@@ -180,7 +180,7 @@ class SchedulingQueue:
             self._wait_or_activate(self._unschedulable.pop(key), now_s)
         return len(moved)
 
-    def tick(self, now_s: float) -> None:
+    def flush(self, now_s: float) -> None:
         """Back-offs that are over, and pods that have waited so long that they are tried anyhow."""
         while self._waiting and self._waiting[0][0] <= now_s:
             _, _, number, queued = heapq.heappop(self._waiting)
@@ -190,8 +190,8 @@ class SchedulingQueue:
         while (first := next(iter(self._unschedulable.values()), None)) is not None and first.failed_s <= due_s:
             self._activate(self._unschedulable.pop(pod_key(first.pod)))
 
-    def next_tick_s(self) -> float | None:
-        """When `tick` has something to do; None: never, as things are."""
+    def next_flush_s(self) -> float | None:
+        """When `flush` has something to do; None: never, as things are."""
         times = [one[0] for one in self._waiting[:1]]
         first = next(iter(self._unschedulable.values()), None)
         if first is not None:
@@ -205,13 +205,13 @@ class SchedulingQueue:
 
     # ---- inside
 
-    def _taken(self, queued: Queued) -> Queued:
+    def _taken(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         queued.place, queued.entry = _Place.IN_HAND, 0
         queued.missed, queued.is_dirty = [], False
         self._in_hand[pod_key(queued.pod)] = queued
         return queued
 
-    def _gave_back(self, queued: Queued, now_s: float) -> bool:
+    def _gave_back(self, queued: QueuedPodInfo, now_s: float) -> bool:
         key = pod_key(queued.pod)
         if self._queued.get(key) is not queued:
             return False
@@ -220,25 +220,25 @@ class SchedulingQueue:
         queued.failed_s = queued.queued_s = now_s
         return True
 
-    def _activate(self, queued: Queued) -> None:
+    def _activate(self, queued: QueuedPodInfo) -> None:
         heapq.heappush(self._active, (queued.order, self._numbered(queued, _Place.ACTIVE), queued))
 
-    def _wait_or_activate(self, queued: Queued, now_s: float) -> None:
+    def _wait_or_activate(self, queued: QueuedPodInfo, now_s: float) -> None:
         if queued.failed_s + self.backoff_s(max(queued.failures, 1)) <= now_s:
             self._activate(queued)
         else:
             self._wait(queued, _Place.BACKING_OFF)
 
-    def _wait(self, queued: Queued, place: _Place) -> None:
+    def _wait(self, queued: QueuedPodInfo, place: _Place) -> None:
         until_s = queued.failed_s + self.backoff_s(queued.failures)
         heapq.heappush(self._waiting, (until_s, queued.order, self._numbered(queued, place), queued))
 
-    def _numbered(self, queued: Queued, place: _Place) -> int:
+    def _numbered(self, queued: QueuedPodInfo, place: _Place) -> int:
         self._number += 1
         queued.place, queued.entry = place, self._number
         return self._number
 
-    def _popped_from_waiting(self, now_s: float) -> Queued | None:
+    def _popped_from_waiting(self, now_s: float) -> QueuedPodInfo | None:
         """The pod whose back-off ends first; one in error only once it has ended."""
         held = []
         found = None
@@ -255,9 +255,9 @@ class SchedulingQueue:
             heapq.heappush(self._waiting, entry)
         return None if found is None else self._taken(found)
 
-    def _is_current(self, queued: Queued, number: int) -> bool:
+    def _is_current(self, queued: QueuedPodInfo, number: int) -> bool:
         return queued.entry == number and self._queued.get(pod_key(queued.pod)) is queued
 
 
-def _helps(queued: Queued, event: ClusterEvent, helps: Helps) -> bool:
+def _helps(queued: QueuedPodInfo, event: ClusterEvent, helps: Helps) -> bool:
     return may_help(event, queued.refused_by) or (is_about_a_node(event) and helps(queued.pod))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.core.selectors import LabelSelector
-    from plimsoll.local.scheduler.scoring.scoring import Judgement
+    from plimsoll.local.scheduler.scoring.scoring import NodeEvaluation
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView
 
@@ -29,7 +29,7 @@ _WEIGHT: Final = 2
 _SOFT: Final = "ScheduleAnyway"
 
 
-def best_of(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> str:
+def best_node(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) -> str:
     """The node with the highest score; among equals the first by name."""
     scores = [judgement.score for judgement in fitting]
     _add(scores, _spread_scores(pod, fitting, view))
@@ -40,12 +40,12 @@ def best_of(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> str:
     return min(judgement.place.name for judgement, score in zip(fitting, scores, strict=True) if score == highest)
 
 
-def spreads(pod: Pod) -> bool:
+def spreads_by_default(pod: Pod) -> bool:
     """Whether the pod is kept from its siblings though it says nothing about spreading."""
     return not pod.spec.topology_spread_constraints and any(owner.controller for owner in pod.metadata.owner_references)
 
 
-def has_wishes(pod: Pod) -> bool:
+def has_pod_preferences(pod: Pod) -> bool:
     """Whether it says itself what company it would like."""
     affinity = pod.spec.affinity
     return bool(pod.spec.topology_spread_constraints) or (
@@ -66,7 +66,7 @@ def _add(scores: list[int], more: Sequence[int]) -> None:
 # ---- spreading
 
 
-def _spread_scores(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> Sequence[int]:
+def _spread_scores(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) -> Sequence[int]:
     constraints = [
         spread_constraint
         for spread_constraint in pod.spec.topology_spread_constraints
@@ -81,7 +81,7 @@ def _spread_scores(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) ->
         selector = with_label_keys(selector, pod.metadata.labels, match=constraint.match_label_keys)
         counts = _matching(selector, pod.metadata.namespace, constraint.topology_key, view)
         _crowd(crowding, fitting, constraint.topology_key, counts)
-    if spreads(pod):
+    if spreads_by_default(pod):
         for key in (HOSTNAME, ZONE):
             siblings: Counter[str | None] = Counter()
             for judged in fitting:
@@ -102,7 +102,7 @@ def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterVi
     return counts
 
 
-def _crowd(crowding: list[int], fitting: Sequence[Judgement], key: str, counts: Mapping[Any, int]) -> None:
+def _crowd(crowding: list[int], fitting: Sequence[NodeEvaluation], key: str, counts: Mapping[Any, int]) -> None:
     """A node without the key is the last choice."""
     most = max(counts.values(), default=0) + 1
     for index, judgement in enumerate(fitting):
@@ -139,7 +139,7 @@ def _preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
 
 
 def _company_scores(
-    terms: Iterable[tuple[int, AffinityTerm]], fitting: Sequence[Judgement], view: ClusterView
+    terms: Iterable[tuple[int, AffinityTerm]], fitting: Sequence[NodeEvaluation], view: ClusterView
 ) -> Sequence[int]:
     liking = [0] * len(fitting)
     for weight, term in terms:

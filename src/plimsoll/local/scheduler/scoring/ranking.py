@@ -18,7 +18,7 @@ from plimsoll.local.scheduler.scoring.preferences import HOSTNAME, ZONE, spread_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.local.scheduler.scoring.scoring import Judgement
+    from plimsoll.local.scheduler.scoring.scoring import NodeEvaluation
 
     Tier = tuple[str | None, int]
     """A zone, and how many siblings a node has."""
@@ -33,7 +33,7 @@ class Ranking:
     """Nodes that fit pods of one shape."""
 
     def __init__(self) -> None:
-        self._fitting: dict[str, Judgement] = {}
+        self._fitting: dict[str, NodeEvaluation] = {}
         self._sizes: Counter[Tier] = Counter()
         self._heaps: dict[Tier, list[_Entry]] = {}  # may hold nodes that have changed since
         self._siblings: Counter[str | None] = Counter()  # by zone
@@ -48,7 +48,7 @@ class Ranking:
         """Whether every node is a host of its own; otherwise a node's siblings are not only its own."""
         return not self._shared and not self._hosts[None]
 
-    def put(self, judged: Judgement) -> None:
+    def put(self, judged: NodeEvaluation) -> None:
         """The node fits, and this is what is known of it."""
         place = judged.place
         name = place.name
@@ -70,7 +70,7 @@ class Ranking:
         self._fitting[name] = judged
         self._push(tier, judged)
 
-    def _push(self, tier: Tier, judged: Judgement) -> None:
+    def _push(self, tier: Tier, judged: NodeEvaluation) -> None:
         heap = self._heaps.setdefault(tier, [])
         heapq.heappush(heap, (-judged.score, judged.place.name))
         if len(heap) > 2 * self._sizes[tier] + _FEW:
@@ -109,7 +109,7 @@ class Ranking:
         in_zone = max(self._siblings.values()) + 1 if zone is None else self._siblings[zone]
         return siblings + in_zone
 
-    def _tops(self) -> Iterator[tuple[Tier, Judgement]]:
+    def _tops(self) -> Iterator[tuple[Tier, NodeEvaluation]]:
         for tier, heap in self._heaps.items():
             while not self._is_current(tier, heap[0]):
                 heapq.heappop(heap)
@@ -120,5 +120,5 @@ class Ranking:
         return known is not None and known.score == -entry[0] and _tier(known) == tier
 
 
-def _tier(judged: Judgement) -> Tier:
+def _tier(judged: NodeEvaluation) -> Tier:
     return judged.place.labels.get(ZONE), judged.siblings

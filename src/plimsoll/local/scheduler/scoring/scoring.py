@@ -31,7 +31,7 @@ _AFFINITY_WEIGHT: Final = 2
 _UNASKED: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 
 
-class Load(NamedTuple):
+class NodeLoad(NamedTuple):
     """What stands on one state of a node."""
 
     place: NodeState
@@ -43,7 +43,7 @@ class Load(NamedTuple):
     """What was found out about the place for pods that ask for the same: the verdict, and the score."""
 
 
-class Judgement(NamedTuple):
+class NodeEvaluation(NamedTuple):
     """What the narrow rules say of one state of a node, and how good it is there."""
 
     place: NodeState
@@ -53,14 +53,14 @@ class Judgement(NamedTuple):
     """Pods on the node that no selector can tell from this one."""
 
 
-class Loads:
+class NodeLoads:
     """Sums over the pods of nodes, made once for each state of a node, however many shapes are judged there."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Load] = {}
+        self.known: dict[str, NodeLoad] = {}
         """Of some state of a node each, by its name: who asks for thousands looks here before `of`."""
 
-    def of(self, place: NodeState) -> Load:
+    def of(self, place: NodeState) -> NodeLoad:
         known = self.known.get(place.name)
         if known is None or known.place is not place:
             pods = place.pods.values()
@@ -68,7 +68,7 @@ class Loads:
                 name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
             }
             kins = Counter([placed.kin for placed in pods if not placed.leaving])
-            known = self.known[place.name] = Load(place, used, kins, {})
+            known = self.known[place.name] = NodeLoad(place, used, kins, {})
         return known
 
     def forget(self, name: str) -> None:
@@ -91,7 +91,7 @@ class NodeScores:
         self._asked = {name: self._demand[name] for name in _UNASKED}
         self._taken = {name: self._demand[name] or unasked for name, unasked in _UNASKED.items()}
 
-    def of(self, load: Load) -> int:
+    def of(self, load: NodeLoad) -> int:
         place = load.place
         return (
             self._least_allocated(load)
@@ -100,7 +100,7 @@ class NodeScores:
             + _AFFINITY_WEIGHT * self._affine(place)
         )
 
-    def _least_allocated(self, load: Load) -> int:
+    def _least_allocated(self, load: NodeLoad) -> int:
         scores = []
         for name, taken in self._taken.items():
             offered = load.place.allocatable[name]

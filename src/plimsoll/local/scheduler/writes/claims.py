@@ -35,7 +35,7 @@ class ClaimWrites:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def choose(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
+    async def select_node(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
         """False if claim or volume are not as they were: the pod has to be looked at again."""
         try:
             await self._tell(claim, node, volume)

@@ -32,7 +32,7 @@ class Bound(Value, frozen=True):
     """The pod is on its node."""
 
 
-class NotWanted(Value, frozen=True):
+class BindRejected(Value, frozen=True):
     """There is no such pod any more, or somebody else has given it a node."""
 
 
@@ -93,7 +93,7 @@ class PodWrites:
         self._clock = clock
         self._scheduler = scheduler
 
-    async def tell_failure(self, pod: Pod, *, reason: str, message: str, nomination: str | None) -> None:
+    async def record_failure(self, pod: Pod, *, reason: str, message: str, nomination: str | None) -> None:
         now = self._clock.now()
         patch = failure_patch(pod, reason=reason, message=message, nomination=nomination, now=now)
         if patch is not None:
@@ -102,7 +102,7 @@ class PodWrites:
     async def clear_nomination(self, pod: Pod) -> None:
         await self._patch(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": None}})
 
-    async def send_away(self, victim: Pod) -> bool:
+    async def delete_victim(self, victim: Pod) -> bool:
         """Mark and delete a pod; gives whether it was there."""
         if victim.metadata.deletion_timestamp is not None:
             return False
@@ -116,12 +116,12 @@ class PodWrites:
             return False
         return True
 
-    async def bind(self, pod: Pod, node: str) -> Bound | NotWanted | BindFailed:
+    async def bind(self, pod: Pod, node: str) -> Bound | BindRejected | BindFailed:
         meta = pod.metadata
         try:
             await self._client.bind(meta.name, node, namespace=meta.namespace, uid=meta.uid)
         except NotFound:
-            return NotWanted()
+            return BindRejected()
         except (Conflict, ServerFailed, Unreachable) as error:
             # Whether it was done is only known to the server now: by us, with the answer lost, or by somebody else.
             return await self._bound_after_all(pod, node, error)
@@ -129,19 +129,19 @@ class PodWrites:
             return BindFailed(problem=str(error))
         return Bound()
 
-    async def _bound_after_all(self, pod: Pod, node: str, error: PlimsollError) -> Bound | NotWanted | BindFailed:
+    async def _bound_after_all(self, pod: Pod, node: str, error: PlimsollError) -> Bound | BindRejected | BindFailed:
         meta = pod.metadata
         try:
             found: Pod = await self._client.get(Pod, meta.name, namespace=meta.namespace)
         except NotFound:
-            return NotWanted()
+            return BindRejected()
         except PlimsollError:
             return BindFailed(problem=str(error))
         if found.metadata.uid != meta.uid:
-            return NotWanted()
+            return BindRejected()
         if not found.spec.node_name:
             return BindFailed(problem=str(error))
-        return Bound() if found.spec.node_name == node else NotWanted()
+        return Bound() if found.spec.node_name == node else BindRejected()
 
     async def _patch(self, pod: Pod, patch: dict[str, Any]) -> bool:
         meta = pod.metadata

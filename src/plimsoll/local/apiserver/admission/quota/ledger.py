@@ -23,13 +23,13 @@ from plimsoll.local.apiserver.storage import Event, EventType, Expired, Key, Wat
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
 
 
-class Terms(Value):
+class QuotaSpec(Value):
     """What a quota is about; a ledger is good as long as they stay."""
 
     uid: str
@@ -37,22 +37,22 @@ class Terms(Value):
     scopes: tuple[Scope, ...]
 
 
-def terms_of(quota: Json) -> Terms:
+def quota_spec(quota: Json) -> QuotaSpec:
     hard = (quota.get("spec") or {}).get("hard") or {}
-    return Terms(uid=quota["metadata"].get("uid", ""), names=frozenset(hard), scopes=scopes_of(quota))
+    return QuotaSpec(uid=quota["metadata"].get("uid", ""), names=frozenset(hard), scopes=scopes_of(quota))
 
 
 class _Reservation(NamedTuple):
-    attempt: Attributes
+    attempt: AdmissionAttributes
     key: Key
     since: int
     amounts: Amounts
 
 
-class Ledger:
+class QuotaLedger:
     """The use of one quota."""
 
-    def __init__(self, store: Store, namespace: str, terms: Terms) -> None:
+    def __init__(self, store: Store, namespace: str, terms: QuotaSpec) -> None:
         self.terms = terms
         self._store = store
         self._namespace = namespace
@@ -71,7 +71,7 @@ class Ledger:
         """By name of `hard`; what is reserved counts."""
         return {name: self._total[name] for name in sorted(self.terms.names)}
 
-    def foreseen(self) -> Amounts:
+    def expected(self) -> Amounts:
         """The use once all writes on their way have come about, for people to read: what they free is freed."""
         total = self._total
         for reservation in self._reserved.values():
@@ -91,26 +91,26 @@ class Ledger:
                 self._follow(resource)
                 await self._take_in(resource, now)
         for identity in tuple(self._abandoned):
-            if not self._store.is_under_way(self._reserved[identity].key):
+            if not self._store.is_being_written(self._reserved[identity].key):
                 self._drop(identity)
         for key in [key for key, due in self._overdue_at.items() if due < now]:
             stored = self._store.get(key)
             self._count(key, None if stored is None else stored.body(), now=now)
 
-    def reserve(self, attempt: Attributes, key: Key, amounts: Amounts) -> None:
+    def reserve(self, attempt: AdmissionAttributes, key: Key, amounts: Amounts) -> None:
         self._hold(_Reservation(attempt, key, self._store.revision, amounts))
 
-    def release(self, attempt: Attributes) -> None:
+    def release(self, attempt: AdmissionAttributes) -> None:
         """Harmless for an attempt that is settled already."""
         reservation = self._reserved.get(id(attempt))
         if reservation is None:
             return
-        if self._store.is_under_way(reservation.key):
+        if self._store.is_being_written(reservation.key):
             self._abandoned.add(id(attempt))
         else:
             self._drop(id(attempt))
 
-    def inherit(self, other: Ledger) -> None:
+    def inherit(self, other: QuotaLedger) -> None:
         """Take over what is on its way, from a ledger that was kept under other terms."""
         for reservation in other._reserved.values():
             assert reservation.attempt.obj is not None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.admission.attributes import CREATE, UPDATE, forbidden
 from plimsoll.local.apiserver.admission.pod_resources import Amounts, minus, quantities
-from plimsoll.local.apiserver.admission.quota.ledger import Ledger, terms_of
-from plimsoll.local.apiserver.admission.quota.usage import unsaid, usage
+from plimsoll.local.apiserver.admission.quota.ledger import QuotaLedger, quota_spec
+from plimsoll.local.apiserver.admission.quota.usage import missing_resources, usage
 from plimsoll.local.apiserver.admission.server_status import write_status
 from plimsoll.local.apiserver.storage import Key, ListQuery
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.core.clock import Clock
-    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.admission.attributes import AdmissionAttributes
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -35,9 +35,9 @@ class ResourceQuotas:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._ledgers: dict[Key, Ledger] = {}
+        self._ledgers: dict[Key, QuotaLedger] = {}
 
-    async def validate(self, attempt: Attributes) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         if not _is_judged(attempt) or not self._store.count(_QUOTAS, attempt.namespace):
             return
         quotas = [stored.body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items]
@@ -49,17 +49,19 @@ class ResourceQuotas:
         if not attempt.dry_run:
             await self._tell_all(attempt, charged)
 
-    def release(self, attempt: Attributes) -> None:
+    def release(self, attempt: AdmissionAttributes) -> None:
         for ledger in self._ledgers.values():
             ledger.release(attempt)
 
-    def _judge(self, attempt: Attributes, ledgers: list[tuple[Json, Ledger]]) -> list[tuple[Json, Ledger]]:
+    def _judge(
+        self, attempt: AdmissionAttributes, ledgers: list[tuple[Json, QuotaLedger]]
+    ) -> list[tuple[Json, QuotaLedger]]:
         """Refuse, or reserve what is asked for; returns the quotas that were charged. Nothing here may wait."""
         assert attempt.obj is not None
         stored_as = attempt.resource.stored_as
         pertinent = [(quota, ledger) for quota, ledger in ledgers if ledger.about(stored_as, attempt.obj)]
         for quota, ledger in pertinent:
-            told = unsaid(attempt.obj, ledger.about(stored_as, attempt.obj)) if stored_as == "pods" else None
+            told = missing_resources(attempt.obj, ledger.about(stored_as, attempt.obj)) if stored_as == "pods" else None
             if told is not None:
                 raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {told}")
         asked = self._asked(attempt) if pertinent else {}
@@ -72,7 +74,7 @@ class ResourceQuotas:
                 ledger.reserve(attempt, key, asked)
         return charged
 
-    def _asked(self, attempt: Attributes) -> Amounts:
+    def _asked(self, attempt: AdmissionAttributes) -> Amounts:
         """What the write adds, without zeros."""
         assert attempt.obj is not None
         stored_as, now = attempt.resource.stored_as, self._clock.now()
@@ -84,13 +86,13 @@ class ResourceQuotas:
             asked = minus(asked, usage(stored_as, attempt.old, now=now))
         return {name: amount for name, amount in asked.items() if amount}
 
-    def _ledger(self, quota: Json) -> Ledger:
+    def _ledger(self, quota: Json) -> QuotaLedger:
         metadata = quota["metadata"]
-        key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), terms_of(quota)
+        key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), quota_spec(quota)
         known = self._ledgers.get(key)
         if known is not None and known.terms == terms:
             return known
-        made = Ledger(self._store, key.namespace, terms)
+        made = QuotaLedger(self._store, key.namespace, terms)
         if known is not None:
             made.inherit(known)
         for gone in [ledger for ledger in self._ledgers if ledger == key or self._store.get(ledger) is None]:
@@ -98,7 +100,7 @@ class ResourceQuotas:
         self._ledgers[key] = made
         return made
 
-    async def _tell_all(self, attempt: Attributes, charged: list[tuple[Json, Ledger]]) -> None:
+    async def _tell_all(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaLedger]]) -> None:
         """Whoever is not let in after all, because telling failed or was cancelled, is not charged either."""
         is_told = False
         try:
@@ -109,24 +111,24 @@ class ResourceQuotas:
             if not is_told:
                 self.release(attempt)
 
-    async def _tell(self, quota: Json, ledger: Ledger) -> None:
+    async def _tell(self, quota: Json, ledger: QuotaLedger) -> None:
         metadata = quota["metadata"]
 
         def status(current: Json) -> Json:
-            used = {name: str(amount) for name, amount in ledger.foreseen().items()}
+            used = {name: str(amount) for name, amount in ledger.expected().items()}
             return {**(current.get("status") or {}), "hard": current["spec"].get("hard") or {}, "used": used}
 
         key = Key(_QUOTAS, metadata["namespace"], metadata["name"])
         await write_status(self._store, key, status, now=self._clock.now())
 
 
-def _is_judged(attempt: Attributes) -> bool:
+def _is_judged(attempt: AdmissionAttributes) -> bool:
     if attempt.obj is None or attempt.subresource or not attempt.namespace or not attempt.resource.namespaced:
         return False
     return attempt.operation == CREATE or attempt.resource.stored_as in _MEASURED_ON_UPDATE
 
 
-def _check(attempt: Attributes, quota: Json, *, used: Amounts, asked: Amounts) -> None:
+def _check(attempt: AdmissionAttributes, quota: Json, *, used: Amounts, asked: Amounts) -> None:
     hard = quantities((quota.get("spec") or {}).get("hard"))
     exceeded = [
         name

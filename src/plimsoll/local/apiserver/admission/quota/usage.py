@@ -81,7 +81,7 @@ def overdue_at(pod: Json) -> datetime | None:
     return datetime.fromisoformat(deleted) + timedelta(seconds=grace_s)
 
 
-def unsaid(pod: Json, names: Iterable[str]) -> str | None:
+def missing_resources(pod: Json, names: Iterable[str]) -> str | None:
     """The complaint about containers that leave open what a quota is about, or none."""
     spec = pod["spec"]
     if any(spec.get("resources", {}).get(field) for field in ("requests", "limits")):

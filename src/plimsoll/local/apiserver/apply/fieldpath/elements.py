@@ -105,7 +105,7 @@ def _item_sort_key(element: str) -> tuple[Any, ...]:
     return (_RANKS[kind], _value_rank(value))
 
 
-def spelled(path: Iterable[str]) -> str:
+def path_text(path: Iterable[str]) -> str:
     """A path as messages show it: `.spec.containers[name="a"].image`."""
     return "".join(map(_spelled_step, path))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from plimsoll.local.apiserver.apply.typed.blank_objects import blank_object
+from plimsoll.local.apiserver.apply.typed.empty_objects import empty_object
 from plimsoll.local.apiserver.apply.typed.types import Atom, Field, ListType, MapType, Scalar
 from plimsoll.objects.builtin.decoding.openapi import Schema, component, reference, schema_name
 
@@ -52,7 +52,7 @@ def _of_builtin(api_version: str, kind: str) -> TypeSchema | None:
     name = schema_name(api_version, kind)
     if name is None:
         return None
-    return TypeSchema(_component_atom(name, None), blank=blank_object(api_version, kind))
+    return TypeSchema(_component_atom(name, None), blank=empty_object(api_version, kind))
 
 
 def _with_object_fields(schema: Schema) -> Schema:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.apply.typed.types import ListType, MapType
 
 
-def problems_text(value: Any, atom: Atom) -> str | None:
+def validation_error(value: Any, atom: Atom) -> str | None:
     """None if the value fits, else everything that is wrong with it, one line each if several."""
     problems: list[str] = []
     _check(value, atom, path="", problems=problems)
@@ -67,7 +67,7 @@ def _check_list(value: list[Any], list_type: ListType, *, path: str, problems: l
         except BadItem as problem:
             problems.append(_told(path, f"element {position}: {problem}"))
             return
-        spelled = elements.spelled((element,))
+        spelled = elements.path_text((element,))
         if element in seen:
             problems.append(_told(path, f"duplicate entries for key {spelled}"))
         seen.add(element)

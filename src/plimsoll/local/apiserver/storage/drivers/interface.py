@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from plimsoll.local.apiserver.storage.cache.events import Change
     from plimsoll.local.apiserver.storage.errors import NotStored, StoreClosed
     from plimsoll.local.apiserver.storage.objects import Key
+    from plimsoll.local.apiserver.storage.watch_cache.events import Change
 
     Problem = NotStored | StoreClosed
     Settle = Callable[[Sequence[tuple["Write", Problem | None]]], None]
@@ -42,7 +42,7 @@ class Recovered(NamedTuple):
     """The greatest that may have been given before."""
 
 
-class Forgotten(NamedTuple):
+class Compaction(NamedTuple):
     """Rows that nobody needs any more, and the floors that say so."""
 
     revisions: Sequence[int]
@@ -81,7 +81,7 @@ class Driver(Protocol):
 
     def submit(self, write: Write) -> None: ...
 
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Compaction) -> None:
         """Drop rows. If that fails they are found, and dropped, at the next recovery."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from plimsoll.local.apiserver.storage.drivers.interface import Forgotten, Recovered, Write
+from plimsoll.local.apiserver.storage.drivers.interface import Compaction, Recovered, Write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ class MemoryDriver:
     def submit(self, write: Write) -> None:
         self._settle(((write, None),))
 
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Compaction) -> None:
         """Nothing was kept."""
 
     async def aclose(self, revision: int) -> None:

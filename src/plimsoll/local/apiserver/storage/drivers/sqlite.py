@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from zlib import crc32
 
-from plimsoll.local.apiserver.storage.drivers.interface import Forgotten, Recovered, Row, Write
+from plimsoll.local.apiserver.storage.drivers.interface import Compaction, Recovered, Row, Write
 from plimsoll.local.apiserver.storage.drivers.sqlite_file import (
     DATA_FILE,
     DirectoryLock,
@@ -63,8 +63,8 @@ class SqliteDriver:
         self._directory = Path(directory)
         self._file = self._directory / DATA_FILE
         self._durability = Durability(durability)
-        self._inbox: SimpleQueue[Write | Forgotten | _Stop] = SimpleQueue()
-        self._in_hand: Sequence[Write | Forgotten] = ()
+        self._inbox: SimpleQueue[Write | Compaction | _Stop] = SimpleQueue()
+        self._in_hand: Sequence[Write | Compaction] = ()
         self._thread: threading.Thread | None = None
         self._over: asyncio.Future[None] | None = None
         self._ended = False
@@ -122,7 +122,7 @@ class SqliteDriver:
             self._thread.start()
         self._inbox.put(write)
 
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Compaction) -> None:
         self._inbox.put(forgotten)
 
     async def aclose(self, revision: int) -> None:
@@ -158,9 +158,9 @@ class SqliteDriver:
                 self._let_go(stop.revision)
                 return
 
-    def _next_batch(self) -> tuple[list[Write | Forgotten], _Stop | None]:
+    def _next_batch(self) -> tuple[list[Write | Compaction], _Stop | None]:
         """Wait for something to do, and take whatever else is waiting with it."""
-        batch: list[Write | Forgotten] = []
+        batch: list[Write | Compaction] = []
         item = self._inbox.get()
         while not isinstance(item, _Stop):
             batch.append(item)
@@ -172,7 +172,7 @@ class SqliteDriver:
                 return batch, None
         return batch, item
 
-    def _commit(self, batch: Sequence[Write | Forgotten]) -> Outcomes:
+    def _commit(self, batch: Sequence[Write | Compaction]) -> Outcomes:
         if not batch:
             return []
         try:
@@ -186,7 +186,7 @@ class SqliteDriver:
             return [(item, problem) for item in batch if isinstance(item, Write)]
         return [(item, None) for item in batch if isinstance(item, Write)]
 
-    def _put(self, item: Write | Forgotten) -> None:
+    def _put(self, item: Write | Compaction) -> None:
         if isinstance(item, Write):
             rows = ((*row, crc32(row.data or b"")) for row in item.rows())
             self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", rows)

@@ -83,7 +83,7 @@ def managed_by(informer: Informer[V], uid: str) -> list[V]:
     return oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
 
 
-class Adoption:
+class ControllerRefManager:
     """Carries claims out, for owners of the kind `owners` on objects of the kind `of`."""
 
     def __init__(self, client: Client, of: type[WireObject], owners: Resource) -> None:
@@ -91,7 +91,7 @@ class Adoption:
         self._of = of
         self._owners = owners
 
-    async def claimed(self, owner: ObjectMeta, selector: LabelSelector, found: Iterable[V]) -> list[V]:
+    async def claim(self, owner: ObjectMeta, selector: LabelSelector, found: Iterable[V]) -> list[V]:
         """Those of `found` that are the owner's after taking over and letting go."""
         ours: list[V] = []
         uid = owner.uid

@@ -79,7 +79,7 @@ def name_prefix(owner: str) -> str:
     return f"{owner}-" if not subdomain_problems(f"{owner}-a") else owner
 
 
-class PodMaking:
+class PodControl:
     """Makes and deletes the pods of owners of one kind, tells events about it, and remembers it until it is seen."""
 
     def __init__(self, component: Component, resource: Resource, own_writes: OwnWrites[Pod]) -> None:
@@ -101,7 +101,7 @@ class PodMaking:
         try:
             pod = await self._component.client.create(Pod, dict(body), namespace=owner.namespace)
         except PlimsollError as error:
-            if is_end_of_namespace(error):
+            if is_namespace_terminating(error):
                 # Nothing can be made there any more, and nobody needs to be told.
                 return None
             self._tell(owner, EventType.WARNING, "FailedCreate", f"Error creating: {error}")
@@ -132,12 +132,12 @@ class PodMaking:
         self._component.recorder.record(subject, event_type, reason=reason, message=message)
 
 
-def is_end_of_namespace(error: PlimsollError) -> bool:
+def is_namespace_terminating(error: PlimsollError) -> bool:
     """Whether something was refused because its namespace is being deleted."""
     return isinstance(error, ApiError) and any(cause.reason == _NAMESPACE_TERMINATING for cause in error.causes)
 
 
-async def in_growing_batches(count: int, act: Callable[[int], Awaitable[PlimsollError | None]]) -> PlimsollError | None:
+async def slow_start_batch(count: int, act: Callable[[int], Awaitable[PlimsollError | None]]) -> PlimsollError | None:
     """Do `act(0)` to `act(count - 1)`, first one, then two, four… at once; stop after a batch that met an error.
 
     So a template that the server refuses costs one request a turn, not a hundred. Gives the first error.
@@ -145,7 +145,7 @@ async def in_growing_batches(count: int, act: Callable[[int], Awaitable[Plimsoll
     done, size = 0, 1
     while done < count:
         size = min(size, count - done)
-        error = await all_at_once([act(number) for number in range(done, done + size)])
+        error = await run_concurrently([act(number) for number in range(done, done + size)])
         if error is not None:
             return error
         done += size
@@ -153,7 +153,7 @@ async def in_growing_batches(count: int, act: Callable[[int], Awaitable[Plimsoll
     return None
 
 
-async def all_at_once(acts: list[Awaitable[PlimsollError | None]]) -> PlimsollError | None:
+async def run_concurrently(acts: list[Awaitable[PlimsollError | None]]) -> PlimsollError | None:
     """Do all of them side by side; the first error, by their order."""
     if len(acts) == 1:
         return await acts[0]

@@ -1,8 +1,8 @@
 """The templates a stateful or daemon set had: one ControllerRevision for each, numbered, the old ones forgotten.
 
-Both controllers ask `Revisions.established` for the revision of the template they have now, which makes one where there
-is none, or gives an older one the highest number when somebody went back to it. A revision's name follows from what is
-in it, so making it twice finds the first. What a set's pods are does not matter here.
+Both controllers ask `Revisions.ensure_current` for the revision of the template they have now, which makes one where
+there is none, or gives an older one the highest number when somebody went back to it. A revision's name follows from
+what is in it, so making it twice finds the first. What a set's pods are does not matter here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FNV_PRIME: Final = 0x01000193
 _canonical = msgspec.json.Encoder(order="sorted")
 
 
-class Established(Value):
+class CurrentRevision(Value):
     """The revision of the present template, and how many of its names were taken by something else."""
 
     revision: ControllerRevision
@@ -107,7 +107,7 @@ class Revisions:
             key=lambda controller_revision: (controller_revision.revision, controller_revision.metadata.name),
         )
 
-    async def established(self, owner: Owner) -> Established:
+    async def ensure_current(self, owner: Owner) -> CurrentRevision:
         """The revision of the present template, made or brought to the front where that is needed."""
         history = self.history(owner.metadata)
         data = revision_data(owner.template)
@@ -117,7 +117,7 @@ class Revisions:
             return await self._made(owner, data, number)
         if found.revision != history[-1].revision:
             found = await self._renumbered(found, number)
-        return Established(revision=found, collisions=owner.collisions)
+        return CurrentRevision(revision=found, collisions=owner.collisions)
 
     async def trim(self, owner: ObjectMeta, *, live: Collection[str], limit: int) -> None:
         """Forget what nobody can go back to any more."""
@@ -128,7 +128,7 @@ class Revisions:
                     ControllerRevision, controller_revision.metadata.name, namespace=owner.namespace, options=options
                 )
 
-    async def _made(self, owner: Owner, data: Mapping[str, Any], number: int) -> Established:
+    async def _made(self, owner: Owner, data: Mapping[str, Any], number: int) -> CurrentRevision:
         collisions = owner.collisions
         while True:
             body = self._body(owner, data, number=number, collisions=collisions)
@@ -137,10 +137,10 @@ class Revisions:
             except AlreadyExists:
                 found = await self._ours(owner, body)
                 if found is not None:
-                    return Established(revision=found, collisions=collisions)
+                    return CurrentRevision(revision=found, collisions=collisions)
                 collisions += 1
             else:
-                return Established(revision=made, collisions=collisions)
+                return CurrentRevision(revision=made, collisions=collisions)
 
     async def _ours(self, owner: Owner, body: Mapping[str, Any]) -> ControllerRevision | None:
         """What has the name already, if it is what we were about to make and only the cache does not show it yet."""

@@ -14,12 +14,16 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, Updated, key_of
 from plimsoll.kube.recorder import EventType
-from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
+from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+    ControllerRefManager,
+    candidates,
+    index_by_controller,
+)
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
-    PodMaking,
-    all_at_once,
+    PodControl,
     event_subject,
-    in_growing_batches,
+    run_concurrently,
+    slow_start_batch,
     template_in,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import next_availability_s
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     from plimsoll.core.errors import PlimsollError
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component, Components
-    from plimsoll.local.controller_manager.workloads.common.revisions import Established
+    from plimsoll.local.controller_manager.workloads.common.revisions import CurrentRevision
     from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonPlan
     from plimsoll.objects.api.workloads import DaemonSetStatus
 
@@ -71,8 +75,8 @@ class DaemonSetController:
         index_by_controller(self._pods)
         self._revisions = Revisions(component, self._resource, hash_label=REVISION_LABEL, hash_of=_template_hash)
         self._own_writes = OwnWrites(self._pods, clock=component.clock)
-        self._making = PodMaking(component, self._resource, self._own_writes)
-        self._adoption = Adoption(component.client, Pod, self._resource)
+        self._making = PodControl(component, self._resource, self._own_writes)
+        self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self._failures = BackoffTable(_FAILED_PODS, component.entropy)
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -93,7 +97,7 @@ class DaemonSetController:
         metadata = found.view.metadata
         if not self._own_writes.are_seen(metadata.uid):
             return Again(after_s=LOOK_AGAIN_S)
-        established = await self._revisions.established(
+        established = await self._revisions.ensure_current(
             Owner(
                 metadata=metadata,
                 template=template_in(found.raw),
@@ -101,7 +105,7 @@ class DaemonSetController:
             )
         )
         selector = label_selector(found.view.spec.selector)
-        pods = await self._adoption.claimed(metadata, selector, candidates(self._pods, metadata))
+        pods = await self._adoption.claim(metadata, selector, candidates(self._pods, metadata))
         view = self._view(found.view, pods, established)
 
         error = await self._act(view, established)
@@ -111,7 +115,7 @@ class DaemonSetController:
             raise error
         return self._next_look(view)
 
-    def _view(self, daemon_set: DaemonSet, pods: Iterable[Pod], established: Established) -> DaemonView:
+    def _view(self, daemon_set: DaemonSet, pods: Iterable[Pod], established: CurrentRevision) -> DaemonView:
         now_s = self._clock.monotonic_s()
         nodes = self._nodes.cache.list()
         uid = daemon_set.metadata.uid
@@ -125,7 +129,7 @@ class DaemonSetController:
             waiting=frozenset(name for name in names if not self._failures.is_ready((uid, name), now_s)),
         )
 
-    async def _act(self, view: DaemonView, established: Established) -> PlimsollError | None:
+    async def _act(self, view: DaemonView, established: CurrentRevision) -> PlimsollError | None:
         plan = daemon_plan(view)
         owner = view.daemon_set.metadata
         self._tell_of_ended(view, plan)
@@ -136,8 +140,8 @@ class DaemonSetController:
             body = daemon_pod(template, self._resource, owner, node=plan.create_on[number], labels=labels)
             return await self._making.create_as(body, owner)
 
-        created = await in_growing_batches(len(plan.create_on), create)
-        deleted = await all_at_once([self._making.delete(pod, owner) for pod in plan.delete])
+        created = await slow_start_batch(len(plan.create_on), create)
+        deleted = await run_concurrently([self._making.delete(pod, owner) for pod in plan.delete])
         if created is None and deleted is None and not plan.create_on and not plan.delete:
             await self._trim(view, established)
         return created or deleted
@@ -154,7 +158,7 @@ class DaemonSetController:
                 message = f"Found succeeded {where}, will try to delete it"
                 self._recorder.record(subject, EventType.NORMAL, reason="SucceededDaemonPod", message=message)
 
-    async def _trim(self, view: DaemonView, established: Established) -> None:
+    async def _trim(self, view: DaemonView, established: CurrentRevision) -> None:
         hashes = {pod.metadata.labels.get(REVISION_LABEL) for pod in view.pods}
         history = self._revisions.history(view.daemon_set.metadata)
         live = {

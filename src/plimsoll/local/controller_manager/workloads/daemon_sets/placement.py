@@ -38,7 +38,7 @@ _ALWAYS_TOLERATED: Final = (
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-class Place(StrEnum):
+class NodeEligibility(StrEnum):
     """What a node is to a daemon set."""
 
     RUNS = "runs"
@@ -47,7 +47,7 @@ class Place(StrEnum):
     LEAVES = "leaves"
 
 
-class Eligibility:
+class EligibilityChecker:
     """Judges nodes for one template. Raises `InvalidSelector` for an affinity that cannot be read."""
 
     def __init__(self, template: PodTemplateSpec) -> None:
@@ -60,19 +60,19 @@ class Eligibility:
         added = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in _added(spec.host_network)]
         self._tolerations = Tolerations([*spec.tolerations, *added])
 
-    def place(self, node: Node) -> Place:
+    def check(self, node: Node) -> NodeEligibility:
         name, labels = node.metadata.name, node.metadata.labels
         if self._node_name and self._node_name != name:
-            return Place.LEAVES
+            return NodeEligibility.LEAVES
         if any(labels.get(key) != value for key, value in self._labels):
-            return Place.LEAVES
+            return NodeEligibility.LEAVES
         if self._affinity is not None and not self._affinity.matches(labels, name=name):
-            return Place.LEAVES
+            return NodeEligibility.LEAVES
         taints = node.spec.taints
         if self._tolerations.untolerated(taints) is None:
-            return Place.RUNS
+            return NodeEligibility.RUNS
         drives_out = [taint for taint in taints if taint.effect == "NoExecute"]
-        return Place.STAYS if self._tolerations.untolerated(drives_out) is None else Place.LEAVES
+        return NodeEligibility.STAYS if self._tolerations.untolerated(drives_out) is None else NodeEligibility.LEAVES
 
 
 def target_node(pod: Pod) -> str:

@@ -15,8 +15,8 @@ from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     GENERATION_LABEL,
-    Eligibility,
-    Place,
+    EligibilityChecker,
+    NodeEligibility,
     target_node,
 )
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import scaled
@@ -67,9 +67,9 @@ def daemon_plan(view: DaemonView) -> DaemonPlan:
 
 def daemon_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
     """What is true of the set now. Of several pods on a node the oldest counts."""
-    eligibility = Eligibility(view.daemon_set.spec.template)
+    eligibility = EligibilityChecker(view.daemon_set.spec.template)
     by_node = _by_node(view.pods)
-    runs = {node.metadata.name for node in view.nodes if eligibility.place(node) is Place.RUNS}
+    runs = {node.metadata.name for node in view.nodes if eligibility.check(node) is NodeEligibility.RUNS}
     there = [by_node[name][0] for name in sorted(runs) if name in by_node]
     strays = sum(node.metadata.name in by_node for node in view.nodes if node.metadata.name not in runs)
     available = sum(_is_available(view, pod) for pod in there)
@@ -98,16 +98,16 @@ def is_updated(view: DaemonView, pod: Pod) -> bool:
 
 
 def _manage(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
-    eligibility = Eligibility(view.daemon_set.spec.template)
+    eligibility = EligibilityChecker(view.daemon_set.spec.template)
     create_on: list[str] = []
     delete: list[Pod] = []
     for node in sorted(view.nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
         pods = by_node.get(name, [])
-        place = eligibility.place(node)
-        if place is Place.RUNS and not pods:
+        place = eligibility.check(node)
+        if place is NodeEligibility.RUNS and not pods:
             create_on.append(name)
-        elif place is Place.LEAVES:
+        elif place is NodeEligibility.LEAVES:
             delete += [pod for pod in pods if not _is_leaving(pod)]
         else:
             delete += _surplus(view, name, [pod for pod in pods if not _is_leaving(pod)])
@@ -138,8 +138,8 @@ def _surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
 
 
 def _roll(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
-    eligibility = Eligibility(view.daemon_set.spec.template)
-    desired = sum(eligibility.place(node) is Place.RUNS for node in view.nodes)
+    eligibility = EligibilityChecker(view.daemon_set.spec.template)
+    desired = sum(eligibility.check(node) is NodeEligibility.RUNS for node in view.nodes)
     surge = _surge(view, desired)
     nodes = [(name, _new_and_old(view, by_node[name])) for name in sorted(by_node)]
     if surge:

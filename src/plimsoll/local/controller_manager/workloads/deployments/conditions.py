@@ -59,7 +59,7 @@ def progress(status: str, reason: str, message: str, now: datetime) -> Deploymen
     return _condition(PROGRESSING, status, reason, message, now)
 
 
-def counted(
+def count_replicas(
     deployment: Deployment, sets: Sequence[ReplicaSet], new: ReplicaSet | None, now: datetime
 ) -> DeploymentStatus:
     """The counts, and whether enough pods are available."""
@@ -87,7 +87,7 @@ def rollout_status(
     deployment: Deployment, sets: Sequence[ReplicaSet], new: ReplicaSet | None, now: datetime
 ) -> DeploymentStatus:
     """The status while a rollout goes on or is over: with progress and failures."""
-    status = counted(deployment, sets, new, now)
+    status = count_replicas(deployment, sets, new, now)
     conditions = status.conditions
     if not has_deadline(deployment):
         conditions = without(conditions, PROGRESSING)

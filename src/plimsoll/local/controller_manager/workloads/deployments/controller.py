@@ -17,7 +17,7 @@ from plimsoll.kube.informer.events import Deleted, Key, key_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
-    Adoption,
+    ControllerRefManager,
     candidates,
     index_by_controller,
     managed_by,
@@ -25,7 +25,7 @@ from plimsoll.local.controller_manager.workloads.common.controller_refs import (
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
     controller_reference,
     event_subject,
-    is_end_of_namespace,
+    is_namespace_terminating,
     template_in,
 )
 from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
@@ -77,7 +77,7 @@ class DeploymentController:
         index_by_controller(self._pods)
         self._own_sets = OwnWrites(self._sets, clock=component.clock)
         self._own_statuses = OwnWrites(self._deployments, clock=component.clock)
-        self._adoption = Adoption(component.client, ReplicaSet, self._resource)
+        self._adoption = ControllerRefManager(component.client, ReplicaSet, self._resource)
         self._fingerprints = Fingerprints()
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -119,7 +119,7 @@ class DeploymentController:
     async def _owned(self, found: RawObject[Deployment]) -> list[OwnedSet]:
         metadata = found.view.metadata
         selector = label_selector(found.view.spec.selector)
-        sets = await self._adoption.claimed(metadata, selector, candidates(self._sets, metadata))
+        sets = await self._adoption.claim(metadata, selector, candidates(self._sets, metadata))
         template = self._fingerprints.of(metadata.uid, metadata.generation, found.raw)
         return [OwnedSet(view=raw.view, is_new=self._fingerprint(raw) == template) for raw in sets]
 
@@ -160,7 +160,7 @@ class DeploymentController:
                 raise
             return
         except PlimsollError as error:
-            if not is_end_of_namespace(error):
+            if not is_namespace_terminating(error):
                 status = creation_failed(deployment, new.name, str(error), self._clock.now())
                 await self._tell(deployment, status, "")
                 problem = creation_problem(new.name, str(error))

@@ -19,7 +19,7 @@ from plimsoll.local.controller_manager.workloads.deployments.conditions import (
     PROGRESSING,
     TIMED_OUT,
     condition_of,
-    counted,
+    count_replicas,
     has_deadline,
     is_complete,
     next_check_s,
@@ -35,15 +35,15 @@ from plimsoll.local.controller_manager.workloads.deployments.revisions import (
     next_revision,
     revision_of,
     size_annotations,
-    split,
+    split_new_and_old,
     surplus_history,
 )
 from plimsoll.local.controller_manager.workloads.deployments.scaling import (
     first_size,
     is_scaling,
-    recreated,
-    rolled,
-    scaled_sets,
+    proportional_sizes,
+    recreate_sizes,
+    roll_sizes,
 )
 from plimsoll.objects.api.workloads import (
     Deployment,  # noqa: TC001
@@ -98,17 +98,17 @@ def rollout_plan(
 ) -> RolloutPlan:
     """`new_name` is how a new set would be called; `old_pods_left`: pods of old sets are not all gone yet."""
     if deployment.metadata.deletion_timestamp is not None:
-        new, _ = split(owned)
-        return RolloutPlan(status=counted(deployment, _views(owned), None if new is None else new.view, now))
+        new, _ = split_new_and_old(owned)
+        return RolloutPlan(status=count_replicas(deployment, _views(owned), None if new is None else new.view, now))
     deployment = _with_pause_told(deployment, now)
-    new, old = split(owned)
+    new, old = split_new_and_old(owned)
     if deployment.spec.paused or is_scaling(deployment, owned):
         remove = surplus_history(deployment, old) if deployment.spec.paused else []
-        return _plan(deployment, owned, now, sizes=scaled_sets(deployment, new, old), remove=remove, rolls=False)
+        return _plan(deployment, owned, now, sizes=proportional_sizes(deployment, new, old), remove=remove, rolls=False)
     if is_rolling(deployment):
-        sizes = {} if new is None else rolled(deployment, new, old)
+        sizes = {} if new is None else roll_sizes(deployment, new, old)
     else:
-        sizes = recreated(old)
+        sizes = recreate_sizes(old)
         if not sizes and (old_pods_left or any(owned_set.view.status.replicas for owned_set in old)):
             return _plan(deployment, owned, now, sizes={})
         if not sizes and new is not None and replicas_of(new.view) != replicas_of(deployment):
@@ -153,7 +153,7 @@ def _plan(
     rolls: bool = True,
 ) -> RolloutPlan:
     """The sets as they will be, and what can be said of them. `rolls`: progress is told too."""
-    new, old = split(owned)
+    new, old = split_new_and_old(owned)
     changes = _changes(deployment, new, old, sizes)
     revision = ""
     if new is not None:
@@ -161,7 +161,7 @@ def _plan(
         deployment = _with_new_set_found(deployment, new, now)
     views = [_resized(owned_set.view, sizes) for owned_set in (*old, *([] if new is None else [new]))]
     new_view = None if new is None else views[-1]
-    tell = rollout_status if rolls else counted
+    tell = rollout_status if rolls else count_replicas
     status = tell(deployment, views, new_view, now)
     if new is not None and _is_silent(new.view, now):
         # Written now, the status would say "no pods", and the first pod would look like progress.

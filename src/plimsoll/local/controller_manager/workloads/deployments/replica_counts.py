@@ -1,6 +1,7 @@
 """How many pods a deployment may have above and below what it wants, and how sets share a change of size. Pure.
 
-`Sizes` is the arithmetic of one turn: how many replicas each set wants by now, as the steps of the turn change it.
+`ReplicaSizes` is the arithmetic of one turn: how many replicas each set wants by now, as the steps of the turn change
+it.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def rounded(number: float) -> int:
     return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)
 
 
-class Sizes:
+class ReplicaSizes:
     """What each set wants now, by name. Starts with what the sets say, and is changed step by step."""
 
     def __init__(self, sets: Iterable[ReplicaSet]) -> None:

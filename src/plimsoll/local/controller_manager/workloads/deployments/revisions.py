@@ -52,7 +52,7 @@ class OwnedSet(Value):
         return (made.timestamp() if made is not None else 0.0, self.name)
 
 
-def split(owned: Sequence[OwnedSet]) -> tuple[OwnedSet | None, list[OwnedSet]]:
+def split_new_and_old(owned: Sequence[OwnedSet]) -> tuple[OwnedSet | None, list[OwnedSet]]:
     """The new set, if there is one, and all others, the oldest first."""
     by_age = sorted(owned, key=lambda owned_set: owned_set.age_key)
     new = next((owned_set for owned_set in by_age if owned_set.is_new), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import (
-    Sizes,
+    ReplicaSizes,
     is_rolling,
     max_surge,
     max_unavailable,
@@ -40,9 +40,9 @@ def is_scaling(deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
     return any(one is not None and one != replicas_of(deployment) for one in remembered)
 
 
-def rolled(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
+def roll_sizes(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
     """One step of a rolling update: grow the new set as far as the surge lets it; if it does not, shrink old ones."""
-    sizes = Sizes(owned.view for owned in (*old, new))
+    sizes = ReplicaSizes(owned.view for owned in (*old, new))
     current = replicas_of(new.view)
     size = _new_size(deployment, current, total=sizes.total())
     if size != current:
@@ -50,12 +50,12 @@ def rolled(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> Ne
     return _shrunk(deployment, new, _active(old), sizes)
 
 
-def recreated(old: Sequence[OwnedSet]) -> NewSizes:
+def recreate_sizes(old: Sequence[OwnedSet]) -> NewSizes:
     """Before anything new: nothing old."""
     return {owned.name: 0 for owned in _active(old)}
 
 
-def scaled_sets(deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet]) -> NewSizes:
+def proportional_sizes(deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet]) -> NewSizes:
     """Without rolling on: one set takes the whole change, several in proportion to their sizes."""
     wanted = replicas_of(deployment)
     only = _active_or_latest(new, old)
@@ -79,7 +79,7 @@ def _new_size(deployment: Deployment, current: int, *, total: int) -> int:
     return current + min(room, wanted - current) if room > 0 else current
 
 
-def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], sizes: Sizes) -> NewSizes:
+def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], sizes: ReplicaSizes) -> NewSizes:
     """Old sets lose first what is not available anyway, then what can be spared."""
     least = replicas_of(deployment) - max_unavailable(deployment)
     not_yet = sizes.of(new.name) - _available(new, sizes)
@@ -100,7 +100,7 @@ def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], size
     return {name: sizes.of(name) for name, size in before.items() if sizes.of(name) != size}
 
 
-def _available(one: OwnedSet, sizes: Sizes) -> int:
+def _available(one: OwnedSet, sizes: ReplicaSizes) -> int:
     """Not more than the set wants: a status may still count pods that are to go already."""
     return min(one.view.status.available_replicas, sizes.of(one.name))
 

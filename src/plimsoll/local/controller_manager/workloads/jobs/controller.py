@@ -21,7 +21,11 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Added, Key, Updated, key_of, view_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
+from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+    ControllerRefManager,
+    candidates,
+    index_by_controller,
+)
 from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject
 from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import failed_indexes, has_limits
@@ -40,12 +44,12 @@ from plimsoll.local.controller_manager.workloads.jobs.plan import (
 )
 from plimsoll.local.controller_manager.workloads.jobs.pods import JobPods
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
-    booked,
-    counted,
-    entered,
     is_indexed,
     is_tracked,
+    move_to_counters,
+    track_endings,
     uncounted_in,
+    with_uncounted,
 )
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.objects.api.meta import written_time
@@ -62,7 +66,7 @@ if TYPE_CHECKING:
     from plimsoll.core.errors import PlimsollError
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component, Components
-    from plimsoll.local.controller_manager.workloads.jobs.plan import JobPlan, Verdict
+    from plimsoll.local.controller_manager.workloads.jobs.plan import JobOutcome, JobPlan
     from plimsoll.objects.api.workloads import JobStatus
     from plimsoll.objects.codec.decoding import RawObject
 
@@ -91,7 +95,7 @@ class JobController:
         self._informer.add_index(_TRACKED_BY_JOB, _job_of_tracked)
         self._written = OwnWrites(self._jobs, clock=component.clock)
         self._pods = JobPods(component, self._resource)
-        self._adoption = Adoption(component.client, Pod, self._resource)
+        self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,
@@ -116,7 +120,7 @@ class JobController:
         if (end := finished_at(job)) is not None:
             return await self._after_the_end(job, end + timedelta(seconds=job.spec.ttl_seconds_after_finished or 0))
         selector = label_selector(job.spec.selector)
-        pods = await self._adoption.claimed(metadata, selector, candidates(self._informer, metadata))
+        pods = await self._adoption.claim(metadata, selector, candidates(self._informer, metadata))
         view = JobView(job=job, pods=tuple(pods), now=self._clock.now())
 
         plan = job_plan(view)
@@ -161,9 +165,9 @@ class JobController:
         """Enter what ended, let it go, count it: two writes, the second one after the finalizers are off."""
         view, verdict = turn.view, turn.verdict
         held = {pod.metadata.uid for pod in held_of(view).values()}
-        book = booked(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
+        book = track_endings(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
         tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
-        status = entered(turn.status(), book, tracked=tracked)
+        status = with_uncounted(turn.status(), book, tracked=tracked)
         if is_indexed(view.job):
             status = msgspec.structs.replace(
                 status,
@@ -178,7 +182,7 @@ class JobController:
         for pod in book.release:
             await self._pods.release(pod, view.job.metadata.uid)
             tracked.discard(pod.metadata.uid)
-        status = counted(status, tracked=tracked)
+        status = move_to_counters(status, tracked=tracked)
         is_clean = not book.is_full and not turn.terminating and not any(_uids(status))
         if verdict is None or not is_clean:
             await self._tell(job, status)
@@ -202,7 +206,7 @@ class JobController:
         self._written.wrote(metadata.uid, written)
         return written
 
-    def _tell_end(self, job: Job, status: JobStatus, verdict: Verdict) -> None:
+    def _tell_end(self, job: Job, status: JobStatus, verdict: JobOutcome) -> None:
         if verdict.final == FAILED:
             self._tell_event(job, EventType.WARNING, verdict.reason, verdict.message)
             return
@@ -291,7 +295,7 @@ class _Turn:
         return msgspec.structs.replace(status, conditions=conditions, start_time=started)
 
 
-def _ended(status: JobStatus, verdict: Verdict, view: JobView) -> JobStatus:
+def _ended(status: JobStatus, verdict: JobOutcome, view: JobView) -> JobStatus:
     now = view.now.replace(microsecond=0)
     final = condition(verdict.final, "True", verdict.reason, verdict.message, now=now)
     return msgspec.structs.replace(

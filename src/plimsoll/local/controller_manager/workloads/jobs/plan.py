@@ -27,10 +27,10 @@ from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, match, success_message
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     completions_of,
+    count_pods,
     ended_at,
     is_failed,
     is_indexed,
-    tally,
 )
 from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import Job, JobCondition
@@ -47,7 +47,7 @@ _FIRST_BACKOFF_S: Final = 10.0
 _LONGEST_BACKOFF_S: Final = 600.0
 
 
-class Verdict(Value):
+class JobOutcome(Value):
     """A job is over: `final` is the condition it ends with, `interim` the one that says so before all is cleaned up."""
 
     final: str
@@ -59,21 +59,21 @@ class Verdict(Value):
         return SUCCESS_CRITERIA_MET if self.final == COMPLETE else FAILURE_TARGET
 
 
-COMPLETED: Final = Verdict(
+COMPLETED: Final = JobOutcome(
     final=COMPLETE, reason="CompletionsReached", message="Reached expected number of succeeded pods"
 )
-_BACKOFF_LIMIT: Final = Verdict(
+_BACKOFF_LIMIT: Final = JobOutcome(
     final=FAILED, reason="BackoffLimitExceeded", message="Job has reached the specified backoff limit"
 )
-_DEADLINE: Final = Verdict(
+_DEADLINE: Final = JobOutcome(
     final=FAILED, reason="DeadlineExceeded", message="Job was active longer than specified deadline"
 )
-_MAX_FAILED_INDEXES: Final = Verdict(
+_MAX_FAILED_INDEXES: Final = JobOutcome(
     final=FAILED,
     reason="MaxFailedIndexesExceeded",
     message="Job has exceeded the specified maximal number of failed indexes",
 )
-_FAILED_INDEXES: Final = Verdict(final=FAILED, reason="FailedIndexes", message="Job has failed indexes")
+_FAILED_INDEXES: Final = JobOutcome(final=FAILED, reason="FailedIndexes", message="Job has failed indexes")
 
 
 class JobView(Value):
@@ -104,7 +104,7 @@ class JobPlan(Value):
     annotations: tuple[dict[str, str], ...] = ()
     """Of the pods of `indexes`, where the job counts failures of each."""
     delete: tuple[Pod, ...] = ()
-    verdict: Verdict | None = None
+    verdict: JobOutcome | None = None
     wait_s: float | None = None
     is_managed: bool = False
     """Whether the number of pods was looked at: only then the job is suspended or resumed."""
@@ -164,7 +164,7 @@ def condition(type_: str, status: str, reason: str, message: str, *, now: dateti
 # ---- is it over?
 
 
-def _verdict(view: JobView) -> Verdict | None:
+def _verdict(view: JobView) -> JobOutcome | None:
     """That a job is over is decided once: a condition that says so stands."""
     job = view.job
     for final, interim in ((COMPLETE, SUCCESS_CRITERIA_MET), (FAILED, FAILURE_TARGET)):
@@ -177,11 +177,11 @@ def _verdict(view: JobView) -> Verdict | None:
             None,
         )
         if told is not None:
-            return Verdict(final=final, reason=told.reason, message=told.message)
+            return JobOutcome(final=final, reason=told.reason, message=told.message)
     if message := _fail_job_message(view):
-        return Verdict(final=FAILED, reason="PodFailurePolicy", message=message)
+        return JobOutcome(final=FAILED, reason="PodFailurePolicy", message=message)
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
-    if tally(job, view.pods).failed > limit or _restarted_too_often(view, limit):
+    if count_pods(job, view.pods).failed > limit or _restarted_too_often(view, limit):
         return _BACKOFF_LIMIT
     deadline_s = _until_deadline_s(view)
     if deadline_s is not None and deadline_s <= 0:
@@ -197,22 +197,22 @@ def _fail_job_message(view: JobView) -> str:
     return next((one.message for one in found if one is not None and one.action == FAIL_JOB), "")
 
 
-def _verdict_by_indexes(view: JobView) -> Verdict | None:
+def _verdict_by_indexes(view: JobView) -> JobOutcome | None:
     job = view.job
     if not has_limits(job) and job.spec.success_policy is None:
         return None
-    failed, done = failed_indexes(job, view.pods), tally(job, view.pods).indexes
+    failed, done = failed_indexes(job, view.pods), count_pods(job, view.pods).indexes
     if job.spec.max_failed_indexes is not None and len(failed) > job.spec.max_failed_indexes:
         return _MAX_FAILED_INDEXES
     if failed and len(failed) + len(done) >= completions_of(job):
         return _FAILED_INDEXES
     if message := success_message(job, done):
-        return Verdict(final=COMPLETE, reason="SuccessPolicy", message=message)
+        return JobOutcome(final=COMPLETE, reason="SuccessPolicy", message=message)
     return None
 
 
 def _is_complete(view: JobView) -> bool:
-    done = tally(view.job, view.pods).succeeded
+    done = count_pods(view.job, view.pods).succeeded
     if view.active:
         return False
     return done > 0 if view.job.spec.completions is None else done >= completions_of(view.job)
@@ -284,14 +284,14 @@ def held_of(view: JobView) -> dict[int, Pod]:
     """Failed pods that wait for their successors, by index."""
     if not has_limits(view.job):
         return {}
-    done = tally(view.job, view.pods).indexes | failed_indexes(view.job, view.pods)
+    done = count_pods(view.job, view.pods).indexes | failed_indexes(view.job, view.pods)
     return held_pods(view.job, view.pods, done=done)
 
 
 def _wanted_active(view: JobView) -> int:
     spec = view.job.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
-    done = tally(view.job, view.pods).succeeded
+    done = count_pods(view.job, view.pods).succeeded
     if spec.completions is None:
         # A work queue: once one has succeeded the others run out, and no new one starts.
         return len(view.active) if done else parallelism
@@ -328,7 +328,7 @@ def _free_indexes(view: JobView, count: int) -> tuple[int, ...]:
     below = completions_of(view.job)
     waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
     busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]
-    taken = {index_of(pod, below=below) for pod in busy} | tally(view.job, view.pods).indexes
+    taken = {index_of(pod, below=below) for pod in busy} | count_pods(view.job, view.pods).indexes
     taken |= failed_indexes(view.job, view.pods)
     free = (index for index in range(below) if index not in taken)
     return tuple(index for index, _ in zip(free, range(count), strict=False))

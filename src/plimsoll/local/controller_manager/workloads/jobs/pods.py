@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.errors import Invalid, NotFound
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
-    PodMaking,
-    in_growing_batches,
+    PodControl,
     pod_from,
+    slow_start_batch,
     template_in,
 )
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY
@@ -40,7 +40,7 @@ class JobPods:
         self._client = component.client
         self._resource = resource
         self.own_writes: OwnWrites[Pod] = OwnWrites(component.informers.of(Pod), clock=component.clock)
-        self._making = PodMaking(component, resource, self.own_writes)
+        self._making = PodControl(component, resource, self.own_writes)
 
     async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:
         """Make the pods of a plan; gives how many there are of them and the first error."""
@@ -58,7 +58,7 @@ class JobPods:
             made += error is None
             return error
 
-        error = await in_growing_batches(plan.create, create_one)
+        error = await slow_start_batch(plan.create, create_one)
         return made, error
 
     async def delete(self, pod: Pod, owner: ObjectMeta, *, keep_tracking: bool) -> PlimsollError | None:

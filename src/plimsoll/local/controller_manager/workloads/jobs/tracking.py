@@ -27,7 +27,7 @@ MOST_UNCOUNTED: Final = 500
 """So many uids in a status at most; the rest waits for the next turn."""
 
 
-class Tally(Value):
+class PodCounts(Value):
     """How many pods have succeeded and failed, those not in the status yet included; indexes where the job has them."""
 
     succeeded: int
@@ -35,7 +35,7 @@ class Tally(Value):
     indexes: frozenset[int] = frozenset()
 
 
-class Book(Value):
+class TrackedEndings(Value):
     """What the status is to say of ended pods, and the pods whose finalizer may come off once it does."""
 
     uncounted: UncountedTerminatedPods
@@ -69,7 +69,7 @@ def uncounted_in(job: Job) -> UncountedTerminatedPods:
     return job.status.uncounted_terminated_pods or UncountedTerminatedPods()
 
 
-def tally(job: Job, pods: Iterable[Pod]) -> Tally:
+def count_pods(job: Job, pods: Iterable[Pod]) -> PodCounts:
     """The numbers as they will be when everything that has ended is counted."""
     uncounted = uncounted_in(job)
     status = job.status
@@ -86,14 +86,14 @@ def tally(job: Job, pods: Iterable[Pod]) -> Tally:
     else:
         new = [pod for pod in ended if pod.metadata.uid not in uncounted.succeeded]
         succeeded = status.succeeded + len(new) + len(uncounted.succeeded)
-    return Tally(
+    return PodCounts(
         succeeded=succeeded,
         failed=status.failed + len(failed) + len(uncounted.failed),
         indexes=indexes,
     )
 
 
-def booked(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Collection[str] = ()) -> Book:
+def track_endings(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Collection[str] = ()) -> TrackedEndings:
     """Enter the pods that have ended. When the job finishes (`finish` is the condition) every pod is let go of.
 
     Those whose uid is in `held` failed, and wait for their successors before they are counted.
@@ -124,7 +124,7 @@ def booked(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Collection[
             failed += [uid] if is_counted(job, pod) else []
         if new + len(succeeded) + len(failed) >= MOST_UNCOUNTED:
             break
-    return Book(
+    return TrackedEndings(
         uncounted=UncountedTerminatedPods(succeeded=tuple(succeeded), failed=tuple(failed)),
         indexes=frozenset(indexes),
         release=tuple(release),
@@ -132,7 +132,7 @@ def booked(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Collection[
     )
 
 
-def counted(status: JobStatus, *, tracked: Collection[str]) -> JobStatus:
+def move_to_counters(status: JobStatus, *, tracked: Collection[str]) -> JobStatus:
     """Uids whose pods have no finalizer any more (`tracked` are those that have) leave the list and are counted."""
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded = tuple(uid for uid in uncounted.succeeded if uid in tracked)
@@ -145,9 +145,9 @@ def counted(status: JobStatus, *, tracked: Collection[str]) -> JobStatus:
     )
 
 
-def entered(status: JobStatus, book: Book, *, tracked: Collection[str]) -> JobStatus:
+def with_uncounted(status: JobStatus, book: TrackedEndings, *, tracked: Collection[str]) -> JobStatus:
     """The status to write before finalizers come off: earlier entries whose pods have none are counted by now."""
-    status = counted(status, tracked=tracked)
+    status = move_to_counters(status, tracked=tracked)
     return msgspec.structs.replace(
         status,
         uncounted_terminated_pods=UncountedTerminatedPods(

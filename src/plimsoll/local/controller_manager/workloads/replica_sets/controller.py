@@ -14,26 +14,26 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Deleted, Key, key_of
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
-    Adoption,
+    ControllerRefManager,
     candidates_in_any_order,
     index_by_controller,
     managed_by,
     oldest_first,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
-    PodMaking,
-    all_at_once,
-    in_growing_batches,
+    PodControl,
+    run_concurrently,
+    slow_start_batch,
     template_in,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import active_pods, is_active, is_more_than_status
 from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     Failure,
+    desired_replicas,
     next_look_s,
     replica_plan,
     replica_status,
-    wanted,
 )
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.objects.api.pods import Pod
@@ -88,8 +88,8 @@ class ReplicaSetController:
         index_by_controller(self._sets)
         index_by_controller(self._pods)
         self._own_writes = OwnWrites(self._pods, clock=component.clock)
-        self._making = PodMaking(component, self._resource, self._own_writes)
-        self._adoption = Adoption(component.client, Pod, self._resource)
+        self._making = PodControl(component, self._resource, self._own_writes)
+        self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self._settled: dict[Key, _Settled] = {}
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -116,7 +116,7 @@ class ReplicaSetController:
         if self._is_settled(key, found, active):
             return Done()
         selector = label_selector(replica_set.spec.selector)
-        pods = await self._adoption.claimed(metadata, selector, oldest_first(active))
+        pods = await self._adoption.claim(metadata, selector, oldest_first(active))
 
         plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
         error = await self._act(found, plan)
@@ -142,14 +142,14 @@ class ReplicaSetController:
         metadata = found.view.metadata
         if plan.create:
             template = template_in(found.raw)
-            return await in_growing_batches(plan.create, lambda _: self._making.create(template, metadata))
+            return await slow_start_batch(plan.create, lambda _: self._making.create(template, metadata))
         if plan.delete:
-            return await all_at_once([self._making.delete(pod, metadata) for pod in plan.delete])
+            return await run_concurrently([self._making.delete(pod, metadata) for pod in plan.delete])
         return None
 
     def _related(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Sequence[Pod]:
         """The pods of all sets with the same owner, this one's among them. Only asked for where some have to go."""
-        if len(pods) <= wanted(replica_set):
+        if len(pods) <= desired_replicas(replica_set):
             return pods
         owner = controller_of(replica_set.metadata)
         siblings = [replica_set] if owner is None else [raw.view for raw in managed_by(self._sets, owner.uid)]
@@ -198,7 +198,7 @@ class ReplicaSetController:
     def _settling_s(self, key: Key) -> float:
         """How long what we did ourselves waits to be seen as a whole: a few pods are seen at once."""
         found = self._sets.cache.get(key.name, key.namespace)
-        size = 0 if found is None else wanted(found.view)
+        size = 0 if found is None else desired_replicas(found.view)
         by_size_s = min(size * _DELAY_BY_POD_S, _LONGEST_DELAY_S) if size > _FEW else 0.0
         return max(self._patience_s, by_size_s)
 

@@ -34,7 +34,7 @@ class ReplicaPlan(Value):
     delete: tuple[Pod, ...] = ()
 
 
-def wanted(replica_set: ReplicaSet) -> int:
+def desired_replicas(replica_set: ReplicaSet) -> int:
     """Absent means one; the server fills it in, files may not say it."""
     replicas = replica_set.spec.replicas
     return 1 if replicas is None else replicas
@@ -47,7 +47,7 @@ def replica_plan(
     if replica_set.metadata.deletion_timestamp is not None:
         return ReplicaPlan()
     active = active_pods(pods)
-    missing = wanted(replica_set) - len(active)
+    missing = desired_replicas(replica_set) - len(active)
     if missing >= 0:
         return ReplicaPlan(create=min(missing, BURST))
     surplus = min(-missing, BURST)
@@ -104,7 +104,7 @@ def _conditions(
         return tuple(set_condition for set_condition in told if set_condition.type != REPLICA_FAILURE)
     if any(set_condition.type == REPLICA_FAILURE for set_condition in told):
         return told
-    is_short = active < wanted(replica_set)
+    is_short = active < desired_replicas(replica_set)
     condition = ReplicaSetCondition(
         type=REPLICA_FAILURE,
         status="True",

@@ -16,7 +16,11 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, key_of
-from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
+from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+    ControllerRefManager,
+    candidates,
+    index_by_controller,
+)
 from plimsoll.local.controller_manager.workloads.common.pod_control import template_in
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import next_availability_s
 from plimsoll.local.controller_manager.workloads.common.revisions import (
@@ -27,9 +31,9 @@ from plimsoll.local.controller_manager.workloads.common.revisions import (
     template_of,
 )
 from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
-from plimsoll.local.controller_manager.workloads.stateful_sets.identity import SetSource, ordinal_of
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import StatefulSetSource, ordinal_of
 from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
-    SetView,
+    StatefulSetView,
     revision_for,
     stateful_plan,
     stateful_status,
@@ -44,7 +48,7 @@ from plimsoll.scheduling.selectors import label_selector
 if TYPE_CHECKING:
     from plimsoll.core.errors import PlimsollError
     from plimsoll.local.components import Component, Components
-    from plimsoll.local.controller_manager.workloads.common.revisions import Established
+    from plimsoll.local.controller_manager.workloads.common.revisions import CurrentRevision
     from plimsoll.objects.api.workloads import ControllerRevision, StatefulSetStatus
     from plimsoll.objects.codec.decoding import RawObject
 
@@ -70,7 +74,7 @@ class StatefulSetController:
         index_by_controller(self._informer)
         self._revisions = Revisions(component, self._resource, hash_label=_HASH_LABEL, hash_of=data_hash)
         self._pods = StatefulPods(component, self._resource)
-        self._adoption = Adoption(component.client, Pod, self._resource)
+        self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,
@@ -95,8 +99,8 @@ class StatefulSetController:
         current = _named(history, found.view.status.current_revision) or established.revision
         selector = label_selector(found.view.spec.selector)
         mine = [pod for pod in candidates(self._informer, metadata) if ordinal_of(pod, metadata) is not None]
-        pods = await self._adoption.claimed(metadata, selector, mine)
-        view = SetView(
+        pods = await self._adoption.claim(metadata, selector, mine)
+        view = StatefulSetView(
             stateful_set=found.view,
             pods=tuple(pods),
             current=current.metadata.name,
@@ -116,14 +120,14 @@ class StatefulSetController:
             raise error
         return self._next_look(view)
 
-    async def _established(self, found: RawObject[StatefulSet]) -> Established:
+    async def _established(self, found: RawObject[StatefulSet]) -> CurrentRevision:
         status, metadata = found.view.status, found.view.metadata
-        return await self._revisions.established(
+        return await self._revisions.ensure_current(
             Owner(metadata=metadata, template=template_in(found.raw), collisions=status.collision_count or 0)
         )
 
     async def _act(
-        self, view: SetView, found: RawObject[StatefulSet], *, templates: dict[str, ControllerRevision]
+        self, view: StatefulSetView, found: RawObject[StatefulSet], *, templates: dict[str, ControllerRevision]
     ) -> PlimsollError | None:
         plan = stateful_plan(view)
         source = _source_in(found)
@@ -144,14 +148,14 @@ class StatefulSetController:
             await self._trim(view)
         return error
 
-    async def _trim(self, view: SetView) -> None:
+    async def _trim(self, view: StatefulSetView) -> None:
         live = {view.current, view.update, *(pod.metadata.labels.get(REVISION_LABEL, "") for pod in view.pods)}
         limit = view.stateful_set.spec.revision_history_limit
         await self._revisions.trim(
             view.stateful_set.metadata, live=live, limit=_DEFAULT_HISTORY if limit is None else limit
         )
 
-    async def _tell(self, view: SetView) -> None:
+    async def _tell(self, view: StatefulSetView) -> None:
         status = stateful_status(view)
         metadata = view.stateful_set.metadata
         if status == view.stateful_set.status:
@@ -165,7 +169,7 @@ class StatefulSetController:
             # It was deleted meanwhile.
             return
 
-    def _next_look(self, view: SetView) -> Done | Again:
+    def _next_look(self, view: StatefulSetView) -> Done | Again:
         if not self._pods.own_writes.are_seen(view.stateful_set.metadata.uid):
             return Again(after_s=LOOK_AGAIN_S)
         wait_s = next_availability_s(view.pods, min_ready_s=view.stateful_set.spec.min_ready_seconds, now=view.now)
@@ -178,9 +182,9 @@ def _named(history: list[ControllerRevision], name: str) -> ControllerRevision |
     )
 
 
-def _source_in(found: RawObject[StatefulSet]) -> SetSource:
+def _source_in(found: RawObject[StatefulSet]) -> StatefulSetSource:
     spec = msgspec.json.decode(found.raw)["spec"]
-    return SetSource(
+    return StatefulSetSource(
         claims=tuple(spec.get("volumeClaimTemplates") or ()),
         service_name=spec.get("serviceName") or "",
         match_labels=(spec.get("selector") or {}).get("matchLabels") or {},

@@ -35,7 +35,7 @@ class Ordinals(Value):
         return self.start <= ordinal < self.end
 
 
-def wanted_ordinals(stateful_set: StatefulSet) -> Ordinals:
+def desired_ordinals(stateful_set: StatefulSet) -> Ordinals:
     spec = stateful_set.spec
     start = spec.ordinals.start if spec.ordinals is not None else 0
     return Ordinals(start=start, end=start + (1 if spec.replicas is None else spec.replicas))
@@ -63,7 +63,7 @@ def claim_name(claim: str, owner: ObjectMeta, ordinal: int) -> str:
     return f"{claim}-{owner.name}-{ordinal}"
 
 
-class SetSource(Value):
+class StatefulSetSource(Value):
     """A stateful set as it was written: what its pods and claims are copied from."""
 
     claims: tuple[dict[str, Any], ...] = ()
@@ -76,7 +76,7 @@ def stateful_pod(
     resource: Resource,
     owner: ObjectMeta,
     *,
-    source: SetSource,
+    source: StatefulSetSource,
     ordinal: int,
     revision: str,
 ) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def stateful_pod(
 
 
 def claim_bodies(
-    source: SetSource, owner: ObjectMeta, ordinal: int, *, owners: list[dict[str, Any]]
+    source: StatefulSetSource, owner: ObjectMeta, ordinal: int, *, owners: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The claims a pod needs, in the order of their templates."""
     bodies = []
@@ -126,7 +126,7 @@ def claim_owners(
     if policy is None:
         return []
     ordinal = None if pod is None else ordinal_of(pod, stateful_set.metadata)
-    is_condemned = ordinal is not None and ordinal not in wanted_ordinals(stateful_set)
+    is_condemned = ordinal is not None and ordinal not in desired_ordinals(stateful_set)
     if policy.when_scaled == _DELETE and is_condemned:
         assert pod is not None
         return [controller_reference(pods, pod.metadata)]
@@ -143,7 +143,9 @@ def foreign_owners(references: tuple[OwnerReference, ...], owner: ObjectMeta, or
     ]
 
 
-def _volumes(own: list[dict[str, Any]], source: SetSource, owner: ObjectMeta, ordinal: int) -> list[dict[str, Any]]:
+def _volumes(
+    own: list[dict[str, Any]], source: StatefulSetSource, owner: ObjectMeta, ordinal: int
+) -> list[dict[str, Any]]:
     """Claims take the place of volumes of the same name."""
     names = [(template.get("metadata") or {}).get("name", "") for template in source.claims]
     claimed = [

@@ -15,9 +15,9 @@ from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     Ordinals,
+    desired_ordinals,
     has_identity,
     ordinal_of,
-    wanted_ordinals,
 )
 from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- likewise
 from plimsoll.objects.api.workloads import StatefulSet, StatefulSetStatus
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ON_DELETE: Final = "OnDelete"
 
 
-class SetView(Value):
+class StatefulSetView(Value):
     """A stateful set and its pods at one moment, with the names of the revisions it comes from and goes to."""
 
     stateful_set: StatefulSet
@@ -43,7 +43,7 @@ class SetView(Value):
         return self.stateful_set.spec.pod_management_policy != "Parallel"
 
 
-class SetPlan(Value):
+class StatefulSetPlan(Value):
     """Ordinals to make a pod for, pods to delete, pods to give their labels back, pods whose claims may be missing."""
 
     create: tuple[int, ...] = ()
@@ -52,18 +52,18 @@ class SetPlan(Value):
     pending: tuple[int, ...] = ()
 
 
-def stateful_plan(view: SetView) -> SetPlan:
+def stateful_plan(view: StatefulSetView) -> StatefulSetPlan:
     if view.stateful_set.metadata.deletion_timestamp is not None:
-        return SetPlan()
+        return StatefulSetPlan()
     pods = pods_by_ordinal(view)
-    wanted = wanted_ordinals(view.stateful_set)
+    wanted = desired_ordinals(view.stateful_set)
     work = _Work()
     is_settled = _tend(view, pods, wanted, work)
     if is_settled or not view.is_ordered:
         is_settled = _scale_down(view, pods, wanted, work) and is_settled
     if is_settled and not work.delete and not work.create:
         _roll(view, pods, wanted, work)
-    return SetPlan(
+    return StatefulSetPlan(
         create=tuple(work.create),
         delete=tuple(work.delete),
         relabel=tuple(work.relabel),
@@ -71,7 +71,7 @@ def stateful_plan(view: SetView) -> SetPlan:
     )
 
 
-def stateful_status(view: SetView) -> StatefulSetStatus:
+def stateful_status(view: StatefulSetView) -> StatefulSetStatus:
     """What is true of the set now."""
     stateful_set = view.stateful_set
     ready = [pod for pod in view.pods if _is_running_and_ready(pod)]
@@ -95,10 +95,10 @@ def stateful_status(view: SetView) -> StatefulSetStatus:
     )
 
 
-def revision_for(view: SetView, ordinal: int) -> str:
+def revision_for(view: StatefulSetView, ordinal: int) -> str:
     """Of which revision a pod that is missing has to be: below the partition it stays the one before."""
     strategy = view.stateful_set.spec.update_strategy
-    start = wanted_ordinals(view.stateful_set).start
+    start = desired_ordinals(view.stateful_set).start
     if strategy.type == _ON_DELETE:
         return view.update
     if strategy.rolling_update is None:
@@ -108,7 +108,7 @@ def revision_for(view: SetView, ordinal: int) -> str:
     return view.current if ordinal < start + kept else view.update
 
 
-def pods_by_ordinal(view: SetView) -> dict[int, Pod]:
+def pods_by_ordinal(view: StatefulSetView) -> dict[int, Pod]:
     found = ((ordinal_of(pod, view.stateful_set.metadata), pod) for pod in view.pods)
     return {ordinal: pod for ordinal, pod in found if ordinal is not None}
 
@@ -123,7 +123,7 @@ class _Work:
         self.pending: list[int] = []
 
 
-def _tend(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
+def _tend(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
     """See to the pods that should be there; whether an ordered set may go on to anything else."""
     for ordinal in range(wanted.start, wanted.end):
         pod = pods.get(ordinal)
@@ -133,7 +133,7 @@ def _tend(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) ->
     return True
 
 
-def _tend_one(view: SetView, ordinal: int, pod: Pod | None, work: _Work) -> bool:
+def _tend_one(view: StatefulSetView, ordinal: int, pod: Pod | None, work: _Work) -> bool:
     if pod is None:
         work.create.append(ordinal)
         return False
@@ -150,7 +150,7 @@ def _tend_one(view: SetView, ordinal: int, pod: Pod | None, work: _Work) -> bool
     return True
 
 
-def _scale_down(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
+def _scale_down(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
     """From the top; an ordered set waits for each to be gone. Whether nothing is left to do."""
     condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
     if not view.is_ordered:
@@ -165,7 +165,7 @@ def _scale_down(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Wo
     return False
 
 
-def _roll(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> None:
+def _roll(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> None:
     """The highest pod of another revision goes, if all above it are well."""
     strategy = view.stateful_set.spec.update_strategy
     if strategy.type == _ON_DELETE:
@@ -194,10 +194,10 @@ def _is_running_and_ready(pod: Pod) -> bool:
     return pod.status.phase == "Running" and is_ready(pod)
 
 
-def _is_available(view: SetView, pod: Pod) -> bool:
+def _is_available(view: StatefulSetView, pod: Pod) -> bool:
     min_ready_s = view.stateful_set.spec.min_ready_seconds
     return _is_running_and_ready(pod) and is_available(pod, min_ready_s=min_ready_s, now=view.now)
 
 
-def _is_ill(view: SetView, pod: Pod) -> bool:
+def _is_ill(view: StatefulSetView, pod: Pod) -> bool:
     return _is_leaving(pod) or not _is_available(view, pod)

@@ -12,7 +12,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject, is_end_of_namespace
+from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject, is_namespace_terminating
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     claim_bodies,
     claim_name,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer import Informer
     from plimsoll.local.components import Component
-    from plimsoll.local.controller_manager.workloads.stateful_sets.identity import SetSource
-    from plimsoll.local.controller_manager.workloads.stateful_sets.plan import SetView
+    from plimsoll.local.controller_manager.workloads.stateful_sets.identity import StatefulSetSource
+    from plimsoll.local.controller_manager.workloads.stateful_sets.plan import StatefulSetView
     from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.api.workloads import StatefulSet
 
@@ -56,7 +56,7 @@ class StatefulPods:
     # ---- pods
 
     async def create(
-        self, owner: StatefulSet, template: Mapping[str, Any], *, source: SetSource, ordinal: int, revision: str
+        self, owner: StatefulSet, template: Mapping[str, Any], *, source: StatefulSetSource, ordinal: int, revision: str
     ) -> PlimsollError | None:
         """Make the claims and then the pod of an ordinal."""
         metadata = owner.metadata
@@ -102,7 +102,7 @@ class StatefulPods:
 
     # ---- claims
 
-    async def ensure_claims(self, owner: StatefulSet, source: SetSource, ordinal: int) -> PlimsollError | None:
+    async def ensure_claims(self, owner: StatefulSet, source: StatefulSetSource, ordinal: int) -> PlimsollError | None:
         """Make those claims of an ordinal that are not there."""
         metadata = owner.metadata
         owners = claim_owners(owner, self._resource, self._pod_resource, None)
@@ -116,7 +116,7 @@ class StatefulPods:
                 return error
         return None
 
-    async def settle_claims(self, view: SetView, source: SetSource) -> PlimsollError | None:
+    async def settle_claims(self, view: StatefulSetView, source: StatefulSetSource) -> PlimsollError | None:
         """Have every claim owned by whom the retention policy says."""
         if not source.claims:
             return None
@@ -170,7 +170,7 @@ class StatefulPods:
     # ---- telling
 
     def _failed(self, owner: StatefulSet, verb: str, name: str, error: PlimsollError) -> PlimsollError | None:
-        if is_end_of_namespace(error):
+        if is_namespace_terminating(error):
             return None
         message = f"{verb} Pod {name} in StatefulSet {owner.metadata.name} failed error: {error}"
         self._tell(owner, EventType.WARNING, f"Failed{verb.capitalize()}", message)

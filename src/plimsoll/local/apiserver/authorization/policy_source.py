@@ -1,0 +1,97 @@
+"""Where policies come from, and when they have to be read again: always after a change, never without one.
+
+`StoredPolicies` is the fast one: as long as the store has not moved on it does nothing, and after a write elsewhere it
+only compares which objects there are. `ListedPolicies` asks a plain function every time and is for tests and tools.
+Both compile an object once for each version of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from plimsoll.local.apiserver.authorization.policies import Binding, Policies, Role
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.storage import Store, Stored
+
+Json = dict[str, Any]
+Read = Callable[[str, str | None], Iterable[Json]]
+"""A resource as the store names it, and a namespace or None for all of them, to the objects."""
+
+ROLES: Final = ("rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/clusterroles")
+BINDINGS: Final = ("rbac.authorization.k8s.io/rolebindings", "rbac.authorization.k8s.io/clusterrolebindings")
+
+
+class PolicySource(Protocol):
+    """What the authorizer asks before each decision."""
+
+    def current(self) -> Policies: ...
+
+
+class ListedPolicies:
+    """Policies by a function that gives the objects as JSON."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._compiled: dict[tuple[str, ...], Role | Binding] = {}
+        self._policies = Policies((), ())
+
+    def current(self) -> Policies:
+        compiled: dict[tuple[str, ...], Role | Binding] = {}
+        for resource in (*ROLES, *BINDINGS):
+            for obj in self._read(resource, None):
+                version = _version(resource, obj)
+                known = self._compiled.get(version) if version[-1] else None
+                compiled[version] = known or (Role.of(obj) if resource in ROLES else Binding.of(obj))
+        if compiled.keys() != self._compiled.keys() or any(not version[-1] for version in compiled):
+            self._policies = _policies(compiled.values())
+        self._compiled = compiled
+        return self._policies
+
+
+class StoredPolicies:
+    """Policies of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._revision = 0
+        self._objects: dict[str, tuple[Stored, ...]] = {}
+        self._compiled: dict[tuple[str, str], tuple[int, Role | Binding]] = {}
+        self._policies = Policies((), ())
+
+    def current(self) -> Policies:
+        revision = self._store.revision
+        if revision != self._revision:
+            objects = {resource: self._store.list(resource).items for resource in (*ROLES, *BINDINGS)}
+            # Stored objects are equal only to themselves, and a write always makes a new one.
+            if objects != self._objects:
+                self._objects = objects
+                self._compile()
+            self._revision = revision
+        return self._policies
+
+    def _compile(self) -> None:
+        compiled: dict[tuple[str, str], tuple[int, Role | Binding]] = {}
+        for resource, items in self._objects.items():
+            for stored in items:
+                place = (resource, stored.key.path)
+                known = self._compiled.get(place)
+                if known is None or known[0] != stored.revision:
+                    body = stored.body()
+                    known = stored.revision, (Role.of(body) if resource in ROLES else Binding.of(body))
+                compiled[place] = known
+        self._compiled = compiled
+        self._policies = _policies(policy for _, policy in compiled.values())
+
+
+def _policies(compiled: Iterable[Role | Binding]) -> Policies:
+    both = list(compiled)
+    roles = [one for one in both if isinstance(one, Role)]
+    return Policies(roles, [one for one in both if isinstance(one, Binding)])
+
+
+def _version(resource: str, obj: Json) -> tuple[str, ...]:
+    metadata = obj["metadata"]
+    parts = (metadata.get(name, "") for name in ("namespace", "name", "uid", "resourceVersion"))
+    return resource, *parts

@@ -1,0 +1,105 @@
+"""Finished documents, kept until what they describe changes.
+
+kubectl reads several of them before every command, and an OpenAPI document takes tens of milliseconds to make. A new
+definition makes a new generation of the catalogue; a group version whose resources stayed the same keeps its document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from plimsoll.local.apiserver.discovery import openapi_documents
+from plimsoll.local.apiserver.discovery.groups import Versions, served_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
+
+
+class Document(NamedTuple):
+    """Bytes to send, and their hash."""
+
+    body: bytes
+    hash: str
+
+
+class DocumentCache:
+    """The documents of one catalogue."""
+
+    def __init__(self, catalogue: ResourceRegistry) -> None:
+        self._generation = catalogue.generation
+        self._groups = served_groups(catalogue)
+        self._documents: dict[str, Document] = {}
+        self._openapi: dict[str, tuple[tuple[ServedResource, ...], Document]] = {}
+
+    def refresh(self, catalogue: ResourceRegistry) -> None:
+        """Forget what the catalogue has changed since."""
+        if self._generation != catalogue.generation:
+            self._generation = catalogue.generation
+            self._groups = served_groups(catalogue)
+            self._documents.clear()
+            served = self._addresses()
+            self._openapi = {name: made for name, made in self._openapi.items() if name in served}
+
+    @property
+    def groups(self) -> dict[str, Versions]:
+        return self._groups
+
+    def document(self, name: str, make: Callable[[], Any]) -> Document:
+        if name not in self._documents:
+            self._documents[name] = _document(make())
+        return self._documents[name]
+
+    def openapi_index(self) -> Document:
+        return self.document("openapi", self._index)
+
+    def _index(self) -> Any:
+        return openapi_documents.index(
+            {name: self._made(name, *which).hash for name, which in self._addresses().items()}
+        )
+
+    def openapi(self, name: str) -> Document | None:
+        """The document of `apis/apps/v1`; None for what is not served."""
+        which = self._addresses().get(name)
+        return None if which is None else self._made(name, *which)
+
+    def _addresses(self) -> dict[str, tuple[str, str]]:
+        return {
+            openapi_documents.address(group, version): (group, version)
+            for group, versions in self._groups.items()
+            for version in versions
+        }
+
+    def _made(self, name: str, group: str, version: str) -> Document:
+        resources = self._groups[group][version]
+        known = self._openapi.get(name)
+        if known is None or not _are_the_same(known[0], resources):
+            made = openapi_documents.group_version_document(group, version, resources)
+            known = self._openapi[name] = (resources, _document(made))
+        return known[1]
+
+
+_PUBLISHED: WeakKeyDictionary[ResourceRegistry, DocumentCache] = WeakKeyDictionary()
+
+
+def document_cache(catalogue: ResourceRegistry) -> DocumentCache:
+    """The documents of a catalogue, up to date."""
+    known = _PUBLISHED.get(catalogue)
+    if known is None:
+        known = _PUBLISHED[catalogue] = DocumentCache(catalogue)
+    known.refresh(catalogue)
+    return known
+
+
+def _are_the_same(some: tuple[ServedResource, ...], others: tuple[ServedResource, ...]) -> bool:
+    return len(some) == len(others) and all(resource is other for resource, other in zip(some, others, strict=True))
+
+
+def _document(value: Any) -> Document:
+    body = msgspec.json.encode(value) + b"\n"
+    return Document(body, hashlib.sha512(body).hexdigest().upper())

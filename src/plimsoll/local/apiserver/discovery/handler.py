@@ -1,0 +1,159 @@
+"""From a path to a document: everything the server says about itself.
+
+The application asks here for every path that names no resource. Paths below a group version (`/api/v1/pods`) are not
+ours and give None.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.discovery import aggregated, unaggregated
+from plimsoll.local.apiserver.discovery.document_cache import document_cache
+from plimsoll.local.apiserver.discovery.health import health, health_paths
+from plimsoll.local.apiserver.discovery.openapi_documents import address
+from plimsoll.local.apiserver.discovery.server_version import version_info
+from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, TEXT, YAML, Answer
+from plimsoll.local.apiserver.presentation.encoding import encode
+from plimsoll.local.apiserver.presentation.negotiation import Clause, MediaForm, clauses, not_acceptable
+from plimsoll.local.apiserver.status_errors import method_not_allowed, unknown_resource
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.discovery.document_cache import Document, DocumentCache
+    from plimsoll.local.apiserver.discovery.groups import Versions
+    from plimsoll.local.apiserver.http_types import Request
+    from plimsoll.local.apiserver.server import Server
+
+_PRETTY: Final = MediaForm(pretty=True)
+_MEDIA: Final = {JSON: "json", YAML: "yaml"}
+_AGGREGATED: Final = "aggregated "
+_ALWAYS: Final = ("/api", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version")
+
+
+def handle_discovery(server: Server, request: Request) -> Answer | None:
+    """The answer to a request for no resource; None for a path below a group version."""
+    steps = [step for step in request.path.split("/") if step]
+    if _is_below_group_version(steps):
+        return None
+    found = health(request, server.store)
+    if found is not None:
+        return found
+    if request.method not in {"GET", "HEAD"} and steps[:1] in (["version"], ["api"], ["apis"], ["openapi"]):
+        raise method_not_allowed()
+    published = document_cache(server.catalogue)
+    if steps[:2] == ["openapi", "v3"]:
+        return _openapi(server, request, published, "/".join(steps[2:]))
+    return _described(request, published, steps) or Answer.text("404 page not found\n", status=404)
+
+
+def _is_below_group_version(steps: list[str]) -> bool:
+    return (steps[:1] == ["api"] and len(steps) > 2) or (steps[:1] == ["apis"] and len(steps) > 3)
+
+
+def _described(request: Request, published: DocumentCache, steps: list[str]) -> Answer | None:
+    match steps:
+        case []:
+            return Answer(status=200, body=encode(_PRETTY, {"paths": _paths(published)}))
+        case ["version"]:
+            return Answer(status=200, body=encode(_PRETTY, version_info()))
+        case ["api" | "apis" as root]:
+            return _groups(request, published, root)
+        case ["api", version]:
+            return _resources(request, published, "", version)
+        case ["apis", group]:
+            versions = published.groups.get(group)
+            return None if versions is None else _plain(request, unaggregated.group(group, versions))
+        case ["apis", group, version]:
+            return _resources(request, published, group, version)
+        case _:
+            return None
+
+
+def _paths(published: DocumentCache) -> list[str]:
+    served = {f"/{address(group, version)}" for group, versions in published.groups.items() for version in versions}
+    groups = {f"/apis/{group}" for group in published.groups if group}
+    return sorted({*_ALWAYS, *served, *groups, *health_paths()})
+
+
+def _groups(request: Request, published: DocumentCache, root: str) -> Answer:
+    form = _form(request, aggregated_too=True)
+    groups: dict[str, Versions] = {
+        name: one for name, one in published.groups.items() if (root == "apis") == bool(name)
+    }
+    if form.startswith(_AGGREGATED):
+        version = form.removeprefix(_AGGREGATED)
+        made = published.document(f"{root} {version}", lambda: aggregated.discovery_list(groups, version))
+        headers = (("Cache-Control", "public"), ("Etag", f'"{made.hash}"'), ("Vary", "Accept"))
+        return _cached(request, made, aggregated.content_type(version), headers)
+    if root == "apis":
+        return _plain(request, unaggregated.group_list(groups))
+    return _plain(request, unaggregated.api_versions(request.header("host") or "127.0.0.1:6443"))
+
+
+def _resources(request: Request, published: DocumentCache, group: str, version: str) -> Answer | None:
+    versions = published.groups.get(group)
+    if versions is None:
+        return None
+    if version not in versions:
+        if any(resource.is_custom for listed in versions.values() for resource in listed):
+            return None
+        raise unknown_resource()
+    return _plain(request, unaggregated.resource_list(group, version, versions[version]))
+
+
+def _form(request: Request, *, aggregated_too: bool = False) -> str:
+    """`json`, `yaml` or, for `/api` and `/apis`, `aggregated v2`: the first that the Accept header allows."""
+    header = request.header("accept")
+    for clause in clauses(header) if header.strip() else clauses("*/*"):
+        form = _form_of(clause)
+        if form is not None and (aggregated_too or not form.startswith(_AGGREGATED)):
+            return form
+    raise not_acceptable((JSON, YAML, PROTOBUF))
+
+
+def _form_of(clause: Clause) -> str | None:
+    media = next((media for media_type, media in _MEDIA.items() if clause.covers(media_type)), None)
+    group, version, kind = (clause.parameters.get(name, "") for name in ("g", "v", "as"))
+    if media is None or not (group or version or kind):
+        return media
+    known = (group, kind) == (aggregated.GROUP, aggregated.KIND) and version in aggregated.VERSIONS
+    return f"{_AGGREGATED}{version}" if known and media == "json" else None
+
+
+def _plain(request: Request, value: Any) -> Answer:
+    form = MediaForm(media=_form(request))
+    return Answer(status=200, body=encode(form, value), content_type=form.content_type)
+
+
+def _openapi(server: Server, request: Request, published: DocumentCache, name: str) -> Answer:
+    if not any(clause.covers(JSON) for clause in clauses(request.header("accept") or "*/*")):
+        return Answer(status=406, body=b"", content_type=TEXT)
+    if not name:
+        # A real server lets Go guess the type of the index, and Go guesses text.
+        return Answer(status=200, body=published.openapi_index().body, content_type=TEXT)
+    made = published.openapi(name)
+    if made is None:
+        return Answer(status=404, body=b"", content_type=TEXT)
+    asked = request.parameter("hash")
+    headers = [("Etag", f'"{made.hash}"'), ("Vary", "Accept")]
+    if asked:
+        if asked != made.hash:
+            return _moved(f"/openapi/v3/{name}?hash={made.hash}")
+        until = format_datetime(server.clock.now() + timedelta(days=365), usegmt=True)
+        headers += [("Cache-Control", "public, immutable"), ("Expires", until)]
+    return _cached(request, made, JSON, tuple(headers))
+
+
+def _moved(url: str) -> Answer:
+    body = f'<a href="{url}">Moved Permanently</a>.\n\n'.encode()
+    return Answer(status=301, body=body, content_type="text/html; charset=utf-8", headers=(("Location", url),))
+
+
+def _cached(request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]) -> Answer:
+    """The document, or 304 for a client that has it."""
+    known = {one.strip().removeprefix("W/") for one in request.header("if-none-match").split(",")}
+    if f'"{made.hash}"' in known or "*" in known:
+        return Answer(status=304, body=b"", content_type=content_type, headers=headers)
+    return Answer(status=200, body=made.body, content_type=content_type, headers=headers)

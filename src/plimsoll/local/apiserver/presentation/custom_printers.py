@@ -1,0 +1,106 @@
+"""Columns and rows of custom resources, from `additionalPrinterColumns` of their definition.
+
+A path that leads nowhere, and a value of another type than the column's, is an empty cell. Of several values the first
+is shown, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.local.apiserver.presentation.builtin_printers import describe_column
+from plimsoll.local.apiserver.presentation.durations import instant, since
+from plimsoll.local.apiserver.presentation.field_access import UNKNOWN, Json, items, text, whole
+from plimsoll.local.apiserver.presentation.json_paths import InvalidJsonPath, JsonPath, parse
+from plimsoll.objects.schema import go_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_CREATED: Final = ".metadata.creationTimestamp"
+_LARGEST: Final = 2**63
+
+
+class _Column(NamedTuple):
+    type: str
+    path: JsonPath | InvalidJsonPath
+
+
+class CustomPrinter:
+    """Columns and rows of one version of a custom resource."""
+
+    rows_when_empty: list[Any] | None = None
+
+    def __init__(self, definition: Json, version: str) -> None:
+        named = (item for item in items(definition, "spec", "versions") if item.get("name") == version)
+        written = items(next(named, {}), "additionalPrinterColumns")
+        if not written:
+            age = {
+                "name": "Age",
+                "type": "date",
+                "jsonPath": _CREATED,
+                "description": describe_column("creationTimestamp"),
+            }
+            written = [age]
+        self._columns = [_Column(text(one, "type"), parse(text(one, "jsonPath"))) for one in written]
+        name = {
+            "name": "Name",
+            "type": "string",
+            "format": "name",
+            "description": describe_column("name"),
+            "priority": 0,
+        }
+        self.columns: list[Json] = [name, *(_definition(one) for one in written)]
+
+    def cells(self, obj: Json, now: datetime) -> list[Any]:
+        return [text(obj, "metadata", "name"), *(_cell(column, obj, now) for column in self._columns)]
+
+    def conditions(self, _obj: Json) -> list[dict[str, str]]:
+        return []
+
+
+def _definition(written: Json) -> Json:
+    path = text(written, "jsonPath")
+    return {
+        "name": text(written, "name"),
+        "type": text(written, "type"),
+        "format": text(written, "format"),
+        "description": text(written, "description")
+        or f"Custom resource definition column (in JSONPath format): {path}",
+        "priority": whole(written, "priority"),
+    }
+
+
+def _cell(column: _Column, obj: Json, now: datetime) -> Any:
+    found = [] if isinstance(column.path, InvalidJsonPath) else column.path.find(obj)
+    if not found:
+        return None
+    value = found[0]
+    if column.type == "string":
+        return _as_text(value)
+    if column.type == "date":
+        return _as_age(value, now)
+    if column.type == "boolean":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST:
+        return None
+    return int(value) if column.type == "integer" else value
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None:
+        return "<no value>"
+    if isinstance(value, dict | list):
+        try:
+            return go_text.as_json(value)
+        except RecursionError:
+            return None
+    return go_text.plain(value)
+
+
+def _as_age(value: Any, now: datetime) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if value in {"", "null"}:
+        return UNKNOWN
+    return "<invalid>" if instant(value) is None else since(value, now)

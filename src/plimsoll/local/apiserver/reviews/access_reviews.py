@@ -1,0 +1,135 @@
+"""May somebody do something, and what may I do: access reviews and the review of one's own rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import Attributes, User
+from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer, joined
+from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
+from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.go_text import GoStruct
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.request.context import RequestContext
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+GROUP: Final = "authorization.k8s.io"
+
+_NOT_ONE: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_BOTH: Final = "cannot be specified in combination with resourceAttributes"
+_NOBODY: Final = "at least one of user or group must be specified"
+
+
+def self_subject_access_review(server: Server, call: RequestContext, asked: Json) -> Json:
+    return _access_answer(server, call, asked, user=call.user)
+
+
+def subject_access_review(server: Server, call: RequestContext, asked: Json) -> Json:
+    return _access_answer(server, call, asked, user=None)
+
+
+def _access_answer(server: Server, call: RequestContext, asked: Json, *, user: User | None) -> Json:
+    """`user` is whom it is about; None: the subject in the spec."""
+    known = with_managed_fields(asked, call, now=server.clock.now())
+    spec = known.get("spec") or {}
+    errors = _access_errors(known, names_subject=user is None, is_local=call.resource.namespaced)
+    if errors:
+        # The kind is missing in a real server's answer, too.
+        raise status_errors.invalid("", group=GROUP, kind="", errors=errors)
+    decision = server.authorizer.decide(_attributes(spec, user or _subject(spec)))
+    status: Json = {"allowed": decision.allowed}
+    if decision.reason:
+        status["reason"] = decision.reason
+    fields = ("resourceAttributes", "nonResourceAttributes", "user", "groups", "extra", "uid")
+    return {
+        **response_head(known, call),
+        "spec": {field: spec[field] for field in fields if spec.get(field)},
+        "status": status,
+    }
+
+
+def _access_errors(asked: Json, *, names_subject: bool, is_local: bool) -> list[FieldError]:
+    spec, metadata = asked.get("spec") or {}, asked.get("metadata") or {}
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    errors: list[FieldError] = []
+    if resource is not None and other is not None:
+        errors.append(fe.invalid("spec.nonResourceAttributes", other, _BOTH))
+    if resource is None and other is None:
+        errors.append(fe.invalid("spec.resourceAttributes", None, _NOT_ONE))
+    if names_subject and not spec.get("user") and not spec.get("groups"):
+        errors.append(fe.invalid("spec.user", "", _NOBODY))
+    for selector in ("fieldSelector", "labelSelector"):
+        errors += _selector_errors((resource or {}).get(selector), f"spec.resourceAttributes.{selector}")
+    allowed = {"managedFields", "namespace"} if is_local else {"managedFields"}
+    if any(value and name not in allowed for name, value in metadata.items()):
+        detail = "must be empty except for namespace" if is_local else "must be empty"
+        errors.append(fe.invalid("metadata", GoStruct(fields=metadata), detail))
+    if is_local:
+        namespace = (resource or {}).get("namespace", "")
+        if resource is not None and namespace != metadata.get("namespace", ""):
+            errors.append(fe.invalid("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
+        if other is not None:
+            errors.append(fe.invalid("spec.nonResourceAttributes", other, "disallowed on this kind of request"))
+    return errors
+
+
+def _selector_errors(selector: Json | None, path: str) -> list[FieldError]:
+    if selector is None:
+        return []
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+    if raw and requirements:
+        return [fe.invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")]
+    if not raw and not requirements:
+        return [
+            fe.required(f"{path}.requirements", f"when {path} is specified, requirements or rawSelector is required")
+        ]
+    return []
+
+
+def _subject(spec: Json) -> User:
+    extra = {key.lower(): tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
+    return User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=tuple(spec.get("groups") or ()), extra=extra)
+
+
+def _attributes(spec: Json, user: User) -> Attributes:
+    resource = spec.get("resourceAttributes")
+    if resource is None:
+        other = spec["nonResourceAttributes"]
+        path, verb = other.get("path", ""), other.get("verb", "")
+        return Attributes(user=user, verb=verb, path=path, is_resource_request=False)
+    return Attributes(
+        user=user,
+        verb=resource.get("verb", ""),
+        group=resource.get("group", ""),
+        version=resource.get("version", ""),
+        resource=resource.get("resource", ""),
+        subresource=resource.get("subresource", ""),
+        namespace=resource.get("namespace", ""),
+        name=resource.get("name", ""),
+    )
+
+
+def self_subject_rules_review(server: Server, call: RequestContext, asked: Json) -> Json:
+    namespace = (asked.get("spec") or {}).get("namespace", "")
+    if not namespace:
+        raise status_errors.bad_request("no namespace on request")
+    assert isinstance(server.authorizer, RbacAuthorizer), "a rules review needs an authorizer that can list rules"
+    found = server.authorizer.resolve(call.user, namespace)
+    resource_rules: list[Json] = []
+    other_rules: list[Json] = []
+    for rule in found.rules:
+        if rule.resources:
+            shown = {"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources}
+            names = {"resourceNames": list(rule.names)} if rule.names else {}
+            resource_rules.append({**{name: list(value) for name, value in shown.items()}, **names})
+        if rule.urls:
+            other_rules.append({"verbs": list(rule.verbs), "nonResourceURLs": list(rule.urls)})
+    status: Json = {"resourceRules": resource_rules, "nonResourceRules": other_rules, "incomplete": False}
+    if found.problems:
+        status["evaluationError"] = joined(found.problems)
+    return {**response_head({}, call), "spec": {}, "status": status}

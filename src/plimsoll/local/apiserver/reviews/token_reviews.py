@@ -1,0 +1,37 @@
+"""Whose token is this, and who am I."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, user_info
+from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.request.context import RequestContext
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
+    spec = asked.get("spec") or {}
+    token, audiences = spec.get("token", ""), spec.get("audiences") or ()
+    if not token:
+        raise status_errors.bad_request("token is required for TokenReview in authentication")
+    assert isinstance(server.authenticator, TokenAuthenticator), "a token review needs an authenticator of tokens"
+    found = server.authenticator.authenticate_token(token, audiences)
+    status: Json
+    if isinstance(found, Authenticated):
+        status = {"authenticated": True, "user": user_info(found.user), "audiences": list(found.audiences)}
+    else:
+        status = {"user": {}, "error": found.message}
+    known = with_managed_fields(asked, call, now=server.clock.now())
+    return {**response_head(known, call), "spec": spec, "status": status}
+
+
+def self_subject_review(server: Server, call: RequestContext, _asked: Json) -> Json:
+    beginning = response_head({"metadata": {"creationTimestamp": written_time(server.clock.now())}}, call)
+    return {**beginning, "status": {"userInfo": user_info(call.user)}}

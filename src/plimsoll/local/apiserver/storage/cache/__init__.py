@@ -1,1 +1,0 @@
-"""The watch cache: decoded objects, ordered events, history and watchers."""

@@ -1,0 +1,52 @@
+"""Stored objects as dicts, for as long as they are likely to be asked for again.
+
+A pod is written five times within its first seconds and its last, each time as a change of what was written before: to
+decode it again for each was a fifteenth of a busy hour. What is kept is bounded by the bytes of the objects, and the
+oldest go first. Used by the store alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.storage.objects import JsonObject, Stored
+
+
+class _Known(NamedTuple):
+    data: bytes
+    body: JsonObject
+
+
+class DecodedObjects:
+    """Dicts that everybody shares, and so nobody changes; by the revision of the object."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._known: dict[int, _Known] = {}
+
+    def of(self, stored: Stored) -> JsonObject:
+        known = self._known.get(stored.revision)
+        # A write that came to nothing gives its revision back, and another object may have it by now.
+        if known is not None and known.data is stored.data:
+            return known.body
+        body = stored.body()
+        self.keep(stored, body)
+        return body
+
+    def data_of(self, body: JsonObject) -> bytes | None:
+        """The bytes of a dict that is one of these; none for any other, however equal."""
+        metadata: Any = body.get("metadata")
+        version: Any = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        known = self._known.get(int(version)) if isinstance(version, str) and version.isdecimal() else None
+        return known.data if known is not None and known.body is body else None
+
+    def keep(self, stored: Stored, body: JsonObject) -> None:
+        """`body` is what `stored` holds, its revision included."""
+        before = self._known.pop(stored.revision, None)
+        self._known[stored.revision] = _Known(stored.data, body)
+        self._bytes += len(stored.data) - (len(before.data) if before is not None else 0)
+        while self._bytes > self._max_bytes:
+            oldest = next(iter(self._known))
+            self._bytes -= len(self._known.pop(oldest).data)

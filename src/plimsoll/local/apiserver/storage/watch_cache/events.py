@@ -1,0 +1,169 @@
+"""Changes of objects, and the events that watchers see of them.
+
+A `Change` is what history keeps: an object's state before and after a write. An `Event` is what a watcher is told, and
+depends on its selector: an object that leaves the selector is DELETED for that watcher, one that enters is ADDED. The
+three events a change can be are made at most once and shared by all watchers, and so are their encoded forms.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+from weakref import ref
+
+import msgspec
+
+from plimsoll.local.apiserver.storage.objects import Key, Stored, restamped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    Matches = Callable[[Stored], bool]
+
+
+class EventType(StrEnum):
+    """How Kubernetes names what happened. Bookmarks and errors are the handlers' to send."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+_OPENING: Final = {kind: f'{{"type":"{kind.value}","object":'.encode() for kind in EventType}
+
+
+class EncodingCache:
+    """Bounds what the encoded forms of events hold on to: the oldest are dropped, and made again if somebody asks.
+
+    It keeps no event alive: one that history and the watchers have let go of takes its encoded forms with it.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._kept: deque[tuple[ref[Event], int]] = deque()
+
+    def keep(self, event: Event, size: int) -> None:
+        self._kept.append((ref(event), size))
+        self._bytes += size
+        while self._bytes > self._max_bytes:
+            kept, freed = self._kept.popleft()
+            oldest = kept()
+            if oldest is not None:
+                oldest.forget_encodings()
+            self._bytes -= freed
+
+
+class Event:
+    """Something a watcher is told. `revision` is the write's; the object's metadata.resourceVersion equals it."""
+
+    __slots__ = ("__weakref__", "_encodings", "_last", "_memory", "_object", "_wire", "revision", "type")
+
+    def __init__(self, kind: EventType, revision: int, last: Stored, memory: EncodingCache) -> None:
+        self.type = kind
+        self.revision = revision
+        self._last = last
+        self._memory = memory
+        self._object: Stored | None = None
+        self._wire: bytes | None = None
+        self._encodings: dict[Hashable, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"Event({self.type.value} {self._last.key.path} {self.revision})"
+
+    @property
+    def object(self) -> Stored:
+        """The object to send. Of a DELETED event the last state in sight, under the revision of what ended it."""
+        if self.type is not EventType.DELETED:
+            return self._last
+        if self._object is None:
+            made = self._object = restamped(self._last, self.revision)
+            self._memory.keep(self, len(made.data))
+            return made
+        return self._object
+
+    @property
+    def wire(self) -> bytes:
+        """`{"type":…,"object":…}` and a newline: a frame of a watch answer."""
+        if self._wire is None:
+            wire = self._wire = b"%b%b}\n" % (_OPENING[self.type], self.object.data)
+            self._memory.keep(self, len(wire))
+            return wire
+        return self._wire
+
+    def encoded(self, form: Hashable, encode: Callable[[Event], bytes]) -> bytes:
+        """The event in another form (Table, metadata only, another version), encoded by the first who asks."""
+        data = self._encodings.get(form) if self._encodings is not None else None
+        if data is None:
+            data = encode(self)
+            if self._encodings is None:
+                self._encodings = {}
+            self._encodings[form] = data
+            self._memory.keep(self, len(data))
+        return data
+
+    def forget_encodings(self) -> None:
+        self._object = self._wire = self._encodings = None
+
+
+class Change(msgspec.Struct, gc=False, eq=False):
+    """One write of one object. At least one of `previous` and `current` is there."""
+
+    revision: int
+    path: str
+    previous: Stored | None
+    current: Stored | None
+    at_s: float
+    """When it was applied, on the clock that never goes back: what history's age limit is measured with."""
+    known_plain: Event | None = None
+    """What `plain` gives, once somebody has asked for it."""
+    _entering: Event | None = None
+    _leaving: Event | None = None
+
+    @property
+    def last(self) -> Stored:
+        last = self.current or self.previous
+        assert last is not None
+        return last
+
+    @property
+    def key(self) -> Key:
+        return self.last.key
+
+    @property
+    def superseded_bytes(self) -> int:
+        """What only history keeps alive: the state before. The state after is live, or the next change's before."""
+        return len(self.previous.data) if self.previous is not None else 0
+
+    def plain(self, memory: EncodingCache) -> Event:
+        """What a watcher without a selector sees."""
+        if self.known_plain is None:
+            if self.current is None:
+                kind = EventType.DELETED
+            else:
+                kind = EventType.MODIFIED if self.previous is not None else EventType.ADDED
+            self.known_plain = Event(kind, self.revision, self.last, memory)
+        return self.known_plain
+
+    def event_for(self, matches: Matches, memory: EncodingCache) -> Event | None:
+        """What a watcher with a selector sees, or none if the object was and is out of its sight."""
+        before = self.previous is not None and matches(self.previous)
+        after = self.current is not None and matches(self.current)
+        if after and not before and self.previous is not None:
+            return self._entered(memory)
+        if before and not after and self.current is not None:
+            return self._left(memory)
+        return self.plain(memory) if before or after else None
+
+    def _entered(self, memory: EncodingCache) -> Event:
+        if self._entering is None:
+            self._entering = Event(EventType.ADDED, self.revision, self.last, memory)
+        return self._entering
+
+    def _left(self, memory: EncodingCache) -> Event:
+        """Carries the state that still matched (recorded from a real server: golden watch-005)."""
+        if self._leaving is None:
+            assert self.previous is not None
+            self._leaving = Event(EventType.DELETED, self.revision, self.previous, memory)
+        return self._leaving

@@ -1,0 +1,58 @@
+"""The strategy of CustomResourceDefinition itself: a built-in kind whose rules are `objects.schema`'s.
+
+What a stored definition makes the server serve is the business of the neighbour module `apiserver.definitions`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
+from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
+from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
+from plimsoll.objects.builtin.decoding import decode
+from plimsoll.objects.schema.definition.checks import validate_definition
+from plimsoll.objects.schema.definition.defaults import prepared
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.resources.registry import ServedResource
+
+Json = dict[str, Any]
+
+
+class CrdStrategy(BuiltinStrategy):
+    """CustomResourceDefinition."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        super().__init__(resource)
+        self.allows_unconditional_update = False
+
+    def decode(self, value: Json) -> Decoded | Undecodable:
+        decoded = decode.decode(value, self._component)
+        problem = decode.go_error(decoded.problems)
+        if problem is not None:
+            return Undecodable(problem=problem)
+        status = decoded.value.get("status")
+        whole = {**prepared(decoded.value, None), "metadata": decoded.value.get("metadata", {})}
+        if status is None:
+            del whole["status"]
+        else:
+            whole["status"] = status
+        return Decoded(value=as_go_writes(whole, self._component), unknown_fields=tuple(decoded.unknown_fields))
+
+    def prepare_create(self, obj: Json) -> Json:
+        whole = prepared(obj, None)
+        whole["metadata"] = {**whole.get("metadata", {}), "generation": 1}
+        return whole
+
+    def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
+        updated = super().prepare_update(new, old, subresource=subresource)
+        if subresource != "status":
+            updated["status"] = prepared(updated, old)["status"]
+        return updated
+
+    def validate_create(self, obj: Json) -> ValidationResult:
+        return ValidationResult(errors=tuple(validate_definition(obj)))
+
+    def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
+        return ValidationResult() if subresource else ValidationResult(errors=tuple(validate_definition(new, old)))

@@ -1,0 +1,96 @@
+"""Pods of one template: prepared and judged once for all of them.
+
+A replica set creates pods that differ in nothing but what the server gives each: a name, a uid, a time, who owns its
+fields since when, and the name of the volume with its token. To fill in defaults, spell out and judge each of them anew
+was a twentieth of a busy hour. Used by the strategy of pods alone; a pod that somebody named himself has no siblings.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.apiserver.strategies.interface import ValidationResult
+
+Json = dict[str, Any]
+
+# What each has for itself. Of names that are generated from one prefix all are valid, or none is.
+_OWN: Final = frozenset({"name", "uid", "creationTimestamp", "managedFields"})
+# As the admission of service accounts names it.
+_TOKEN_VOLUME: Final = re.compile(r"kube-api-access-[a-z0-9]{5}")
+# Stands for the name of that volume: no byte of any text in UTF-8.
+_ANY_VOLUME: Final = b"\xff"
+_MOST_KEPT: Final = 64
+_LONGEST_KEPT_BYTES: Final = 16_384
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(Json)
+
+
+class PodTemplateCache:
+    """What was found good: the text that was prepared, by the text that came, both without what is the pod's own."""
+
+    def __init__(self) -> None:
+        self._good: dict[bytes, bytes] = {}
+        self._unjudged: tuple[bytes, Json] | None = None
+        self._twin: Json | None = None
+
+    def prepare(self, obj: Json, prepare: Callable[[Json], Json]) -> Json:
+        """What `prepare` makes of the pod, or has made of its sibling."""
+        self._unjudged = self._twin = None
+        text = _common_text(obj)
+        known = self._good.get(text)
+        if known is not None:
+            self._twin = _with_own(known, obj)
+            return self._twin
+        made = prepare(obj)
+        # The condition of a pod that waits at a gate has the pod's own time.
+        if text and "conditions" not in made["status"]:
+            self._unjudged = (text, made)
+        return made
+
+    def validate(self, obj: Json, judge: Callable[[Json], ValidationResult]) -> ValidationResult | None:
+        """What `judge` says of the pod that was prepared last; None: a sibling of it was found good before."""
+        if obj is self._twin:
+            return None
+        judgement = judge(obj)
+        if self._unjudged is not None and obj is self._unjudged[1] and not (judgement.errors or judgement.warnings):
+            if len(self._good) >= _MOST_KEPT:
+                self._good.clear()
+            self._good[self._unjudged[0]] = _text(obj)
+        return judgement
+
+
+def _common_text(obj: Json) -> bytes:
+    """Of a pod that may have siblings; empty for any other."""
+    if not obj["metadata"].get("generateName"):
+        return b""
+    text = _text(obj)
+    return text if len(text) <= _LONGEST_KEPT_BYTES else b""
+
+
+def _text(obj: Json) -> bytes:
+    common = {name: None if name in _OWN else item for name, item in obj["metadata"].items()}
+    text = _encoder.encode({**obj, "metadata": common})
+    volume = _token_volume(obj)
+    return text.replace(volume, _ANY_VOLUME) if volume else text
+
+
+def _with_own(text: bytes, obj: Json) -> Json:
+    made: Json = _decoder.decode(text.replace(_ANY_VOLUME, _token_volume(obj)))
+    metadata, own = made["metadata"], obj["metadata"]
+    for name in _OWN:
+        if name in own:
+            metadata[name] = own[name]
+    return made
+
+
+def _token_volume(obj: Json) -> bytes:
+    """Empty without one: a name of somebody's own choosing is a part of the template."""
+    volumes = obj["spec"].get("volumes")
+    name = volumes[-1].get("name", "") if volumes else ""
+    return name.encode() if _TOKEN_VOLUME.fullmatch(name) else b""

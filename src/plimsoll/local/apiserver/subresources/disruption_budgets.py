@@ -1,0 +1,120 @@
+"""What a PodDisruptionBudget says to one more eviction: pure arithmetic on its status, which a controller keeps.
+
+Used by `eviction`, inside one atomic write, so that of many evictions at once only as many pass as there is room for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.selectors import NOTHING, LabelSelector, structured_requirement
+from plimsoll.local.apiserver import status_errors
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Json = dict[str, Any]
+
+_MOST_DISRUPTED: Final = 2000
+_RETRY_AFTER_S: Final = 10
+_VIOLATED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def covers(budget: Json, labels: Json) -> bool:
+    """Whether the budget is about a pod with these labels; one without labels has no budget."""
+    return bool(labels) and _selector((budget.get("spec") or {}).get("selector")).matches(labels)
+
+
+def _selector(selector: Json | None) -> LabelSelector:
+    if selector is None:
+        return NOTHING
+    try:
+        expressions = [
+            structured_requirement(one.get("key", ""), one.get("operator", ""), one.get("values") or ())
+            for one in selector.get("matchExpressions") or ()
+        ]
+        return LabelSelector.all_of(selector.get("matchLabels") or {}, expressions)
+    except InvalidSelector:
+        return NOTHING
+
+
+def spares_unready(budget: Json) -> bool:
+    """Whether a pod that is not ready may go without being counted: it carries nothing of what the budget protects."""
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget.get("status") or {}
+    desired = status.get("desiredHealthy", 0)
+    return bool(desired > 0 and status.get("currentHealthy", 0) >= desired)
+
+
+def charge(budget: Json, pod_name: str, *, now: datetime) -> Json:
+    """The budget's status with one more pod disrupted; raises the refusal if there is no room."""
+    metadata, status = budget["metadata"], dict(budget.get("status") or {})
+    name = metadata["name"]
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        raise unsettled(name)
+    allowed, disrupted = status.get("disruptionsAllowed", 0), status.get("disruptedPods") or {}
+    if allowed < 0:
+        raise _forbidden(name, "pdb disruptions allowed is negative")
+    if len(disrupted) > _MOST_DISRUPTED:
+        raise _forbidden(name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+    if allowed == 0:
+        raise _too_many(_why_none(name, status))
+    status["disruptionsAllowed"] = allowed - 1
+    status["disruptedPods"] = {**disrupted, pod_name: written_time(now)}
+    if allowed == 1:
+        status["conditions"] = _exhausted(status, now)
+    return status
+
+
+def unsettled(name: str) -> status_errors.StatusError:
+    """The controller has not looked at the budget yet, or the pod has just changed: try again soon."""
+    return _too_many(f"The disruption budget {name} is still being processed by the server.", retry=_RETRY_AFTER_S)
+
+
+def _too_many(message: str, *, retry: int = 0) -> status_errors.StatusError:
+    details: Json = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
+    if retry:
+        details["retryAfterSeconds"] = retry
+    headers = (("Retry-After", str(retry)),) if retry else ()
+    return status_errors.failure(429, "TooManyRequests", _VIOLATED, details=details, headers=headers)
+
+
+def _forbidden(name: str, why: str) -> status_errors.StatusError:
+    details = status_errors.named(name, group="policy", kind="poddisruptionbudget")
+    return status_errors.forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {why}', details=details)
+
+
+def _why_none(name: str, status: Json) -> str:
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    conditions = status.get("conditions") or ()
+    found: Json = next((condition for condition in conditions if condition.get("type") == "DisruptionAllowed"), {})
+    told = found.get("message") if found.get("status") == "False" else None
+    refused = f"The disruption budget {name} does not allow evicting pods currently"
+    # The numbers are not to be trusted when the controller could not make them.
+    if told and found.get("reason") == "SyncFailed":
+        return f"{refused} because it failed sync: {told}"
+    if healthy <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    return f"{refused} ({found.get('reason')}): {told}" if told else refused
+
+
+def _exhausted(status: Json, now: datetime) -> list[Json]:
+    conditions = list(status.get("conditions") or ())
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "observedGeneration": status.get("observedGeneration", 0),
+        "lastTransitionTime": written_time(now),
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    for index, present in enumerate(conditions):
+        if present.get("type") == "DisruptionAllowed":
+            if present.get("status") == "False":
+                condition["lastTransitionTime"] = present.get("lastTransitionTime")
+            conditions[index] = condition
+            return conditions
+    return [*conditions, condition]

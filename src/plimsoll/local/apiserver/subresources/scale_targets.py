@@ -1,0 +1,139 @@
+"""Where the kinds that scale keep their replicas: the built-in ones in one place, custom ones where they declare it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.selectors import LabelSelector, structured_requirement
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.resources.registry import ServedResource, compiled_of
+from plimsoll.objects.schema import field_errors as fields
+from plimsoll.objects.schema.admission.scale import ScalePaths, Unreadable, read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = dict[str, Any]
+Paths = dict[str, tuple[str, ...] | None]
+
+
+class ScaleTarget(Protocol):
+    """One resource seen as something with replicas. `paths`: where each served version keeps them."""
+
+    paths: Paths
+
+    def scale_of(self, obj: Json) -> Json:
+        """Spec and status of the Scale; replicas that are not set are not there."""
+        ...
+
+    def check(self, name: str, replicas: int | None) -> None:
+        """Raises the refusal for a number that cannot be."""
+        ...
+
+    def with_replicas(self, obj: Json, replicas: int) -> Json: ...
+
+
+def scale_target_of(resource: ServedResource) -> ScaleTarget:
+    return CustomScaleTarget(resource) if resource.is_custom else BuiltinScaleTarget(resource)
+
+
+class BuiltinScaleTarget:
+    """Deployments, ReplicaSets, StatefulSets and ReplicationControllers."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        self.paths: Paths = {resource.api_version: ("spec", "replicas")}
+
+    def scale_of(self, obj: Json) -> Json:
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        return {
+            "spec": {"replicas": spec.get("replicas", 0)},
+            "status": {"replicas": status.get("replicas", 0), "selector": _selector_text(spec.get("selector") or {})},
+        }
+
+    def check(self, name: str, replicas: int | None) -> None:
+        if replicas is not None and replicas < 0:
+            error = fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise status_errors.invalid(name, group="autoscaling", kind="Scale", errors=[error])
+
+    def with_replicas(self, obj: Json, replicas: int) -> Json:
+        return {**obj, "spec": {**obj["spec"], "replicas": replicas}}
+
+
+class CustomScaleTarget:
+    """A custom resource whose version declares the scale subresource; its number is checked with the object."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        compiled = compiled_of(resource)
+        declared = compiled.version(resource.version).scale
+        assert declared is not None, f"{resource.full_name} has no scale subresource"
+        self._declared: ScalePaths = declared
+        self.paths: Paths = {
+            version.api_version: _steps(version.scale.spec_replicas) if version.scale is not None else None
+            for version in compiled.versions.values()
+            if version.served
+        }
+
+    def scale_of(self, obj: Json) -> Json:
+        replicas = _read(obj, self._declared.spec_replicas, int)
+        selector = self._declared.label_selector
+        return {
+            "spec": {} if replicas is None else {"replicas": replicas},
+            "status": {
+                "replicas": _read(obj, self._declared.status_replicas, int) or 0,
+                "selector": (_read(obj, selector, str) or "") if selector else "",
+            },
+        }
+
+    def check(self, name: str, replicas: int | None) -> None:  # noqa: ARG002 - part of the protocol
+        if replicas is None:
+            raise status_errors.bad_request(f'the spec replicas field "{self._declared.spec_replicas}" cannot be empty')
+
+    def with_replicas(self, obj: Json, replicas: int) -> Json:
+        return _with(obj, _steps(self._declared.spec_replicas), replicas)
+
+    @property
+    def replicas_path(self) -> str:
+        return self._declared.spec_replicas
+
+
+def _read(obj: Json, path: str, wanted: type) -> Any:
+    found = read(obj, path, wanted)
+    if isinstance(found, Unreadable):
+        raise status_errors.unexpected(found.problem)
+    return found
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _with(obj: Json, steps: tuple[str, ...], value: int) -> Json:
+    """The object with `value` at the end of the path; maps on the way are made where there are none."""
+    result = dict(obj)
+    place = result
+    for step in steps[:-1]:
+        inner = place.get(step)
+        place[step] = dict(inner) if isinstance(inner, dict) else {}
+        place = place[step]
+    place[steps[-1]] = value
+    return result
+
+
+def _selector_text(selector: Json) -> str:
+    """As text, which is what an autoscaler asks for pods with. A ReplicationController's selector is a plain map."""
+    is_structured = any(field in selector for field in ("matchLabels", "matchExpressions"))
+    try:
+        if not is_structured:
+            return str(LabelSelector.all_of(_texts(selector)))
+        expressions = [
+            structured_requirement(one.get("key", ""), one.get("operator", ""), one.get("values") or ())
+            for one in selector.get("matchExpressions") or ()
+        ]
+        return str(LabelSelector.all_of(_texts(selector.get("matchLabels") or {}), expressions))
+    except InvalidSelector as error:
+        raise status_errors.unexpected(str(error)) from error
+
+
+def _texts(labels: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if isinstance(value, str)}

@@ -1,0 +1,40 @@
+"""The headers of an answer: those that every answer has, and those its maker gave, made safe to be sent."""
+
+from __future__ import annotations
+
+from email.utils import format_datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.local.apiserver.http_types import Answer
+
+    Headers = list[tuple[bytes, bytes]]
+
+# Warnings quote what clients sent. A line break among it would be a header of the client's own making.
+_UNSAFE = dict.fromkeys((*range(32), 127), " ")
+
+
+def response_headers(answer: Answer, *, length: int | None, now: datetime, close: bool = False) -> Headers:
+    """Without a length the connection sends chunks."""
+    given = [(name.lower().encode("latin-1"), safe(value)) for name, value in answer.headers]
+    headers = [(b"date", _date(now.replace(microsecond=0))), (b"content-type", safe(answer.content_type))]
+    if not any(name == b"cache-control" for name, _ in given):
+        headers.append((b"cache-control", b"no-cache, private"))
+    headers += given
+    if length is not None:
+        headers.append((b"content-length", b"%d" % length))
+    if close:
+        headers.append((b"connection", b"close"))
+    return headers
+
+
+def safe(value: str) -> bytes:
+    return value.translate(_UNSAFE).encode("utf-8", errors="replace")
+
+
+@lru_cache(maxsize=2)
+def _date(now: datetime) -> bytes:
+    return format_datetime(now, usegmt=True).encode("ascii")

@@ -1,0 +1,120 @@
+"""What people and scenarios do to the cloud: take its stock away, let calls fail, move a group's limits.
+
+Each is a change to the `Cloud` or to a NodeGroup that kubectl could make as well; here they are calls, for the scenario
+runner (`{provider: {failIncrease: …, stockout: …, setGroup: …}}`), tests and the console.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from plimsoll.kube.errors import AlreadyExists
+from plimsoll.kube.requests.retry import retry_on_conflict
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, overtaken
+from plimsoll.local.cloud.planner import desired_size
+from plimsoll.objects.api.simulated_cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from plimsoll.kube.client import Client
+
+
+class FaultInjector:
+    """The hand that reaches into the cloud."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def stock_out(
+        self, machine_type: str, *, left: int = 0, zone: str = "", until: datetime | None = None
+    ) -> None:
+        """Only `left` more machines of a type are to be had, besides those that are there or already asked for.
+
+        With 0 none is, not even for one that is given back.
+        """
+        present = await self._wanted(machine_type, zone) if left else 0
+        name = f"{machine_type}/{zone}" if zone else machine_type
+        stock = Stock(name=name, machine_type=machine_type, zone=zone, machines=present + left, until=until)
+        await self._change(lambda cloud: {"stock": _replaced(cloud.spec.stock, _body(stock))})
+
+    async def restock(self, machine_type: str, *, zone: str = "") -> None:
+        """There is enough again."""
+
+        def without(cloud: Cloud) -> dict[str, Any]:
+            kept = [stock for stock in cloud.spec.stock if (stock.machine_type, stock.zone) != (machine_type, zone)]
+            return {"stock": [_body(stock) for stock in kept]}
+
+        await self._change(without)
+
+    async def fail_increase(self, group: str, message: str, *, until: datetime | None = None) -> None:
+        """Growing this group fails, until then or for ever."""
+        await self.add_fault(
+            CallFault(name=f"fail-{group}", group=group, call="IncreaseSize", message=message, until=until)
+        )
+        await self.add_fault(
+            CallFault(name=f"fail-atomic-{group}", group=group, call="AtomicIncreaseSize", message=message, until=until)
+        )
+
+    async def add_fault(self, fault: CallFault) -> None:
+        """One of the same name is replaced. To be struck anew, a fault that has struck needs a new name."""
+        await self._change(lambda cloud: {"faults": _replaced(cloud.spec.faults, _body(fault))})
+
+    async def remove_fault(self, name: str) -> None:
+        await self._change(
+            lambda cloud: {"faults": [_body(call_fault) for call_fault in cloud.spec.faults if call_fault.name != name]}
+        )
+
+    async def set_group(self, group: str, *, min_size: int | None = None, max_size: int | None = None) -> None:
+        limits = {"min": min_size, "max": max_size}
+        body = {"spec": {name: size for name, size in limits.items() if size is not None}}
+        await self._client.merge_patch(NodeGroup, group, body)
+
+    async def _wanted(self, machine_type: str, zone: str) -> int:
+        """Machines of a type that are there, and those that its groups want and do not have yet."""
+        groups = {node_group.metadata.name: node_group for node_group in (await self._client.list(NodeGroup)).items}
+        machines = (await self._client.list(Machine)).items
+        there = [
+            machine for machine in machines if machine.spec.machine_type == machine_type and machine.status.started_time
+        ]
+        if zone:
+            return sum(machine.spec.zone == zone for machine in there)
+        missing = 0
+        for name, group in groups.items():
+            if group.spec.machine_type == machine_type:
+                members = [machine for machine in machines if machine.spec.group == name]
+                missing += max(0, desired_size(group, members) - len(members))
+        return len(there) + missing
+
+    async def _change(self, changed: Callable[[Cloud], dict[str, Any]]) -> None:
+        async def attempt() -> None:
+            try:
+                cloud = await self._client.create(Cloud, {"metadata": {"name": THE_CLOUD}, "spec": {}})
+            except AlreadyExists:
+                cloud = await self._client.get(Cloud, THE_CLOUD)
+            version = {"resourceVersion": cloud.metadata.resource_version}
+            await self._client.merge_patch(Cloud, THE_CLOUD, {"metadata": version, "spec": changed(cloud)})
+
+        await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken("the cloud"))
+
+
+def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """The list with `new` in the place of the one of its name, or at its end."""
+    bodies = [_body(one) for one in old]
+    names = [body["name"] for body in bodies]
+    if new["name"] in names:
+        bodies[names.index(new["name"])] = new
+    else:
+        bodies.append(new)
+    return bodies
+
+
+def _body(one: Stock | CallFault) -> dict[str, Any]:
+    """With what a Wire leaves out because it is the default, and the schema asks for."""
+    body: dict[str, Any] = msgspec.to_builtins(one)
+    if isinstance(one, Stock):
+        return {**body, "machines": one.machines}
+    return {**body, "kind": str(one.kind)}

@@ -1,0 +1,126 @@
+"""The endpoints controller: keeps the Endpoints object of every Service that selects pods.
+
+The object is called like its Service, so making it twice is impossible. It has no owner: it is deleted here when its
+Service is gone, and only if it is one that was made here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.local.endpoints.backends import TRIGGER_TIME, TriggerTimes, backends_of, families_of
+from plimsoll.local.endpoints.selected_pods import SelectedPods
+from plimsoll.local.endpoints.subsets import (
+    ENDPOINTS,
+    MANAGED_BY,
+    MANAGER,
+    Endpoints,
+    endpoints_annotations,
+    labels_of,
+    subsets_of,
+)
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.services import Service
+
+if TYPE_CHECKING:
+    from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component
+
+NAME: Final = "endpoint-controller"
+GATHER_S: Final = 0.05
+"""As for slices."""
+
+
+class EndpointsController:
+    """`controller` is what runs; its keys are Services."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        self._services = component.informers.of(Service)
+        self._pods = component.informers.of(Pod)
+        self._endpoints: Informer[Endpoints] = component.informers.of(ENDPOINTS)
+        self._selected = SelectedPods(self._services, self._pods)
+        self._triggers = TriggerTimes()
+        self.controller: Controller[Key] = Controller(
+            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
+        )
+        enqueue_on(self._services, self.controller, of_itself)
+        enqueue_on(self._endpoints, self.controller, of_itself)
+        self.controller.starts_after(self._pods)
+        self._pods.add_handler(self._pod_changed, name=NAME)
+
+    async def reconcile(self, key: Key) -> Done:
+        service = self._services.cache.get(key.name, key.namespace)
+        found = self._endpoints.cache.get(key.name, key.namespace)
+        if service is None:
+            self._triggers.forget(key)
+            await self._remove(found)
+            return Done()
+        if not service.spec.selector or service.spec.type == "ExternalName":
+            return Done()
+        if service.metadata.deletion_timestamp is not None:
+            return Done()
+        await self._write(service, found)
+        return Done()
+
+    async def _write(self, service: Service, found: Endpoints | None) -> None:
+        pods = self._selected.of(service)
+        backends = backends_of(service, pods, family=families_of(service)[0])
+        subsets = subsets_of(service, backends)
+        labels = labels_of(service)
+        if found is not None and found.subsets == subsets and found.metadata.labels == labels:
+            return
+        trigger = self._triggers.trigger(service, pods)
+        marks = {TRIGGER_TIME: None if trigger is None else written_time(trigger), **endpoints_annotations(backends)}
+        bodies = msgspec.to_builtins(subsets)
+        if found is None:
+            await self._create(service, {"labels": labels, "annotations": marks}, bodies)
+            return
+        metadata = found.metadata
+        dropped = {name: None for name in metadata.labels if name not in labels}
+        identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        patch = {
+            "metadata": {**identity, "labels": {**dropped, **labels}, "annotations": marks},
+            "subsets": bodies or None,
+        }
+        await self._client.merge_patch(ENDPOINTS, metadata.name, patch, namespace=metadata.namespace)
+
+    async def _create(self, service: Service, metadata: dict[str, Any], subsets: list[Any]) -> None:
+        set_marks = {name: value for name, value in metadata["annotations"].items() if value is not None}
+        name, namespace = service.metadata.name, service.metadata.namespace
+        body: dict[str, Any] = {"metadata": {**metadata, "name": name, "annotations": set_marks}}
+        if subsets:
+            body["subsets"] = subsets
+        try:
+            await self._client.create(ENDPOINTS, body, namespace=namespace)
+        except AlreadyExists:
+            # The cache will show it, and then it is looked at again.
+            return
+
+    async def _remove(self, found: Endpoints | None) -> None:
+        if found is None or found.metadata.labels.get(MANAGED_BY) != MANAGER:
+            return
+        metadata = found.metadata
+        options = DeleteOptions(uid=metadata.uid)
+        try:
+            await self._client.delete(ENDPOINTS, metadata.name, namespace=metadata.namespace, options=options)
+        except NotFound:
+            return
+
+    def _everything(self) -> list[Key]:
+        """Services, and what is left of those that are gone."""
+        keys = [key_of(one) for one in (*self._services.cache, *self._endpoints.cache)]
+        return list(dict.fromkeys(keys))
+
+    def _pod_changed(self, change: Change[Any]) -> None:
+        for key in self._selected.services_of(change):
+            self.controller.queue.add_after(key, GATHER_S)

@@ -1,0 +1,198 @@
+"""The endpoint slice controller: keeps the EndpointSlices of every Service that selects pods.
+
+One turn: look at the Service, its pods and its slices, write what the plan says. Slices have random names, so nothing
+is done about a Service while the cache does not show what an earlier turn wrote. The slices of a Service that is gone
+are the garbage collector's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, backends_of, families_of
+from plimsoll.local.endpoints.selected_pods import SelectedPods
+from plimsoll.local.endpoints.slice_plan import (
+    MANAGED_BY,
+    MANAGER,
+    SERVICE_NAME,
+    SliceManifests,
+    SlicePlan,
+    plan_slices,
+)
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.services import EndpointSlice, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component
+    from plimsoll.local.endpoints.slice_plan import NewSlice, SliceChange
+
+NAME: Final = "endpoint-slice-controller"
+GATHER_S: Final = 0.05
+"""How long news of pods are gathered: pods that start together make one write, not one each."""
+
+_BY_SERVICE: Final = "endpoints: slices by service"
+
+
+class EndpointSliceController:
+    """`controller` is what runs; its keys are Services."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        informers = component.informers
+        self._services = informers.of(Service)
+        self._pods = informers.of(Pod)
+        self._nodes = informers.of(Node)
+        self._slices = informers.of(EndpointSlice)
+        self._slices.add_index(_BY_SERVICE, _service_key)
+        self._selected = SelectedPods(self._services, self._pods)
+        self._triggers = TriggerTimes()
+        self._own_writes = OwnWrites(self._slices, clock=component.clock)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(service) for service in self._services.cache],
+        )
+        enqueue_on(self._services, self.controller, of_itself)
+        enqueue_on(self._slices, self.controller, _services_of_slice)
+        self.controller.starts_after(self._pods)
+        self.controller.starts_after(self._nodes)
+        self._pods.add_handler(self._pod_changed, name=NAME)
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        service = self._services.cache.get(key.name, key.namespace)
+        if service is None:
+            self._triggers.forget(key)
+            return Done()
+        if not _is_ours_to_keep(service):
+            return Done()
+        if not self._own_writes.are_seen(service.metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        pods = self._selected.of(service)
+        drawn = SliceManifests(service, self._zones(pods))
+        plans = [self._plan(service, pods, family, drawn) for family in families_of(service)]
+        if not any(plan.create or plan.update or plan.delete for plan in plans):
+            return Done()
+        writing = _Writing(service, self._triggers.trigger(service, pods), drawn)
+        for plan in plans:
+            await self._carry_out(writing, plan)
+        return Done()
+
+    def _plan(self, service: Service, pods: Sequence[Pod], family: str, drawn: SliceManifests) -> SlicePlan:
+        found = self._slices.cache.by_index(_BY_SERVICE, key_of(service))
+        ours = [
+            endpoint_slice
+            for endpoint_slice in found
+            if endpoint_slice.address_type == family and endpoint_slice.metadata.deletion_timestamp is None
+        ]
+        return plan_slices(family, backends_of(service, pods, family=family), ours, drawn=drawn)
+
+    def _zones(self, pods: Iterable[Pod]) -> dict[str, str]:
+        nodes = {pod.spec.node_name: self._nodes.cache.get(pod.spec.node_name) for pod in pods if pod.spec.node_name}
+        return {name: node.metadata.labels.get(ZONE, "") for name, node in nodes.items() if node is not None}
+
+    async def _carry_out(self, writing: _Writing, plan: SlicePlan) -> None:
+        owner, namespace = writing.service.metadata.uid, writing.service.metadata.namespace
+        for new in plan.create:
+            made = await self._client.create(EndpointSlice, writing.new(new), namespace=namespace)
+            self._own_writes.wrote(owner, made)
+        for change in plan.update:
+            name = change.slice.metadata.name
+            try:
+                written = await self._client.merge_patch(
+                    EndpointSlice, name, writing.changed(change), namespace=namespace
+                )
+            except NotFound:
+                continue
+            self._own_writes.wrote(owner, written)
+        for gone in plan.delete:
+            options = DeleteOptions(uid=gone.metadata.uid)
+            try:
+                await self._client.delete(EndpointSlice, gone.metadata.name, namespace=namespace, options=options)
+            except NotFound:
+                continue
+            self._own_writes.deleted(owner, gone)
+
+    def _pod_changed(self, change: Change[Any]) -> None:
+        for key in self._selected.services_of(change):
+            self.controller.queue.add_after(key, GATHER_S)
+
+
+class _Writing:
+    """The bodies of one turn's writes."""
+
+    def __init__(self, service: Service, trigger: datetime | None, drawn: SliceManifests) -> None:
+        self.service = service
+        self._annotations = {TRIGGER_TIME: None if trigger is None else written_time(trigger)}
+        self._labels = drawn.labels
+
+    def new(self, one: NewSlice) -> dict[str, Any]:
+        owner = self.service.metadata
+        reference = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "name": owner.name,
+            "uid": owner.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        metadata: dict[str, Any] = {
+            "generateName": f"{owner.name}-",
+            "labels": self._labels,
+            "ownerReferences": [reference],
+        }
+        if self._annotations[TRIGGER_TIME] is not None:
+            metadata["annotations"] = self._annotations
+        ports = None if one.ports is None else list(one.ports)
+        return {
+            "metadata": metadata,
+            "addressType": one.family,
+            "endpoints": list(one.endpoints),
+            "ports": ports,
+        }
+
+    def changed(self, change: SliceChange) -> dict[str, Any]:
+        metadata = change.slice.metadata
+        dropped = {name: None for name in metadata.labels if name not in self._labels}
+        return {
+            "metadata": {
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+                "labels": {**dropped, **self._labels},
+                "annotations": self._annotations,
+            },
+            "endpoints": list(change.endpoints),
+            "ports": None if change.ports is None else list(change.ports),
+        }
+
+
+def _is_ours_to_keep(service: Service) -> bool:
+    """Without a selector somebody else keeps the endpoints; an ExternalName has none."""
+    meta = service.metadata
+    return bool(service.spec.selector) and service.spec.type != "ExternalName" and meta.deletion_timestamp is None
+
+
+def _service_key(one: EndpointSlice) -> list[tuple[str, str]]:
+    labels = one.metadata.labels
+    if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
+        return []
+    return [(one.metadata.namespace, labels[SERVICE_NAME])]
+
+
+def _services_of_slice(change: Change[Any]) -> Iterable[Key]:
+    """Somebody may have changed or deleted it."""
+    slices = (wire_object for wire_object in states_in(change) if isinstance(wire_object, EndpointSlice))
+    return [Key(*key) for endpoint_slice in slices for key in _service_key(endpoint_slice)]

@@ -1,0 +1,116 @@
+"""Lets calls to an API server of the same process through, so many at a time, each part of the cluster in its turn.
+
+There is one event loop for the server, the cluster and everybody who asks: a controller that makes five hundred pods at
+once would keep people waiting for a `get`, and every other part of the cluster as well. Here the rest of a burst waits
+before the door. Whoever waits there is taken in turn by part, not by arrival: one lease is not behind five hundred
+pods. Events come last, because nothing depends on them: they pass when nobody else waits, and now and then all the
+same; who writes them drops what has waited too long.
+
+`app.py` makes one door for everybody and a turnstile for each part. Watches pass, as they take no turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from plimsoll.kube.transport import Request, Response, Transport
+
+_LEASES: Final = "/apis/coordination.k8s.io/"
+_EVENTS: Final = "events"
+# Of so many turns one is an event's while others wait.
+_TURNS_FOR_AN_EVENT: Final = 8
+
+
+class FairQueue:
+    """Who may call now. The parts that wait take turns; each one's calls keep their order."""
+
+    def __init__(self, *, at_once: int) -> None:
+        self._free = at_once
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # parts, the next one first
+        self._without_event = 0
+
+    @asynccontextmanager
+    async def admit(self, part: str) -> AsyncIterator[None]:
+        await self._enter(part)
+        try:
+            yield
+        finally:
+            self._free += 1
+            self._let_in()
+
+    async def _enter(self, part: str) -> None:
+        if self._free and not self._waiting:
+            self._free -= 1
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(part, deque()).append(place)
+        self._let_in()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                # It was our turn already: somebody else's now.
+                self._free += 1
+            self._let_in()
+            raise
+
+    def _let_in(self) -> None:
+        while self._free and self._waiting:
+            place = self._next()
+            if not place.done():
+                self._free -= 1
+                place.set_result(None)
+
+    def _next(self) -> asyncio.Future[None]:
+        part = self._next_part()
+        queue = self._waiting.pop(part)
+        place = queue.popleft()
+        if queue:
+            self._waiting[part] = queue
+        return place
+
+    def _next_part(self) -> str:
+        others = next((part for part in self._waiting if part != _EVENTS), _EVENTS)
+        if others == _EVENTS or (_EVENTS in self._waiting and self._without_event >= _TURNS_FOR_AN_EVENT):
+            self._without_event = 0
+            return _EVENTS
+        self._without_event += 1
+        return others
+
+
+class FairQueueTransport:
+    """A transport before another one, for one part. Closing is the business of whoever made the other."""
+
+    def __init__(self, inner: Transport, door: FairQueue, *, part: str) -> None:
+        self._inner = inner
+        self._door = door
+        self._part = part
+
+    async def send(self, call: Request) -> Response:
+        if call.is_stream:
+            return await self._inner.send(call)
+        async with self._door.admit(self._part_of(call)):
+            return await self._inner.send(call)
+
+    async def aclose(self) -> None:
+        """Nothing of our own."""
+
+    def _part_of(self, call: Request) -> str:
+        if call.path.startswith(_LEASES):
+            return f"leases of {self._part}"
+        return _EVENTS if _resource_in(call.path) == "events" else self._part
+
+
+def _resource_in(path: str) -> str:
+    """The plural of what a call is about; a namespace may be called like one."""
+    parts = path.strip("/").split("/")
+    parts = parts[3:] if parts[0] == "apis" else parts[2:]
+    if parts[:1] == ["namespaces"] and len(parts) > len(("namespaces", "its name")):
+        parts = parts[2:]
+    return parts[0] if parts else ""
