@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.requests.booking.booking import Hints, book
+from plimsoll.nodes.requests.booking.booking import BookingHints, book
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.simulation.plan.inputs import PlanInput, read_plan_input
 
@@ -68,7 +68,7 @@ def test_a_missing_template_fails_its_request_alone():
 
 def test_checks_are_no_pending_pods():
     given = read(template(), request("r", CHECK))
-    assert ([one.nature for one in given.requests], given.snapshot.pending) == ([ClassKind.CHECK], ())
+    assert ([one.class_kind for one in given.requests], given.snapshot.pending) == ([ClassKind.CHECK], ())
     assert [(pods.key, pods.count) for pods in given.requests[0].pods] == [("ml/r/0", 2)]
 
 
@@ -161,7 +161,7 @@ class TestAnsweredBefore:
             "status": {"allocatable": {"cpu": "8", "pods": "110"}},
         }
         given = read(template(), request("r", conditions=conditions, **more), node, *objects)
-        booked = book(given.snapshot, given.held, Hints(), read_options({})).by_request
+        booked = book(given.snapshot, given.held, BookingHints(), read_options({})).by_request
         return sum(booked.get("ml/r", {}).values())
 
     def test_room_stays_theirs_while_the_booking_lasts(self):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.requests.classes import Handled
-from plimsoll.nodes.requests.conditions import condition
+from plimsoll.nodes.requests.status import build_condition
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,11 +23,11 @@ MOST_PODS = 100
 def answer(request: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
     """Not by day, and never for too many; else as for the atomic class: all or nothing, and then it is provisioned."""
     if request.total > MOST_PODS:
-        return Handled(conditions=(condition("Failed", "True", "TooMany", f"at most {MOST_PODS} pods", at=now),))
+        return Handled(conditions=(build_condition("Failed", "True", "TooMany", f"at most {MOST_PODS} pods", at=now),))
     if 6 <= now.hour < 22:
         told = "machines are added from 22:00 to 06:00 UTC"
-        return Handled(conditions=(condition("Provisioned", "False", "ItIsDay", told, at=now),))
-    night = condition("Night", "True", "ItIsNight", "machines are cheap", at=now)
+        return Handled(conditions=(build_condition("Provisioned", "False", "ItIsDay", told, at=now),))
+    night = build_condition("Night", "True", "ItIsNight", "machines are cheap", at=now)
     return Handled(plan=request.pods, conditions=(night,), details={"askedAt": f"{now:%H:%M}"})
 
 

@@ -165,7 +165,7 @@ class Autoscaler:
         with self._stopwatch.timing("updateClusterState"):
             changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
         if self._parts.requests is not None:
-            self._parts.requests.note(changes)
+            self._parts.requests.record_changes(changes)
         repaired = () if brakes.reason else await fix_group_sizes(self._parts.provider, changes)
         turn = LoopResult(
             number=self._turns,
@@ -200,21 +200,23 @@ class Autoscaler:
             sizes={name: group_read.target for name, group_read in cloud.groups.items()},
             policy=policy,
             now=now,
-            brakes=brakes,
+            guard=brakes,
             consuming=[set_aside.pod for set_aside in pods.set_aside if set_aside.reason.code == CONSUMING],
         )
         session = await self._opened(sitting)
         if session is not None:
             snapshot = session.snapshot
             turn = _with(turn, requests=session.part)
-            if session.ended is not None:
-                return _with(turn, ended_early=session.ended, pods_by_state=pods.by_state, set_aside=pods.set_aside)
+            if session.ended_early is not None:
+                return _with(
+                    turn, ended_early=session.ended_early, pods_by_state=pods.by_state, set_aside=pods.set_aside
+                )
         up = await self._expanded(snapshot, turn, brakes, session)
         if self._parts.requests is not None and session is not None:
-            turn = _with(turn, requests=await self._parts.requests.close(session, up))
-            if session.kept is not None and session.kept is not up.plan:
-                places = session.places(up)
-                self._expanding.nominate(snapshot, places.existing, places.grown)
+            turn = _with(turn, requests=await self._parts.requests.finish(session, up))
+            if session.remaining_plan is not None and session.remaining_plan is not up.plan:
+                places = session.find_placements(up)
+                self._expanding.nominate(snapshot, places.existing, places.added)
         situation = _situation(turn, cluster, with_placed_pods(snapshot, up.plan.existing), up)
         booked = frozenset() if session is None else session.booked_nodes
         with self._stopwatch.timing("scaleDown"):
@@ -237,8 +239,8 @@ class Autoscaler:
 
     async def _opened(self, sitting: RequestContext) -> RequestTransaction | None:
         """Requests are read, booked and checked; those that nodes may be added for are planned with pending pods."""
-        desk = self._parts.requests
-        return await desk.open(sitting) if desk is not None and sitting.policy.requests.enabled else None
+        requests = self._parts.requests
+        return await requests.begin(sitting) if requests is not None and sitting.policy.requests.enabled else None
 
     async def _expanded(
         self, snapshot: Snapshot, turn: LoopResult, brakes: ActionGuard, session: RequestTransaction | None
@@ -251,7 +253,7 @@ class Autoscaler:
             ready_nodes=len(turn.health.total.ready),
             stopwatch=self._stopwatch,
             delay_new_pods=not self._parts.stepped,
-            before_execute=None if session is None else session.intend,
+            before_execute=None if session is None else session.write_intents,
         )
         with self._stopwatch.timing("scaleUp"):
             up = await self._expanding.run(occasion, brakes)

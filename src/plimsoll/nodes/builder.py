@@ -23,16 +23,16 @@ from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
 from plimsoll.nodes.controller import LoopTimer, health_timeouts
 from plimsoll.nodes.observing.listers import ClusterListers
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
-from plimsoll.nodes.observing.request_lister import RequestLister
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.nodes.reporting.reporter import Reporter
 from plimsoll.nodes.reporting.status.configmap import StatusWriter
-from plimsoll.nodes.requests.classes import condition_types_of, registered_classes
+from plimsoll.nodes.requests.classes import condition_types_by_class, registered_classes
 from plimsoll.nodes.requests.controller import RequestController, RequestDependencies
-from plimsoll.nodes.requests.rollback.rollback import RollBack
-from plimsoll.nodes.requests.status_writer import RequestWriter
+from plimsoll.nodes.requests.informers import RequestInformers
+from plimsoll.nodes.requests.rollback.rollback import RollbackExecutor
+from plimsoll.nodes.requests.status_writer import RequestStatusWriter
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators
 from plimsoll.nodes.scaledown.removal_rate import RemovalLimit
 from plimsoll.operator.health import Health
@@ -135,10 +135,10 @@ class NodeAutoscaler:
             clock=around.clock,
         )
 
-    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestLister:
+    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestInformers:
         around = self._around
-        registered = condition_types_of(self._classes)
-        return RequestLister(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
+        registered = condition_types_by_class(self._classes)
+        return RequestInformers(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
 
     def _desk(self) -> RequestController | None:
         """Where requests are served, if they are."""
@@ -147,11 +147,11 @@ class NodeAutoscaler:
         around = self._around
         return RequestController(
             RequestDependencies(
-                watched=self.requests,
-                writer=RequestWriter(around.client),
-                roll_back=RollBack(around.provider, self._pods),
+                informers=self.requests,
+                status_writer=RequestStatusWriter(around.client),
+                rollback_executor=RollbackExecutor(around.provider, self._pods),
                 provider=around.provider,
-                planning=around.run_planner,
+                run_planner=around.run_planner,
                 classes=self._classes,
             )
         )

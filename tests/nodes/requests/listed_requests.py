@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.requests.reader import RequestsListed, read_requests
+from plimsoll.nodes.requests.reader import ListedRequests, read_requests
 from plimsoll.objects.api.meta import Condition, ObjectMeta
 from plimsoll.objects.api.provisioning_requests import (
     PodSet,
@@ -18,7 +18,7 @@ from plimsoll.objects.api.provisioning_requests import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.requests.model import RequestsSeen, RequestView
+    from plimsoll.nodes.requests.model import ObservedRequests, RequestView
 
 Json = dict[str, Any]
 
@@ -72,14 +72,14 @@ def provisioning_class(name: str, **parameters: str) -> ProvisioningClass:
     return ProvisioningClass(metadata=ObjectMeta(name=name), parameters=parameters)
 
 
-def listed(*requests: ProvisioningRequest, templates: tuple[Json, ...] = (), **more: Any) -> RequestsListed:
+def listed(*requests: ProvisioningRequest, templates: tuple[Json, ...] = (), **more: Any) -> ListedRequests:
     bodies = {f"ml/{one['metadata']['name']}": one for one in (templates or (template(),))}
-    return RequestsListed(requests=requests, templates=bodies, **more)
+    return ListedRequests(requests=requests, templates=bodies, **more)
 
 
 def seen(
     *requests: ProvisioningRequest, at: float = 0, options: dict[str, Any] | None = None, **more: Any
-) -> RequestsSeen:
+) -> ObservedRequests:
     return read_requests(listed(*requests, **more), read_options(options or {}), after(at))
 
 

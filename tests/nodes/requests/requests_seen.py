@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from plimsoll.nodes.model.snapshot import PendingPods
-from plimsoll.nodes.requests.conditions import Conditions, Kind, Why, condition
 from plimsoll.nodes.requests.model import ClassKind, Phase, RequestView
 from plimsoll.nodes.requests.parameters import Parameters
+from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, build_condition
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.provisioning_requests import (
     PodSet,
@@ -48,7 +48,7 @@ def seen(
         structs.replace(one, metadata=structs.replace(one.metadata, name=f"{name}-{index}", uid=""))
         for index, (one, _) in enumerate(sets)
     )
-    held = condition(Kind.PROVISIONED, status=True, why=Why.FOUND, message="", at=NOON)
+    held = build_condition(ConditionType.PROVISIONED, status=True, reason=ConditionReason.FOUND, message="", at=NOON)
     return RequestView(
         request=ProvisioningRequest(
             metadata=meta,
@@ -60,7 +60,7 @@ def seen(
                 ),
             ),
         ),
-        nature=nature,
+        class_kind=nature,
         parameters=Parameters(**parameters),
         phase=phase,
         conditions=Conditions((held,)) if phase is Phase.HELD else Conditions(),

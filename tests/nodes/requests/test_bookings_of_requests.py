@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.requests.booking.booking import Hints, answer_checks, book
+from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks, book
 from plimsoll.nodes.requests.model import ClassKind, Phase
 from tests.nodes.planning.engine_worlds import group, running, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
@@ -28,8 +28,8 @@ def nodes(count: int = 3, cpu: int = 4) -> list[Any]:
     return [node(f"n{number}", cpu=cpu, memory=f"{4 * cpu}Gi") for number in range(count)]
 
 
-def booked(snapshot: Any, *held: Any, hints: Hints | None = None) -> Any:
-    return book(snapshot, held, hints or Hints(), POLICY)
+def booked(snapshot: Any, *held: Any, hints: BookingHints | None = None) -> Any:
+    return book(snapshot, held, hints or BookingHints(), POLICY)
 
 
 class TestRoom:
@@ -171,7 +171,7 @@ class TestHints:
             patterns=(Pattern(nodes=2, pods={"default/r/0": 2}),),
             reason=growth.reason,
         )
-        hints = Hints().planned([request], grown=[("g", 2, two)])
+        hints = BookingHints().with_plan([request], grown=[("g", 2, two)])
         coming = world(nodes=nodes(3), group_of={"n1": "g", "n2": "g"})
         assert booked(coming, request, hints=hints).by_request == {"default/r": {"n1": 2, "n2": 2}}
 
@@ -248,7 +248,7 @@ def worlds(draw: Any) -> Any:
 @settings(max_examples=30, deadline=None)
 def test_never_more_is_booked_than_there_is(before: Any, after: Any):
     """Whatever was hinted."""
-    hints = Hints()
+    hints = BookingHints()
     for snapshot, held in (before, after):
         found = booked(snapshot, *held, hints=hints)
         for name, state in found.snapshot.view.nodes.items():

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.nodes import builder
 from plimsoll.nodes.requests.classes import Handled, RegisteredClass
-from plimsoll.nodes.requests.conditions import condition
+from plimsoll.nodes.requests.status import build_condition
 from tests.nodes.autoscaler.loop_scenarios import containers, group, lived
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def conditions(outcome: Json, name: str = "r") -> dict[str, tuple[str, str]]:
 
 
 def planned(one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
-    said = (condition("Gathered", "True", "All", "", at=now),)
+    said = (build_condition("Gathered", "True", "All", "", at=now),)
     return Handled(plan=one.pods, conditions=said, details={"gang": "blue"})
 
 
@@ -79,7 +79,7 @@ def test_what_a_class_plans_is_added_all_or_none(registered: Callable[..., None]
 
 def test_a_class_may_answer_by_itself(registered: Callable[..., None]):
     def refused(_one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
-        return Handled(conditions=(condition("Failed", "True", "TooLarge", "at most 4 pods", at=now),))
+        return Handled(conditions=(build_condition("Failed", "True", "TooLarge", "at most 4 pods", at=now),))
 
     registered(refused)
     outcome = served(request("r"), loops=3)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from plimsoll.nodes.requests.booking.consumption import consumers
-from plimsoll.nodes.requests.conditions import Conditions, Kind, Why, condition
-from plimsoll.nodes.requests.model import ClassKind, Phase, RequestsSeen
+from plimsoll.nodes.requests.booking.consumption import find_consumer_warnings
+from plimsoll.nodes.requests.model import ClassKind, ObservedRequests, Phase
+from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, build_condition
 from plimsoll.objects.api.pods import PodCondition, PodStatus
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.requests.requests_seen import ATOMIC, CHECK, consumer, pods_of, seen
@@ -21,13 +21,13 @@ R = seen("r", (ONE, 4))
 REFUSED = PodStatus(conditions=(PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),))
 
 
-def there(*held: Any, others: tuple[Any, ...] = (), known: frozenset[str] = frozenset()) -> RequestsSeen:
+def there(*held: Any, others: tuple[Any, ...] = (), known: frozenset[str] = frozenset()) -> ObservedRequests:
     names = {one.name for one in (*held, *others)}
-    return RequestsSeen(held=held, others=others, known=frozenset(names) | known)
+    return ObservedRequests(held=held, others=others, known=frozenset(names) | known)
 
 
-def codes(waiting: Any, requests: RequestsSeen, **more: Any) -> list[str]:
-    return [consumer_warning.reason.code for consumer_warning in consumers(waiting, requests, **more)]
+def codes(waiting: Any, requests: ObservedRequests, **more: Any) -> list[str]:
+    return [consumer_warning.reason.code for consumer_warning in find_consumer_warnings(waiting, requests, **more)]
 
 
 def test_nothing_is_wrong_with_pods_made_from_the_template():
@@ -42,7 +42,7 @@ def test_pods_that_consume_nothing_are_passed_over():
     ("said", "code"), [("", "ProvisioningClassAnnotationMissing"), (CHECK, "ProvisioningClassMismatch")]
 )
 def test_the_class_is_to_be_named(said: str, code: str):
-    (warning,) = consumers([consumer("c", "r", ONE, said_class=said)], there(R))
+    (warning,) = find_consumer_warnings([consumer("c", "r", ONE, said_class=said)], there(R))
     assert warning.reason.code == code
     assert warning.pod is not None
     assert ATOMIC in warning.reason.message
@@ -68,7 +68,7 @@ def test_labels_and_names_make_no_difference():
 def test_a_request_that_does_not_exist_is_told_once():
     """N10."""
     waiting = [consumer(f"c{number}", "pr-x", ONE) for number in range(3)]
-    (warning,) = consumers(waiting, there())
+    (warning,) = find_consumer_warnings(waiting, there())
     assert warning.reason.code == "ProvisioningRequestMissing"
     assert warning.request == "default/pr-x"
     assert warning.reason.facts["pods"] == 3
@@ -76,7 +76,7 @@ def test_a_request_that_does_not_exist_is_told_once():
 
 def test_the_class_is_to_be_named_also_of_a_request_that_does_not_exist():
     waiting = [consumer("c0", "pr-x", ONE), consumer("c1", "pr-x", ONE, said_class="")]
-    missing, unnamed = consumers(waiting, there())
+    missing, unnamed = find_consumer_warnings(waiting, there())
     assert (missing.reason.code, unnamed.reason.code) == (
         "ProvisioningRequestMissing",
         "ProvisioningClassAnnotationMissing",
@@ -102,7 +102,7 @@ class TestUnschedulable:
         assert codes(self.waiting, there(R)) == []
 
     def test_others_took_the_room(self):
-        (warning,) = consumers(self.waiting, there(R), unbookable={"default/r": 2})
+        (warning,) = find_consumer_warnings(self.waiting, there(R), unbookable={"default/r": 2})
         assert warning.reason.code == "ConsumingPodsUnschedulable"
         assert warning.pod is None
         assert "2 pods" in warning.reason.message
@@ -111,16 +111,16 @@ class TestUnschedulable:
     @pytest.mark.parametrize(
         ("kind", "why"),
         [
-            (Kind.BOOKING_EXPIRED, Why.TIME_OVER),
-            (Kind.CAPACITY_REVOKED, Why.NODES_LOST),
-            (Kind.FAILED, Why.EXPIRED),
+            (ConditionType.BOOKING_EXPIRED, ConditionReason.TIME_OVER),
+            (ConditionType.CAPACITY_REVOKED, ConditionReason.NODES_LOST),
+            (ConditionType.FAILED, ConditionReason.EXPIRED),
         ],
     )
-    def test_nothing_is_kept_any_more(self, kind: Kind, why: Why):
+    def test_nothing_is_kept_any_more(self, kind: ConditionType, why: ConditionReason):
         over = seen("r", (ONE, 4), phase=Phase.OVER)
-        ended = condition(kind, status=True, why=why, message="", at=NOON)
+        ended = build_condition(kind, status=True, reason=why, message="", at=NOON)
         over = replace(over, conditions=Conditions((ended,)))
-        (warning,) = consumers(self.waiting, there(others=(over,)))
+        (warning,) = find_consumer_warnings(self.waiting, there(others=(over,)))
         assert warning.reason.code == "ConsumingPodsUnschedulable"
         assert why in warning.reason.message
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from plimsoll.nodes.requests.parameters import IgnoredParameters
+from plimsoll.nodes.requests.reader import IgnoredParametersLog
 from tests.nodes.requests.listed_requests import request, seen_one
 
 ODD = seen_one(request(noRetry="yes"))
 
 
 def test_n06_a_parameter_that_cannot_be_read_is_told_of_once():
-    telling = IgnoredParameters()
+    telling = IgnoredParametersLog()
     with capture_logs() as logs:
-        telling.tell([ODD])
-        telling.tell([ODD])
+        telling.log_new([ODD])
+        telling.log_new([ODD])
     (told,) = logs
     assert (told["log_level"], told["request"], told["problems"]) == (
         "error",
@@ -25,14 +25,14 @@ def test_n06_a_parameter_that_cannot_be_read_is_told_of_once():
 
 def test_nobody_else_is_told_of():
     with capture_logs() as logs:
-        IgnoredParameters().tell([seen_one(request(noRetry="false", reserve="true", ValidUntilSeconds="2h"))])
+        IgnoredParametersLog().log_new([seen_one(request(noRetry="false", reserve="true", ValidUntilSeconds="2h"))])
     assert logs == []
 
 
 def test_who_is_gone_is_forgotten():
-    telling = IgnoredParameters()
+    telling = IgnoredParametersLog()
     with capture_logs() as logs:
-        telling.tell([ODD])
-        telling.tell([])
-        telling.tell([ODD])
+        telling.log_new([ODD])
+        telling.log_new([])
+        telling.log_new([ODD])
     assert len(logs) == 2

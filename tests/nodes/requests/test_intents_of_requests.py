@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.requests.replan import repacked, without_requests
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.requests.details import Details, GroupStep, Intent
+from plimsoll.nodes.requests.intents import (
+    RollbackPlan,
+    build_attempts,
+    build_rollback_intents,
+    count_added_before,
+    find_surplus,
+)
 from plimsoll.nodes.requests.model import Phase
-from plimsoll.nodes.requests.rollback.intents import Rollback, attempts, grown_before, on_the_way_back, surplus
+from plimsoll.nodes.requests.status import Details, GroupStep, Intent
 from tests.nodes.planning.engine_worlds import group, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.nodes.requests.requests_seen import pods_of, seen
@@ -62,14 +68,14 @@ def pods_on(plan: ScaleUpPlan) -> Counter[str]:
 def test_the_intent_of_one_request_is_what_its_group_grows_by():
     one = asking("r", 8)
     snapshot, plan = planned(one, size=3)
-    intent = attempts(plan, [one], snapshot.pending)["default/r"].intent
+    intent = build_attempts(plan, [one], snapshot.pending)["default/r"].intent
     assert intent == Intent(attempt=1, groups={"g": GroupStep(before=3, after=5)})
 
 
 def test_intents_of_several_follow_each_other():
     first, second = asking("a", 6), asking("b", 6)
     snapshot, plan = planned(first, second)
-    found = attempts(plan, [first, second], snapshot.pending)
+    found = build_attempts(plan, [first, second], snapshot.pending)
     steps = [one.intent.groups["g"] for one in found.values() if one.intent is not None]
     assert steps == [GroupStep(before=0, after=2), GroupStep(before=2, after=3)]
 
@@ -77,15 +83,15 @@ def test_intents_of_several_follow_each_other():
 def test_growth_that_was_begun_keeps_the_size_it_began_with():
     one = asking("r", 8, intent=Intent(attempt=4, groups={"g": GroupStep(before=1, after=2)}))
     snapshot, plan = planned(one, size=2)
-    intent = attempts(plan, [one], snapshot.pending)["default/r"].intent
+    intent = build_attempts(plan, [one], snapshot.pending)["default/r"].intent
     assert intent == Intent(attempt=4, groups={"g": GroupStep(before=1, after=4)})
 
 
 def test_what_was_added_is_told_by_the_size_of_the_group():
     one = asking("r", 8, intent=Intent(attempt=1, groups={"g": GroupStep(before=1, after=4)}))
-    assert grown_before(one, {"g": 3}) == {"g": 2}
-    assert grown_before(one, {"g": 9}) == {"g": 3}
-    assert grown_before(one, {"g": 1}) == grown_before(one, {}) == {}
+    assert count_added_before(one, {"g": 3}) == {"g": 2}
+    assert count_added_before(one, {"g": 9}) == {"g": 3}
+    assert count_added_before(one, {"g": 1}) == count_added_before(one, {}) == {}
 
 
 # ---- without some
@@ -104,7 +110,7 @@ def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], 
     assert left.helped == plan.helped - sum(request.total for request in line if request.name in names)
     assert not {key for growth in left.growths for pattern in growth.patterns for key in pattern.pods} & keys
     assert left.cost_per_hour <= plan.cost_per_hour
-    served = attempts(left, line, snapshot.pending)
+    served = build_attempts(left, line, snapshot.pending)
     assert served.keys() == {request.name for request in line} - names
 
 
@@ -125,20 +131,20 @@ def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequen
     kept = repacked(left, snapshot, policy(expander="cost"), left={"g"}, grown={"g"})
     assert nodes_of(kept) == math.ceil((sum(request.total for request in line if request.name not in names) + web) / 4)
     assert pods_on(kept) == pods_on(left)
-    parts = surplus(
-        plan, kept, [attempt for name, attempt in attempts(plan, line, snapshot.pending).items() if name in names]
+    parts = find_surplus(
+        plan, kept, [attempt for name, attempt in build_attempts(plan, line, snapshot.pending).items() if name in names]
     )
     grown = 2 + nodes_of(plan)
-    returns = [Rollback(seen=request, nodes=parts[request.name]) for request in line if request.name in names]
-    ways = on_the_way_back(returns, {"g": grown})
+    returns = [RollbackPlan(view=request, nodes=parts[request.name]) for request in line if request.name in names]
+    ways = build_rollback_intents(returns, {"g": grown})
     size = grown
     for rollback in reversed(returns):
-        size = min([size, *(step.back for step in ways[rollback.seen.name].groups.values() if step.back is not None)])
+        size = min([size, *(step.back for step in ways[rollback.view.name].groups.values() if step.back is not None)])
     assert size == (2 + nodes_of(kept) if names else grown)
 
 
 def test_a_return_goes_on_from_where_one_that_was_begun_before_ends():
     before = Intent(attempt=1, groups={"g": GroupStep(before=2, after=5, back=3)})
     one = asking("r", 4, intent=Intent(attempt=1, groups={"g": GroupStep(before=5, after=6)}))
-    ways = on_the_way_back([Rollback(seen=one, nodes={"g": 1})], {"g": 6}, begun=[before])
+    ways = build_rollback_intents([RollbackPlan(view=one, nodes={"g": 1})], {"g": 6}, begun=[before])
     assert ways["default/r"].groups["g"] == GroupStep(before=5, after=6, back=2)

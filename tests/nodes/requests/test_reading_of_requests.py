@@ -9,7 +9,7 @@ from msgspec import structs
 
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.requests.model import ClassKind
-from plimsoll.nodes.requests.pod_sets import PodMemory
+from plimsoll.nodes.requests.pod_sets import PodCache
 from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.policy import PriorityClass
@@ -50,7 +50,7 @@ class TestClasses:
         ],
     )
     def test_of_both_designs_and_of_others_that_registered(self, kind: str, nature: ClassKind):
-        assert seen_one(request(kind=kind), registered={"gang.example.com": ()}).nature is nature
+        assert seen_one(request(kind=kind), registered={"gang.example.com": ()}).class_kind is nature
 
     def test_a_class_that_nobody_registered_is_known_and_nothing_else(self):
         found = seen(request(kind="foo.example.com"))
@@ -111,7 +111,7 @@ class TestParameters:
 
 class TestOrder:
     def line(self, *requests: ProvisioningRequest, **more: Any) -> list[str]:
-        return [request_view.name.removeprefix("ml/") for request_view in seen(*requests, at=100, **more).line]
+        return [request_view.name.removeprefix("ml/") for request_view in seen(*requests, at=100, **more).queue]
 
     def test_the_oldest_first_then_by_name(self):
         old = {"creation_timestamp": after(-9)}
@@ -136,7 +136,7 @@ class TestOrder:
         late, early = (request(name, CHECK, condition("Provisioned", at=at)) for name, at in (("a", 9), ("b", 5)))
         found = seen(late, early, at=10)
         assert [one.name for one in found.held] == ["ml/b", "ml/a"]
-        assert found.line == found.others == ()
+        assert found.queue == found.others == ()
 
     def test_who_is_being_deleted_is_gone(self):
         found = seen(request(meta={"deletion_timestamp": START}))
@@ -193,7 +193,7 @@ class TestPodSets:
         assert (found.pods[0].pod.spec.node_selector, found.templates[0]) == ({"zone": "a"}, found.pods[0].pod)
 
     def test_n18_a_missing_template_is_a_problem_of_its_request_alone(self):
-        bad, good = seen(request("a", sets={"t": 1, "gone": 2}), request("b")).line
+        bad, good = seen(request("a", sets={"t": 1, "gone": 2}), request("b")).queue
         assert bad.problem == ("FailedToCreatePods", "of 2 PodTemplates it refers to, 1 not found: ml/gone")
         assert (bad.pods, good.problem) == ((), None)
 
@@ -201,7 +201,7 @@ class TestPodSets:
         odd = template(container={"resources": {"requests": 7}})
         (bad, good) = seen(
             request("a", sets={"odd": 1}), request("b"), templates=(template(), {**odd, "metadata": {"name": "odd"}})
-        ).line
+        ).queue
         assert bad.problem is not None
         assert bad.problem[0] == "FailedToCreatePods"
         assert bad.problem[1].startswith("PodTemplate ml/odd cannot be read: template.spec.containers[0].resources")
@@ -224,31 +224,31 @@ class TestPodSets:
 
 class TestMemory:
     def test_the_same_template_gives_the_very_same_pod(self):
-        memory = PodMemory()
+        memory = PodCache()
         policy = read_options({})
-        first = read_requests(given := listed(request(), memory=memory), policy, START).line[0]
-        again = read_requests(given, policy, after(9)).line[0]
+        first = read_requests(given := listed(request(), pod_cache=memory), policy, START).queue[0]
+        again = read_requests(given, policy, after(9)).queue[0]
         assert again.pods[0].pod is first.pods[0].pod
 
     def test_a_template_that_changed_does_not(self):
-        memory = PodMemory()
+        memory = PodCache()
         policy = read_options({})
-        read_requests(listed(request(), memory=memory), policy, START)
+        read_requests(listed(request(), pod_cache=memory), policy, START)
         changed = template(container={"resources": {"requests": {"cpu": "7"}}})
-        again = read_requests(listed(request(), templates=(changed,), memory=memory), policy, START).line[0]
+        again = read_requests(listed(request(), templates=(changed,), pod_cache=memory), policy, START).queue[0]
         assert pod_demand(again.pods[0].pod)["cpu"] == 7000
 
     def test_a_priority_that_changed_does_not_either(self):
-        memory = PodMemory()
+        memory = PodCache()
         policy = read_options({})
         body = template(priorityClassName="urgent")
         for value in (1, 2):
             urgent = PriorityClass(metadata=ObjectMeta(name="urgent"), value=value)
-            given = listed(request(), templates=(body,), priority_classes=(urgent,), memory=memory)
-            assert read_requests(given, policy, START).line[0].pods[0].pod.spec.priority == value
+            given = listed(request(), templates=(body,), priority_classes=(urgent,), pod_cache=memory)
+            assert read_requests(given, policy, START).queue[0].pods[0].pod.spec.priority == value
 
     def test_what_is_gone_is_forgotten(self):
-        memory = PodMemory()
-        read_requests(listed(request(), memory=memory), read_options({}), START)
-        read_requests(listed(memory=memory), read_options({}), START)
+        memory = PodCache()
+        read_requests(listed(request(), pod_cache=memory), read_options({}), START)
+        read_requests(listed(pod_cache=memory), read_options({}), START)
         assert (memory.made, memory.named) == ({}, {})

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.nodes.requests.classes import GROUP, Handled, condition_types_of, loaded, registered_classes
-from plimsoll.nodes.requests.conditions import condition
+from plimsoll.nodes.requests.classes import GROUP, Handled, condition_types_by_class, load_classes, registered_classes
+from plimsoll.nodes.requests.status import build_condition
 from tests.nodes.requests.listed_requests import CHECK, START, request, seen_one
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def registered(package: ModuleType, answer: Any, **attributes: Any) -> Registere
     package.answer = answer  # type: ignore[attr-defined] # modules take any
     for name, value in attributes.items():
         setattr(answer, name, value)
-    return loaded([point()])[GANG]
+    return load_classes([point()])[GANG]
 
 
 def a_request() -> Any:
@@ -54,16 +54,16 @@ def test_a_handler_gets_the_request_and_says_what_to_plan(package: ModuleType):
 
 def test_a_class_has_conditions_of_its_own(package: ModuleType):
     def answer(*_: Any) -> Handled:
-        return Handled(conditions=(condition("Gathered", "True", "All", "", at=START),))
+        return Handled(conditions=(build_condition("Gathered", "True", "All", "", at=START),))
 
     made = registered(package, answer, condition_types=("Gathered",))
     assert isinstance(made.answer(a_request(), SNAPSHOT, START), Handled)
-    assert condition_types_of({GANG: made}) == {GANG: {"Gathered"}}
+    assert condition_types_by_class({GANG: made}) == {GANG: {"Gathered"}}
 
 
 def test_conditions_of_others_are_not_its_to_set(package: ModuleType):
     def answer(*_: Any) -> Handled:
-        return Handled(conditions=(condition("CapacityRevoked", "True", "X", "", at=START),))
+        return Handled(conditions=(build_condition("CapacityRevoked", "True", "X", "", at=START),))
 
     made = registered(package, answer, condition_types=("CapacityRevoked",))
     assert made.answer(a_request(), SNAPSHOT, START) == (
@@ -98,7 +98,7 @@ def test_what_a_handler_must_not_return_is_one_too(package: ModuleType):
 def test_a_broken_one_is_told_of_and_left_out(package: ModuleType, broken: EntryPoint, problem: str):
     package.answer = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
     with capture_logs() as logs:
-        found = loaded([broken, point("other.example.com")])
+        found = load_classes([broken, point("other.example.com")])
     assert [*found] == ["other.example.com"]
     (told,) = logs
     assert told["event"] == "requests.class_left_out"
@@ -108,7 +108,7 @@ def test_a_broken_one_is_told_of_and_left_out(package: ModuleType, broken: Entry
 def test_of_two_with_one_name_the_first_is_taken(package: ModuleType):
     package.answer = package.other = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
     with capture_logs() as logs:
-        loaded([point(value="gangs:other"), point()])
+        load_classes([point(value="gangs:other"), point()])
     assert [log_entry["entry_point"] for log_entry in logs] == ["gangs:other"]
 
 

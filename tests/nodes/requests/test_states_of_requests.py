@@ -11,9 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.requests.details import Details
-from plimsoll.nodes.requests.lifecycle import Deletion, collected_at, due_now, next_attempt, refresh, refreshed
+from plimsoll.nodes.requests.lifecycle import (
+    RequestDeletion,
+    deletion_time,
+    find_time_update,
+    find_time_updates,
+    next_attempt_time,
+    select_due,
+)
 from plimsoll.nodes.requests.model import Phase, RequestView, StatusUpdate, UpdateKind
+from plimsoll.nodes.requests.status import Details
 from tests.nodes.requests.listed_requests import (
     ATOMIC,
     CHECK,
@@ -63,17 +70,19 @@ def test_where_a_request_stands(conditions: Any, details: dict[str, str], at: fl
 
 class TestTryingAgain:
     def test_n04_the_wait_doubles_up_to_ten_minutes(self):
-        waits = [next_attempt(Details(attempts=n, last_attempt=START), read_options({})) - START for n in range(1, 8)]
+        waits = [
+            next_attempt_time(Details(attempts=n, last_attempt=START), read_options({})) - START for n in range(1, 8)
+        ]
         assert [wait.total_seconds() for wait in waits] == [60, 120, 240, 480, 600, 600, 600]
 
     def test_n04_attempts_of_turns_every_ten_seconds(self):
         policy = read_options({})
         details, tried = Details(), []
         for at in range(0, 1600, 10):
-            due = next_attempt(details, policy)
+            due = next_attempt_time(details, policy)
             if due is None or after(at) > due:
                 tried.append(at)
-                details = details.but(attempts=details.attempts + 1, last_attempt=after(at))
+                details = details.replace(attempts=details.attempts + 1, last_attempt=after(at))
         assert tried == [0, 70, 200, 450, 940, 1550]
 
     def test_flags_say_how_long(self):
@@ -81,12 +90,12 @@ class TestTryingAgain:
             "provisioning-request-initial-backoff-time": "5s",
             "provisioning-request-max-backoff-time": "7s",
         }
-        waits = [next_attempt(Details(attempts=n, last_attempt=START), read_options(options)) for n in (1, 2)]
+        waits = [next_attempt_time(Details(attempts=n, last_attempt=START), read_options(options)) for n in (1, 2)]
         assert waits == [after(5), after(7)]
 
     @given(attempts=st.integers(-(10**30), 10**30))
     def test_whatever_somebody_wrote_as_attempts_the_wait_has_its_bounds(self, attempts: int):
-        due = next_attempt(Details(attempts=attempts, last_attempt=START), read_options({}))
+        due = next_attempt_time(Details(attempts=attempts, last_attempt=START), read_options({}))
         assert timedelta(seconds=60) <= due - START <= timedelta(seconds=600)
 
     @given(first=st.integers(0, 2000), later=st.integers(0, 2000), attempts=st.integers(0, 9))
@@ -97,11 +106,11 @@ class TestTryingAgain:
             assert seen_one(one, at=late).phase is Phase.DUE
 
 
-def refreshed_one(*conditions: Any, at: float, kind: str = CHECK, **more: Any) -> StatusUpdate | Deletion | None:
-    return refresh(seen_one(request("r", kind, *conditions, **more), at=at), after(at))
+def refreshed_one(*conditions: Any, at: float, kind: str = CHECK, **more: Any) -> StatusUpdate | RequestDeletion | None:
+    return find_time_update(seen_one(request("r", kind, *conditions, **more), at=at), after(at))
 
 
-def told(outcome: StatusUpdate | Deletion | None) -> tuple[str, str, str] | None:
+def told(outcome: StatusUpdate | RequestDeletion | None) -> tuple[str, str, str] | None:
     """What is written of which condition."""
     if outcome is None:
         return None
@@ -125,12 +134,12 @@ class TestTimeGoesBy:
 
     def test_a_request_whose_time_is_over_is_not_tried_any_more(self):
         found = seen(request(ValidUntilSeconds="60"), at=61)
-        assert (found.line, [other.phase for other in found.others]) == ((), [Phase.DUE])
+        assert (found.queue, [other.phase for other in found.others]) == ((), [Phase.DUE])
 
     def test_growth_that_was_begun_stays_in_line_to_be_taken_back(self):
         begun = request("r", ATOMIC, details={"intent": INTENT}, ValidUntilSeconds="60")
-        assert [one.phase for one in seen(begun, at=61).line] == [Phase.INTENDED]
-        assert told(refresh(seen_one(begun, at=61), after(61))) == ("Failed", "True", "Expired")
+        assert [one.phase for one in seen(begun, at=61).queue] == [Phase.INTENDED]
+        assert told(find_time_update(seen_one(begun, at=61), after(61))) == ("Failed", "True", "Expired")
 
     def test_growth_on_its_way_is_waited_for(self):
         waiting = condition("Provisioned", "False", "WaitingForNodes")
@@ -141,7 +150,7 @@ class TestTimeGoesBy:
         over = refreshed_one(PROVISIONED, at=610)
         assert told(over) == ("BookingExpired", "True", "CapacityReservationTimeExpired")
         assert isinstance(over, StatusUpdate)
-        assert (over.saying, [one.type for one in over.conditions.all]) == (
+        assert (over.kind, [one.type for one in over.conditions.all]) == (
             UpdateKind.BOOKING_EXPIRED,
             ["Provisioned", "BookingExpired"],
         )
@@ -156,9 +165,9 @@ class TestTimeGoesBy:
 
     def test_n18_what_is_over_is_deleted_after_a_week(self):
         assert refreshed_one(FAILED, at=WEEK_S) is None
-        assert isinstance(refreshed_one(FAILED, at=WEEK_S + 10), Deletion)
+        assert isinstance(refreshed_one(FAILED, at=WEEK_S + 10), RequestDeletion)
         expired = condition("BookingExpired", at=610)
-        assert isinstance(refreshed_one(PROVISIONED, expired, at=WEEK_S + 10), Deletion)
+        assert isinstance(refreshed_one(PROVISIONED, expired, at=WEEK_S + 10), RequestDeletion)
 
     def test_a_request_that_was_refused_long_ago_is_not_deleted_for_that(self):
         one = refreshed_one(REFUSED, condition("CapacityRevoked"), at=2 * WEEK_S)
@@ -166,7 +175,7 @@ class TestTimeGoesBy:
 
     def test_nor_one_that_is_younger_than_it_may_become(self):
         failed = seen_one(request("r", CHECK, FAILED, ValidUntilSeconds=str(2 * WEEK_S)))
-        assert collected_at(failed) == after(2 * WEEK_S)
+        assert deletion_time(failed) == after(2 * WEEK_S)
 
     def test_what_has_to_be_taken_back_is_not_deleted(self):
         assert refreshed_one(FAILED, at=2 * WEEK_S, kind=ATOMIC, details={"intent": INTENT}) is None
@@ -182,14 +191,16 @@ class TestTimeGoesBy:
             for n in range(3)
         ]
         over = [request(f"z{n}", CHECK, condition("Provisioned", at=-601)) for n in range(3)]
-        found = refreshed(seen(*old, *over), read_options({"provreq-refresh-writes": 4}), START)
-        assert [type(one) for one in found] == [StatusUpdate, StatusUpdate, StatusUpdate, Deletion]
+        found = find_time_updates(seen(*old, *over), read_options({"provreq-refresh-writes": 4}), START)
+        assert [type(one) for one in found] == [StatusUpdate, StatusUpdate, StatusUpdate, RequestDeletion]
 
 
 class TestHowManyAtOnce:
     def due(self, *requests: Any, **options: Any) -> list[str]:
         found = seen(*requests, templates=(template(), template("u")))
-        return [request_view.name.removeprefix("ml/") for request_view in due_now(found.line, read_options(options))]
+        return [
+            request_view.name.removeprefix("ml/") for request_view in select_due(found.queue, read_options(options))
+        ]
 
     def test_all_of_them_usually(self):
         assert self.due(request("a"), request("b"), request("c", ATOMIC)) == ["a", "b", "c"]
@@ -233,6 +244,6 @@ class TestHowManyAtOnce:
         ]
         policy = read_options({"check-capacity-provisioning-request-max-batch-size": size})
         while line:
-            served = due_now(line, policy)
+            served = select_due(line, policy)
             assert served
             line = [request_view for request_view in line if request_view not in served]

@@ -14,8 +14,8 @@ from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.reporting.http.debug import Insights
 from plimsoll.nodes.reporting.http.pages import TellingPages
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
-from plimsoll.nodes.requests.conditions import condition
 from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, UpdateKind
+from plimsoll.nodes.requests.status import build_condition
 from plimsoll.operator.debug_access import Reviewer, is_local
 from plimsoll.operator.health import Health, HealthTimeouts
 from plimsoll.operator.profiler import stack_of
@@ -235,7 +235,7 @@ def test_a_question_that_does_not_name_one_thing_is_refused(site: Site, query: s
 def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
     """Though this turn did not plan for it."""
     stuck = seen("r", (pods_of(64), 2), (pods_of(1), 1), phase=Phase.WAITING)
-    part = RequestsPart(known=frozenset({"default/r"}), seen=(stuck,))
+    part = RequestsPart(known=frozenset({"default/r"}), views=(stuck,))
     site.turn = turn(nodes=(node("n1"),), requests=part)
 
     shown = site.json("/explain?request=default/r")
@@ -248,15 +248,15 @@ def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
 
 def test_explaining_a_request_that_the_turn_answered(site: Site):
     asked = seen("r", (pods_of(1), 2), phase=Phase.DUE)
-    answered = asked.conditions.with_condition(condition("Provisioned", "True", "CapacityIsFound", "", at=NOON))
+    answered = asked.conditions.with_condition(build_condition("Provisioned", "True", "CapacityIsFound", "", at=NOON))
     verdict = StatusUpdate(
-        seen=asked,
-        saying=UpdateKind.PROVISIONED,
+        view=asked,
+        kind=UpdateKind.PROVISIONED,
         reason=Reason(code="CapacityIsFound", message="2 pods fit"),
         conditions=answered,
         details=asked.details,
     )
-    site.turn = turn(requests=RequestsPart(known=frozenset({"default/r"}), seen=(asked,), verdicts=(verdict,)))
+    site.turn = turn(requests=RequestsPart(known=frozenset({"default/r"}), views=(asked,), updates=(verdict,)))
 
     shown = site.json("/explain?request=default/r")
     assert shown["said"] == [{"saying": "Provisioned", "message": "2 pods fit", "written": True}]
@@ -267,7 +267,7 @@ def test_explaining_a_request_that_has_its_room(site: Site):
     held = seen("r", (pods_of(1), 3))
     part = RequestsPart(
         known=frozenset({"default/r"}),
-        seen=(held,),
+        views=(held,),
         booked={"default/r": {"n1": 2}},
         unbookable={"default/r": 1},
     )

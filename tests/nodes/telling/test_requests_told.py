@@ -14,8 +14,8 @@ from plimsoll.nodes.reporting.events.emitter import EventEmitter, events_of
 from plimsoll.nodes.reporting.journal.plan_entries import told_of
 from plimsoll.nodes.reporting.log_line import sentence_of
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
-from plimsoll.nodes.requests.conditions import Kind, condition
 from plimsoll.nodes.requests.model import ClassKind, ConsumerWarning, Phase, RequestsPart, StatusUpdate, UpdateKind
+from plimsoll.nodes.requests.status import ConditionType, build_condition
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.requests.requests_seen import ATOMIC, pods_of, seen
 from tests.nodes.telling.told_turns import later, pod, turn
@@ -29,8 +29,8 @@ NEW = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC, phase=Phase.DUE)
 
 def verdict(saying: UpdateKind, message: str = "so it is", *, is_written: bool = True) -> StatusUpdate:
     return StatusUpdate(
-        seen=SOME,
-        saying=saying,
+        view=SOME,
+        kind=saying,
         reason=Reason(code=saying.value, message=message),
         conditions=SOME.conditions,
         details=SOME.details,
@@ -39,12 +39,12 @@ def verdict(saying: UpdateKind, message: str = "so it is", *, is_written: bool =
 
 
 def with_requests(*verdicts: StatusUpdate, **part: Any) -> LoopResult:
-    return turn(requests=RequestsPart(verdicts=verdicts, **part))
+    return turn(requests=RequestsPart(updates=verdicts, **part))
 
 
 def unschedulable(pods: int) -> ConsumerWarning:
     reason = Reason(code="ConsumingPodsUnschedulable", message=f"{pods} pods wait, and the room is gone")
-    return ConsumerWarning(reason=reason, request="default/r", seen=SOME)
+    return ConsumerWarning(reason=reason, request="default/r", view=SOME)
 
 
 # ---- events
@@ -63,9 +63,9 @@ def test_what_is_said_of_a_request_is_an_event_of_it(saying: UpdateKind):
 
 
 def accepting(saying: UpdateKind, *, is_written: bool = True) -> StatusUpdate:
-    made = condition(Kind.ACCEPTED, status=True, why="Accepted", message="queued", at=NOON)
+    made = build_condition(ConditionType.ACCEPTED, status=True, reason="Accepted", message="queued", at=NOON)
     said = verdict(saying, is_written=is_written)
-    return replace(said, seen=NEW, conditions=NEW.conditions.with_condition(made))
+    return replace(said, view=NEW, conditions=NEW.conditions.with_condition(made))
 
 
 @pytest.mark.parametrize("saying", [UpdateKind.ACCEPTED, UpdateKind.PROVISIONED, UpdateKind.NOT_FOUND])

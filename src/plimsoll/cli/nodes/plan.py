@@ -134,14 +134,14 @@ def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
     import time
 
     from plimsoll.nodes.planning.scaleup.planner import propose
-    from plimsoll.nodes.requests.booking.booking import Hints, answer_checks, book
+    from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks, book
     from plimsoll.solver.problem import Effort
 
     effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
     with _kernels_for(given, prove=prove):
         propose(_small(given), policy, effort=effort)
         began_s = time.perf_counter()
-        snapshot = book(given.snapshot, given.held, Hints(), policy).snapshot
+        snapshot = book(given.snapshot, given.held, BookingHints(), policy).snapshot
         snapshot, checks = answer_checks(snapshot, given.requests, policy)
         proposal = propose(snapshot, policy, effort=effort)
         return _Planned(proposal, checks, round(time.perf_counter() - began_s, 6))
@@ -202,10 +202,10 @@ def _request_answers(
     """By NAMESPACE/NAME, in the order in which they are served."""
     if not given.requests:
         return {}
-    from plimsoll.nodes.requests.views import PlanAnswers
+    from plimsoll.nodes.requests.views import PlanUpdates
 
-    answers = PlanAnswers(answer, given.snapshot.pending, policy=policy, at=given.snapshot.at)
-    return answers.all(given.requests, checks)
+    answers = PlanUpdates(answer, given.snapshot.pending, policy=policy, at=given.snapshot.at)
+    return answers.to_json(given.requests, checks)
 
 
 # ---- why not

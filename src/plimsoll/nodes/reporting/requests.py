@@ -42,9 +42,9 @@ _UNWRITTEN: Final = Reason(code="NotWritten", message="the API server did not ta
 def request_actions(turn: LoopResult) -> Iterator[tuple[Action, Outcome]]:
     """What was said of requests, as actions of the plan."""
     for update in turn.requests.news:
-        if update.saying is UpdateKind.NOT_FOUND:
+        if update.kind is UpdateKind.NOT_FOUND:
             continue
-        action = Action(verb=_VERBS[update.saying], target=request_ref(update.seen), reason=update.reason)
+        action = Action(verb=_VERBS[update.kind], target=request_ref(update.view), reason=update.reason)
         result = Result.DONE if update.is_written else Result.FAILED
         yield action, Outcome(action=action, result=result, reason=None if update.is_written else _UNWRITTEN)
 
@@ -52,8 +52,8 @@ def request_actions(turn: LoopResult) -> Iterator[tuple[Action, Outcome]]:
 def requests_left(turn: LoopResult) -> Iterator[NotDone]:
     """Requests that got nothing, each with what stands in its way."""
     for update in turn.requests.news:
-        if update.saying is UpdateKind.NOT_FOUND:
-            yield NotDone(what="gets no capacity now", about=(request_ref(update.seen),), reason=update.reason)
+        if update.kind is UpdateKind.NOT_FOUND:
+            yield NotDone(what="gets no capacity now", about=(request_ref(update.view),), reason=update.reason)
     for warning in turn.requests.warnings:
         namespace, _, name = warning.request.partition("/")
         about = Ref(kind=REQUEST, namespace=namespace, name=name)
@@ -64,11 +64,11 @@ def request_clauses(turn: LoopResult) -> Iterator[str]:
     """Parts of the sentence about a turn."""
     said: dict[UpdateKind, list[StatusUpdate]] = {}
     for update in turn.requests.news:
-        said.setdefault(update.saying, []).append(update)
+        said.setdefault(update.kind, []).append(update)
     for saying, verdicts in said.items():
         if saying not in _WORDS:
             continue
-        names = ", ".join(status_update.seen.name for status_update in verdicts[:_NAMED])
+        names = ", ".join(status_update.view.name for status_update in verdicts[:_NAMED])
         more = f" and {len(verdicts) - _NAMED} more" if len(verdicts) > _NAMED else ""
         why = f" ({verdicts[0].reason})" if saying is UpdateKind.NOT_FOUND else ""
         yield f"{_WORDS[saying]} {names}{more}{why}"
@@ -79,14 +79,14 @@ def count_requests(turn: LoopResult, to: Families) -> None:
     for update in part.news:
         if not update.is_written:
             continue
-        kind = update.seen.request.spec.provisioning_class_name
-        if update.accepts and update.saying is not UpdateKind.ACCEPTED:
+        kind = update.view.request.spec.provisioning_class_name
+        if update.accepts and update.kind is not UpdateKind.ACCEPTED:
             to.requests.labels(kind, UpdateKind.ACCEPTED.value).inc()
-        to.requests.labels(kind, update.saying.value).inc()
-        if update.saying is UpdateKind.ROLLED_BACK:
+        to.requests.labels(kind, update.kind.value).inc()
+        if update.kind is UpdateKind.ROLLED_BACK:
             to.rollbacks.inc()
-        if update.saying is UpdateKind.PROVISIONED and update.seen.created is not None:
-            to.request_seconds.labels(kind).observe(max(0.0, (turn.at - update.seen.created).total_seconds()))
+        if update.kind is UpdateKind.PROVISIONED and update.view.created is not None:
+            to.request_seconds.labels(kind).observe(max(0.0, (turn.at - update.view.created).total_seconds()))
     if turn.ended_early is None:
         to.pending_requests.clear()
         for kind, waiting in part.waiting.items():
@@ -97,9 +97,7 @@ def count_requests(turn: LoopResult, to: Families) -> None:
 
 def _just_booked(part: RequestsPart) -> int:
     """Pods that got their room in this very turn."""
-    answered = (
-        update.seen for update in part.verdicts if update.is_written and update.saying is UpdateKind.PROVISIONED
-    )
+    answered = (update.view for update in part.updates if update.is_written and update.kind is UpdateKind.PROVISIONED)
     return sum(request.total for request in answered if request.parameters.reserves and request.name not in part.booked)
 
 

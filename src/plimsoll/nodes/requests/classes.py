@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from plimsoll.nodes.requests.conditions import Kind
 from plimsoll.nodes.requests.model import ClassKind, Phase
+from plimsoll.nodes.requests.status import ConditionType
 from plimsoll.objects.api.provisioning_requests import ATOMIC_CLASSES, CHECK_CLASSES
 
 if TYPE_CHECKING:
@@ -50,12 +50,10 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import Condition
 
 
-MIRRORING: Final = "check-capacity.kubernetes.io"
-"""The name of the first design: such requests get its condition CapacityAvailable too."""
 BUILT_IN: Final = (*ATOMIC_CLASSES, *CHECK_CLASSES)
 
 
-def nature_of(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> ClassKind | None:
+def class_kind_of(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> ClassKind | None:
     """What requests of a class with this name are; None: nobody here answers them."""
     if kind in ATOMIC_CLASSES:
         return ClassKind.ATOMIC
@@ -64,7 +62,7 @@ def nature_of(kind: str, *, instance: str = "", registered: Collection[str] = ()
     return ClassKind.REGISTERED if kind in registered else None
 
 
-def is_for(kind: str, wanted: str, *, instance: str) -> bool:
+def is_for_instance(kind: str, wanted: str, *, instance: str) -> bool:
     """Whether the instance of this name answers a request that wants the instance `wanted`."""
     if not instance:
         return not wanted
@@ -76,14 +74,9 @@ def is_named_after(kind: str, instance: str) -> bool:
     return bool(instance) and any(kind == f"{instance}{check_pod_class}" for check_pod_class in CHECK_CLASSES)
 
 
-def is_same(kind: str, other: str) -> bool:
+def is_same_class(kind: str, other: str) -> bool:
     """Whether both names are of one class: those of ours have had several."""
     return kind == other or any(kind in names and other in names for names in (ATOMIC_CLASSES, CHECK_CLASSES))
-
-
-def mirrors(kind: str) -> bool:
-    """Whether `CapacityAvailable` comes beside `Provisioned`."""
-    return kind.endswith(MIRRORING)
 
 
 def why_not_allowed(kind: str, listed: Collection[str]) -> str:
@@ -94,19 +87,19 @@ def why_not_allowed(kind: str, listed: Collection[str]) -> str:
 
 
 class ClassAnswers:
-    """Of one turn. `verdicts`: what classes answered; `left`: everybody else, and who is planned for, in line."""
+    """Of one turn. `updates`: what classes answered; `remaining`: everybody else, and who is planned for, in line."""
 
     def __init__(self, classes: Mapping[str, RegisteredClass], answering: StatusUpdates) -> None:
         self._classes = classes
         self._answering = answering
-        self.verdicts: list[StatusUpdate] = []
-        self.left: list[RequestView] = []
+        self.updates: list[StatusUpdate] = []
+        self.remaining: list[RequestView] = []
 
     def ask(self, line: Iterable[RequestView], snapshot: Snapshot, now: datetime) -> ClassAnswers:
         for request in line:
             # Growth that was begun is finished first: nobody is asked again whether it was right to begin.
-            if request.nature is not ClassKind.REGISTERED or request.phase is Phase.INTENDED:
-                self.left.append(request)
+            if request.class_kind is not ClassKind.REGISTERED or request.phase is Phase.INTENDED:
+                self.remaining.append(request)
                 continue
             said = self._classes[request.request.spec.provisioning_class_name].answer(request, snapshot, now)
             self._take(request, said)
@@ -114,13 +107,13 @@ class ClassAnswers:
 
     def _take(self, one: RequestView, said: Handled | str) -> None:
         if isinstance(said, str):
-            self.verdicts.append(self._answering.not_checked(one, said))
+            self.updates.append(self._answering.check_failed(one, said))
             return
         told = _with(one, said)
         if said.plan:
-            self.left.append(told)
+            self.remaining.append(told)
         else:
-            self.verdicts.append(self._answering.by_class(told))
+            self.updates.append(self._answering.answered_by_class(told))
 
 
 def _with(one: RequestView, said: Handled) -> RequestView:
@@ -132,12 +125,12 @@ def _with(one: RequestView, said: Handled) -> RequestView:
         replace(pods, key=f"{one.name}/{index}", bundle=one.name, created=one.created)
         for index, pods in enumerate(said.plan)
     )
-    details = one.details.but(others={**one.details.others, **said.details})
+    details = one.details.replace(others={**one.details.others, **said.details})
     return replace(one, conditions=conditions, details=details, pods=pods)
 
 
 GROUP: Final = "plimsoll.provisioning_classes"
-SHARED: Final = (Kind.ACCEPTED, Kind.PROVISIONED, Kind.FAILED, Kind.BOOKING_EXPIRED)
+SHARED: Final = (ConditionType.ACCEPTED, ConditionType.PROVISIONED, ConditionType.FAILED, ConditionType.BOOKING_EXPIRED)
 """Conditions of ours that a class of others may set too, where they fit."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -189,15 +182,15 @@ class RegisteredClass:
 @cache
 def registered_classes() -> Mapping[str, RegisteredClass]:
     """Those of all packages that are installed, by name; looked for once a process."""
-    return loaded(entry_points(group=GROUP))
+    return load_classes(entry_points(group=GROUP))
 
 
-def condition_types_of(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
+def condition_types_by_class(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
     """By class: types of conditions that it may set and that nobody else is to keep or drop."""
     return {name: registered_class.condition_types for name, registered_class in classes.items()}
 
 
-def loaded(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
+def load_classes(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
     """In the order of their names; of two with one name, the first."""
     classes: dict[str, RegisteredClass] = {}
     for entry_point in sorted(found, key=lambda point: (point.name, point.value)):
@@ -231,4 +224,4 @@ def _loaded(point: EntryPoint) -> RegisteredClass | str:
         return f"{type(error).__name__}: {error}"
     if not callable(handler):
         return f"{type(handler).__name__} cannot be called"
-    return RegisteredClass(name=point.name, handler=handler, condition_types=types - {*map(str, Kind)})
+    return RegisteredClass(name=point.name, handler=handler, condition_types=types - {*map(str, ConditionType)})

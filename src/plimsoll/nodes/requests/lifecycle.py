@@ -12,26 +12,25 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.requests.conditions import Kind, Why, condition
 from plimsoll.nodes.requests.model import ClassKind, Phase, StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.parameters import DAY_S
+from plimsoll.nodes.requests.status import ConditionReason, ConditionType, build_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.requests.conditions import Conditions
-    from plimsoll.nodes.requests.details import Details
-    from plimsoll.nodes.requests.model import RequestsSeen, RequestView
+    from plimsoll.nodes.requests.model import ObservedRequests, RequestView
     from plimsoll.nodes.requests.parameters import Parameters
+    from plimsoll.nodes.requests.status import Conditions, Details
 
-KEPT_S: Final = 7 * DAY_S
+RETENTION_S: Final = 7 * DAY_S
 """So long a request that is over is there to be read."""
 CHECKED_PER_S: Final = 2000
 PLANNED_PER_S: Final = 200
 """Pod sets that count as one second of the time boxes of checks and of growth: effort is counted, never timed, so that
 the same requests are answered in the same turn on every machine. About what two slow cores do."""
-_OVER: Final = (Kind.FAILED, Kind.BOOKING_EXPIRED, Kind.CAPACITY_REVOKED)
+_OVER: Final = (ConditionType.FAILED, ConditionType.BOOKING_EXPIRED, ConditionType.CAPACITY_REVOKED)
 _MOST_DOUBLINGS: Final = 40
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -43,19 +42,19 @@ def phase_of(
     begun = details.intent is not None
     if is_over(conditions):
         return Phase.INTENDED if begun else Phase.OVER
-    provisioned = conditions.get(Kind.PROVISIONED)
+    provisioned = conditions.get(ConditionType.PROVISIONED)
     if provisioned is not None and provisioned.status == "True":
-        end = booking_end(conditions, parameters)
+        end = booking_end_time(conditions, parameters)
         return Phase.OVER if end is not None and now > end else Phase.HELD
     if begun:
         return Phase.INTENDED
-    if provisioned is not None and provisioned.status == "False" and provisioned.reason == Why.WAITING:
+    if provisioned is not None and provisioned.status == "False" and provisioned.reason == ConditionReason.WAITING:
         return Phase.ARRIVING
     if provisioned is None:
         return Phase.DUE
     if provisioned.status != "False":
         return Phase.UNKNOWN
-    due = next_attempt(_as_tried(details, provisioned.last_transition_time), policy)
+    due = next_attempt_time(_as_tried(details, provisioned.last_transition_time), policy)
     return Phase.DUE if due is None or now > due else Phase.WAITING
 
 
@@ -64,7 +63,7 @@ def is_over(conditions: Conditions) -> bool:
     return any(conditions.is_true(kind) for kind in _OVER)
 
 
-def next_attempt(details: Details, policy: Policy) -> datetime | None:
+def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
     """It is due strictly after this; None: at once."""
     if details.last_attempt is None:
         return None
@@ -76,32 +75,36 @@ def next_attempt(details: Details, policy: Policy) -> datetime | None:
 def _as_tried(details: Details, refused_at: datetime | None) -> Details:
     """Who answers no writes both; another autoscaler, which this one takes over from, writes only the condition."""
     times = [one for one in (details.last_attempt, refused_at) if one is not None]
-    return details.but(last_attempt=max(times, default=None))
+    return details.replace(last_attempt=max(times, default=None))
 
 
-def expiry(seen: RequestView) -> datetime | None:
+def expiry_time(seen: RequestView) -> datetime | None:
     """Without capacity until then, it fails."""
     return None if seen.created is None else _later(seen.created, seen.parameters.valid_s)
 
 
-def booking_end(conditions: Conditions, parameters: Parameters) -> datetime | None:
+def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
     """None: it has no capacity, or nobody knows since when."""
-    since = conditions.since(Kind.PROVISIONED) if conditions.is_true(Kind.PROVISIONED) else None
+    since = conditions.since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
     return None if since is None else _later(since, parameters.booking_s)
 
 
-def collected_at(seen: RequestView) -> datetime | None:
+def deletion_time(seen: RequestView) -> datetime | None:
     """When it is deleted; None: not by us."""
-    since = [seen.conditions.since(kind) for kind in (Kind.PROVISIONED, Kind.FAILED) if seen.conditions.is_true(kind)]
+    since = [
+        seen.conditions.since(kind)
+        for kind in (ConditionType.PROVISIONED, ConditionType.FAILED)
+        if seen.conditions.is_true(kind)
+    ]
     answered = max((one for one in since if one is not None), default=None)
     if answered is None:
         return None
-    return max(_later(answered, KEPT_S), expiry(seen) or answered)
+    return max(_later(answered, RETENTION_S), expiry_time(seen) or answered)
 
 
 def has_expired(seen: RequestView, now: datetime) -> bool:
     """Whether it waited in vain for too long. Growth that was asked for and is on its way ends by itself."""
-    end = expiry(seen)
+    end = expiry_time(seen)
     waits = seen.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
     return waits and end is not None and now > end and not is_over(seen.conditions)
 
@@ -117,56 +120,69 @@ def _later(time: datetime, seconds: float) -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
+class RequestDeletion:
     """A request that was over long enough ago to be cleared away."""
 
-    seen: RequestView
+    view: RequestView
     reason: Reason
 
 
-def refresh(seen: RequestView, now: datetime) -> StatusUpdate | Deletion | None:
+def find_time_update(seen: RequestView, now: datetime) -> StatusUpdate | RequestDeletion | None:
     """What is to be written of a request because time went by, or because its booking cannot be made any more."""
     if has_expired(seen, now):
         told = f"no capacity was found within {seen.parameters.valid_s:g} s of its creation"
-        return _said(seen, UpdateKind.FAILED, Kind.FAILED, Why.EXPIRED, told=told, now=now)
+        return _said(seen, UpdateKind.FAILED, ConditionType.FAILED, ConditionReason.EXPIRED, told=told, now=now)
     if seen.phase in {Phase.HELD, Phase.ARRIVING} and seen.problem is not None:
         why, told = seen.problem
-        return _said(seen, UpdateKind.FAILED, Kind.FAILED, why, told=told, now=now)
+        return _said(seen, UpdateKind.FAILED, ConditionType.FAILED, why, told=told, now=now)
     if seen.phase is not Phase.OVER:
         return None
     if not is_over(seen.conditions):
         lasted = f"{seen.parameters.booking_s:g} s"
         told = f"capacity was kept for {lasted}" if seen.parameters.reserves else f"it was answered {lasted} ago"
-        return _said(seen, UpdateKind.BOOKING_EXPIRED, Kind.BOOKING_EXPIRED, Why.TIME_OVER, told=told, now=now)
-    collected = collected_at(seen)
+        return _said(
+            seen,
+            UpdateKind.BOOKING_EXPIRED,
+            ConditionType.BOOKING_EXPIRED,
+            ConditionReason.TIME_OVER,
+            told=told,
+            now=now,
+        )
+    collected = deletion_time(seen)
     if collected is not None and now > collected:
-        told = f"it was answered more than {KEPT_S // DAY_S} days ago"
-        return Deletion(seen=seen, reason=Reason(code=UpdateKind.DELETED.value, message=told))
+        told = f"it was answered more than {RETENTION_S // DAY_S} days ago"
+        return RequestDeletion(view=seen, reason=Reason(code=UpdateKind.DELETED.value, message=told))
     return None
 
 
-def refreshed(seen: RequestsSeen, policy: Policy, now: datetime) -> tuple[StatusUpdate | Deletion, ...]:
+def find_time_updates(
+    seen: ObservedRequests, policy: Policy, now: datetime
+) -> tuple[StatusUpdate | RequestDeletion, ...]:
     """Of all of them, as much as one turn writes: what is said goes before what is cleared away."""
-    found = [one for request in seen.all if (one := refresh(request, now)) is not None]
-    found.sort(key=lambda one: isinstance(one, Deletion))
+    found = [one for request in seen.all if (one := find_time_update(request, now)) is not None]
+    found.sort(key=lambda one: isinstance(one, RequestDeletion))
     return tuple(found[: policy.requests.refresh_writes])
 
 
-def _said(seen: RequestView, saying: UpdateKind, kind: Kind, why: str, *, told: str, now: datetime) -> StatusUpdate:
-    made = condition(kind, status=True, why=why, message=told, at=now, generation=seen.request.metadata.generation)
+def _said(
+    seen: RequestView, saying: UpdateKind, kind: ConditionType, why: str, *, told: str, now: datetime
+) -> StatusUpdate:
+    made = build_condition(
+        kind, status=True, reason=why, message=told, at=now, generation=seen.request.metadata.generation
+    )
     return StatusUpdate(
-        seen=seen,
-        saying=saying,
+        view=seen,
+        kind=saying,
         reason=Reason(code=str(why), message=told),
         conditions=seen.conditions.with_condition(made),
-        details=seen.details.but(next_attempt=None),
+        details=seen.details.replace(next_attempt=None),
     )
 
 
 # ---- how much at once
 
 
-def due_now(line: Iterable[RequestView], policy: Policy) -> tuple[RequestView, ...]:
+def select_due(line: Iterable[RequestView], policy: Policy) -> tuple[RequestView, ...]:
     """Those of a line that one turn answers, in its order (specs/nodes.md 3.3, 4.4).
 
     Growth that was begun is always among them, and whoever fails before anything is planned costs nothing. The request
@@ -179,7 +195,7 @@ def due_now(line: Iterable[RequestView], policy: Policy) -> tuple[RequestView, .
     growths = _Box(pod_sets=rules.atomic_timebox_s * PLANNED_PER_S)
     taken: list[RequestView] = []
     for request in line:
-        box = checks if request.nature is ClassKind.CHECK else growths
+        box = checks if request.class_kind is ClassKind.CHECK else growths
         if request.problem is not None:
             taken.append(request)
         elif request.phase is Phase.INTENDED or not box.is_full:

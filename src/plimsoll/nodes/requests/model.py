@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.requests.conditions import Conditions, Kind
-from plimsoll.nodes.requests.details import Details
+from plimsoll.nodes.requests.status import Conditions, ConditionType, Details
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +55,7 @@ class RequestView:
     """One request of a class that is handled here, and for this instance."""
 
     request: ProvisioningRequest
-    nature: ClassKind
+    class_kind: ClassKind
     parameters: Parameters
     phase: Phase
     conditions: Conditions = field(default_factory=Conditions)
@@ -83,10 +82,10 @@ class RequestView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestsSeen:
+class ObservedRequests:
     """All of them, and what else a turn wants to know of requests."""
 
-    line: tuple[RequestView, ...] = ()
+    queue: tuple[RequestView, ...] = ()
     """DUE and INTENDED, in the order in which they are served (4.2): begun ones first, then priority, age, name."""
     held: tuple[RequestView, ...] = ()
     """HELD and ARRIVING: their capacity is booked, where they reserve it; the oldest answer first."""
@@ -98,7 +97,7 @@ class RequestsSeen:
 
     @property
     def all(self) -> tuple[RequestView, ...]:
-        return (*self.line, *self.held, *self.others)
+        return (*self.queue, *self.held, *self.others)
 
 
 class UpdateKind(StrEnum):
@@ -119,8 +118,8 @@ class UpdateKind(StrEnum):
 class StatusUpdate:
     """One thing said of one request. `reason.message` is what conditions, Events and the journal tell."""
 
-    seen: RequestView
-    saying: UpdateKind
+    view: RequestView
+    kind: UpdateKind
     reason: Reason
     conditions: Conditions
     """All that it has then."""
@@ -133,7 +132,10 @@ class StatusUpdate:
     @property
     def accepts(self) -> bool:
         """Whether it is the first to say of the request that it was picked up."""
-        return self.seen.conditions.get(Kind.ACCEPTED) is None and self.conditions.get(Kind.ACCEPTED) is not None
+        return (
+            self.view.conditions.get(ConditionType.ACCEPTED) is None
+            and self.conditions.get(ConditionType.ACCEPTED) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,18 +151,18 @@ class ConsumerWarning:
     """NAMESPACE/NAME."""
     pod: Pod | None = None
     """None: it is told of the request itself; of a request that is missing, one of the pods speaks for all."""
-    seen: RequestView | None = None
+    view: RequestView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsPart:
     """ProvisioningRequests, this turn."""
 
-    verdicts: tuple[StatusUpdate, ...] = ()
+    updates: tuple[StatusUpdate, ...] = ()
     warnings: tuple[ConsumerWarning, ...] = ()
     known: frozenset[str] | None = None
     """NAMESPACE/NAME of every request there is; None: nobody looked."""
-    seen: tuple[RequestView, ...] = ()
+    views: tuple[RequestView, ...] = ()
     """Those of ours, as the turn found them."""
     waiting: Mapping[str, int] = field(default_factory=dict)
     """Requests without an answer, by class name."""
@@ -172,7 +174,7 @@ class RequestsPart:
     @property
     def news(self) -> tuple[StatusUpdate, ...]:
         """What is told."""
-        return tuple(update for update in self.verdicts if update.is_news)
+        return tuple(update for update in self.updates if update.is_news)
 
     @property
     def did_something(self) -> bool:
@@ -184,4 +186,4 @@ class RequestsPart:
             UpdateKind.WAITING_FOR_NODES,
             UpdateKind.ROLLED_BACK,
         }
-        return any(update.saying in answered and update.is_written for update in self.verdicts)
+        return any(update.kind in answered and update.is_written for update in self.updates)

@@ -11,14 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from plimsoll.nodes.config.flags import read_duration_s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from plimsoll.nodes.requests.model import RequestView
+    from collections.abc import Mapping
 
 
 DAY_S: Final = 86_400
@@ -84,27 +80,3 @@ def _is_said(texts: Mapping[str, str], name: str, *, said: str, problems: list[s
     if text not in {"", "true", "false"}:
         problems.append(f"{name} is {text!r}, not true or false")
     return text == said
-
-
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
-
-
-class IgnoredParameters:
-    """Remembers of whom it told, as long as they are there."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, tuple[str, ...]] = {}
-
-    def tell(self, requests: Iterable[RequestView]) -> None:
-        """Of all there are in this turn."""
-        odd = {
-            request_view.request.metadata.uid or request_view.name: request_view
-            for request_view in requests
-            if request_view.parameters.problems
-        }
-        for uid, request in odd.items():
-            if self._told.get(uid) != request.parameters.problems:
-                log.error(
-                    "request.parameters_ignored", request=request.name, problems=list(request.parameters.problems)
-                )
-        self._told = {uid: request_view.parameters.problems for uid, request_view in odd.items()}

@@ -41,7 +41,7 @@ class PodSets:
 
 
 @dataclass(slots=True)
-class PodMemory:
+class PodCache:
     """Pods as they were made before: the same template gives the very same pod, and nobody looks into it again.
 
     No answer depends on it.
@@ -86,7 +86,7 @@ class Admission:
         return resolved_priority(pod, self.priorities, default=self.default_priority)
 
 
-class Templates:
+class PodTemplates:
     """PodTemplates of all namespaces, and what admission makes of their pods."""
 
     def __init__(
@@ -95,16 +95,16 @@ class Templates:
         *,
         bad: Mapping[str, str],
         admission: Admission,
-        memory: PodMemory | None = None,
+        memory: PodCache | None = None,
     ) -> None:
         """`bad`: why PodTemplates cannot be read. Both by NAMESPACE/NAME."""
         self._bodies = bodies
         self._bad = bad
         self._admission = admission
-        self._memory = memory or PodMemory()
-        self._kept = PodMemory()
+        self._memory = memory or PodCache()
+        self._kept = PodCache()
 
-    def of(self, request: ProvisioningRequest) -> PodSets:
+    def pod_sets_of(self, request: ProvisioningRequest) -> PodSets:
         """Its pods, or why there can be none."""
         pods = {name: self._pod(name) for name in _references(request)}
         if problem := _problem(request, pods):
@@ -125,7 +125,7 @@ class Templates:
         templates = tuple(pending_pods.pod for pending_pods in pending)
         return PodSets(pods=tuple(pending), templates=templates, priority=max(map(priority_of, templates)))
 
-    def forget_the_others(self) -> None:
+    def drop_unused(self) -> None:
         """Keep in memory only what was asked for since this was made."""
         self._memory.made, self._memory.named = self._kept.made, self._kept.named
 

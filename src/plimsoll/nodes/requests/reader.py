@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.requests.classes import is_for, nature_of, why_not_allowed
-from plimsoll.nodes.requests.conditions import Conditions, Kind, Why
-from plimsoll.nodes.requests.details import Details
+import structlog
+
+from plimsoll.nodes.requests.classes import class_kind_of, is_for_instance, why_not_allowed
 from plimsoll.nodes.requests.lifecycle import has_expired, phase_of
-from plimsoll.nodes.requests.model import ClassKind, Phase, RequestsSeen, RequestView
+from plimsoll.nodes.requests.model import ClassKind, ObservedRequests, Phase, RequestView
 from plimsoll.nodes.requests.parameters import Parameters
-from plimsoll.nodes.requests.pod_sets import Admission, PodMemory, Templates
+from plimsoll.nodes.requests.pod_sets import Admission, PodCache, PodTemplates
+from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, Details
 from plimsoll.objects.api.pods import PodTemplate
 from plimsoll.objects.api.provisioning_requests import ProvisioningClass, ProvisioningRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.requests.pod_sets import PodSets
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
 _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestsListed:
+class ListedRequests:
     """What there is of requests, and what is read beside them."""
 
     requests: tuple[ProvisioningRequest, ...] = ()
@@ -52,20 +55,20 @@ class RequestsListed:
     """Classes made known through the entry point, with the types of conditions that are their own."""
     as_scheduled: Callable[[Pod], Pod] | None = field(default=None, compare=False, repr=False)
     """Gives a pod as the cluster's scheduler sees it, where that differs from what it says."""
-    memory: PodMemory | None = field(default=None, compare=False, repr=False)
+    pod_cache: PodCache | None = field(default=None, compare=False, repr=False)
 
 
-def read_requests(listed: RequestsListed, policy: Policy, now: datetime) -> RequestsSeen:
+def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> ObservedRequests:
     """All that are answered here. Whoever is being deleted is gone already."""
     reader = _Reader(listed, policy, now)
     there = [request for request in listed.requests if request.metadata.deletion_timestamp is None]
     seen = [found for request in there if (found := reader.read(request)) is not None]
-    reader.templates.forget_the_others()
+    reader.templates.drop_unused()
     line = [request for request in seen if request.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(request, now)]
     held = [request for request in seen if request.phase in {Phase.HELD, Phase.ARRIVING}]
     apart = {request.name for request in (*line, *held)}
-    return RequestsSeen(
-        line=in_line(line, reader.priorities),
+    return ObservedRequests(
+        queue=queue_order(line, reader.priorities),
         held=tuple(sorted(held, key=_since)),
         others=tuple(
             sorted(
@@ -78,7 +81,7 @@ def read_requests(listed: RequestsListed, policy: Policy, now: datetime) -> Requ
     )
 
 
-def in_line(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
+def queue_order(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
     """Who is served first stands first: who was begun with, then by priority, age and name (specs/nodes.md 4.2)."""
 
     def rank(one: RequestView) -> tuple[bool, int, datetime, str]:
@@ -93,13 +96,13 @@ def _gave_up(one: RequestView, now: datetime) -> bool:
 
 
 def _since(one: RequestView) -> tuple[datetime, str]:
-    return one.conditions.since(Kind.PROVISIONED) or _LATEST, one.name
+    return one.conditions.since(ConditionType.PROVISIONED) or _LATEST, one.name
 
 
 class _Reader:
     """Reads one request after the other beside what was listed with them."""
 
-    def __init__(self, listed: RequestsListed, policy: Policy, now: datetime) -> None:
+    def __init__(self, listed: ListedRequests, policy: Policy, now: datetime) -> None:
         self._policy = policy
         self._now = now
         self._registered = listed.registered
@@ -110,18 +113,18 @@ class _Reader:
             for provisioning_class in listed.provisioning_classes
         }
         self.bad_requests = frozenset(_bad(listed, ProvisioningRequest.kind_name()))
-        self.templates = Templates(
+        self.templates = PodTemplates(
             listed.templates,
             bad=_bad(listed, PodTemplate.kind_name()),
             admission=Admission.of(listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled),
-            memory=listed.memory,
+            memory=listed.pod_cache,
         )
         self.priorities: dict[str, int] = {}
 
     def read(self, request: ProvisioningRequest) -> RequestView | None:
         """None: nobody here answers it."""
         kind, instance = request.spec.provisioning_class_name, self._policy.requests.instance
-        nature = nature_of(kind, instance=instance, registered=self._registered)
+        nature = class_kind_of(kind, instance=instance, registered=self._registered)
         if nature is None:
             return None
         parameters = Parameters.of(
@@ -130,7 +133,7 @@ class _Reader:
             is_check=nature is ClassKind.CHECK,
             booking_default_s=self._policy.requests.booking_s,
         )
-        if not is_for(kind, parameters.instance, instance=instance):
+        if not is_for_instance(kind, parameters.instance, instance=instance):
             return None
         return self._seen(request, nature, parameters)
 
@@ -139,11 +142,11 @@ class _Reader:
         conditions = Conditions.of(request.status.conditions, own=self._registered.get(kind, ()))
         details = Details.of(request.status.provisioning_class_details)
         phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
-        pods = self.templates.of(request)
+        pods = self.templates.pod_sets_of(request)
         problem = self._problem(kind, phase, pods)
         seen = RequestView(
             request=request,
-            nature=nature,
+            class_kind=nature,
             parameters=parameters,
             phase=phase,
             conditions=conditions,
@@ -158,13 +161,34 @@ class _Reader:
     def _problem(self, kind: str, phase: Phase, pods: PodSets) -> tuple[str, str] | None:
         """Who has capacity keeps it, whatever the list of classes says by now."""
         if phase in {Phase.HELD, Phase.ARRIVING}:
-            return (Why.NOT_BOOKED, pods.problem) if pods.problem else None
+            return (ConditionReason.NOT_BOOKED, pods.problem) if pods.problem else None
         if told := why_not_allowed(kind, self._classes):
-            return Why.NOT_ALLOWED, told
-        return (Why.NO_PODS, pods.problem) if pods.problem else None
+            return ConditionReason.NOT_ALLOWED, told
+        return (ConditionReason.NO_PODS, pods.problem) if pods.problem else None
 
 
-def _bad(listed: RequestsListed, kind: str) -> dict[str, str]:
+def _bad(listed: ListedRequests, kind: str) -> dict[str, str]:
     """What could not be read of one kind, and why; by NAMESPACE/NAME, or NAME where there are no namespaces."""
     found = (bad_object for bad_object in listed.bad if bad_object.kind == kind)
     return {"/".join(filter(None, (bad_object.namespace, bad_object.name))): bad_object.problem for bad_object in found}
+
+
+class IgnoredParametersLog:
+    """Remembers of whom it told, as long as they are there."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[str, ...]] = {}
+
+    def log_new(self, requests: Iterable[RequestView]) -> None:
+        """Of all there are in this turn."""
+        odd = {
+            request_view.request.metadata.uid or request_view.name: request_view
+            for request_view in requests
+            if request_view.parameters.problems
+        }
+        for uid, request in odd.items():
+            if self._told.get(uid) != request.parameters.problems:
+                log.error(
+                    "request.parameters_ignored", request=request.name, problems=list(request.parameters.problems)
+                )
+        self._told = {uid: request_view.parameters.problems for uid, request_view in odd.items()}

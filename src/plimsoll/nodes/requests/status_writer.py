@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.requests.conditions import Conditions
-    from plimsoll.nodes.requests.details import Details
     from plimsoll.nodes.requests.model import RequestView, StatusUpdate
+    from plimsoll.nodes.requests.status import Conditions, Details
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +34,7 @@ _AT_ONCE: Final = 8
 """So few that with the default rate of five calls a second nobody waits for long behind the others."""
 
 
-class RequestWriter:
+class RequestStatusWriter:
     """One a controller."""
 
     def __init__(self, client: Client) -> None:
@@ -63,8 +62,8 @@ class RequestWriter:
     async def write(self, seen: RequestView, conditions: Conditions, details: Details) -> bool:
         """Whether the server has it."""
         base = self._written.get(seen.request.metadata.uid, seen.request).metadata
-        status: dict[str, Any] = {"conditions": conditions.written()}
-        if texts := details.written():
+        status: dict[str, Any] = {"conditions": conditions.to_json()}
+        if texts := details.to_map():
             status["provisioningClassDetails"] = texts
         body = {"metadata": {"uid": base.uid, "resourceVersion": base.resource_version}, "status": status}
         try:
@@ -104,7 +103,7 @@ class RequestWriter:
 
     async def _in_turn(self, turns: asyncio.Semaphore, verdict: StatusUpdate) -> StatusUpdate:
         async with turns:
-            is_written = await self.write(verdict.seen, verdict.conditions, verdict.details)
+            is_written = await self.write(verdict.view, verdict.conditions, verdict.details)
         return replace(verdict, is_written=is_written)
 
     def _fresher(self, listed: ProvisioningRequest) -> ProvisioningRequest:

@@ -1,8 +1,9 @@
-"""One turn's service to ProvisioningRequests that may add nodes: intents before the growth, answers after it.
+"""The part of a loop that may add nodes for ProvisioningRequests: intents before the scale-up, status updates after it.
 
-`Desk.open` makes a session of what it found; the loop plans with `snapshot`, asks `intend` before a plan is carried out
-and `close` when it was. Each request gets all its nodes or none (specs/nodes.md 3.3, 3.5): what a definite failure
-leaves of its growth is taken back; what was not answered is left as it is written: the next turn looks at the cloud.
+`RequestController.begin` builds a transaction. The loop plans with `snapshot`, calls `write_intents` before it executes
+a plan and `finish` afterwards. Each request gets all its nodes or none (docs/design/nodes.md 3.3, 3.5): after a
+definite failure the nodes already added for it are rolled back; after a call without an answer the intent stays
+written, and the next loop checks the cloud provider.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.prices import group_prices
 from plimsoll.nodes.planning.requests.replan import repacked, without_requests
-from plimsoll.nodes.requests.model import Phase, RequestsPart
-from plimsoll.nodes.requests.rollback.intents import (
-    Rollback,
-    added_up,
-    attempts,
-    grown_before,
-    in_the_cloud,
-    may_have_grown,
-    part_grown,
-    surplus,
+from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes
+from plimsoll.nodes.requests.intents import (
+    RollbackPlan,
+    add_counts,
+    build_attempts,
+    count_added_before,
+    find_surplus,
+    fraction_added,
+    map_to_provider_groups,
+    may_have_scaled_up,
 )
-from plimsoll.nodes.requests.rollback.recovery import Occasion, as_written, begin
-from plimsoll.nodes.requests.rollback.rollback import idle_nodes
-from plimsoll.nodes.requests.status_updates import blocking_of, money
+from plimsoll.nodes.requests.model import Phase, RequestsPart
+from plimsoll.nodes.requests.rollback.recovery import FailureContext, begin_rollbacks, view_after
+from plimsoll.nodes.requests.status_updates import find_blocking, format_cost
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,22 +37,22 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.requests.details import Intent
+    from plimsoll.nodes.requests.intents import Attempt
     from plimsoll.nodes.requests.model import RequestView, StatusUpdate
-    from plimsoll.nodes.requests.rollback.intents import Attempt
-    from plimsoll.nodes.requests.rollback.recovery import StatusWriter
+    from plimsoll.nodes.requests.rollback.actuators import RequestActuators
+    from plimsoll.nodes.requests.status import Intent
     from plimsoll.nodes.requests.status_updates import Blocking
 
-NOT_INTENDED: Final = "IntentNotWritten"
+INTENT_NOT_WRITTEN: Final = "IntentNotWritten"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Placements:
     """Where a turn wants pods to run."""
 
     existing: Mapping[str, Mapping[str, int]]
     """By node, pods by key."""
-    grown: tuple[tuple[str, int, GroupScaleUp], ...]
+    added: tuple[tuple[str, int, GroupScaleUp], ...]
     """Group, nodes it got, and the growth that they are of."""
 
 
@@ -59,24 +60,24 @@ class Places:
 class RequestTransaction:
     """Of one turn."""
 
-    counter: StatusWriter
+    actuators: RequestActuators
     snapshot: Snapshot
-    """With bookings on its nodes, and with the pods of `line` among those that are pending."""
-    line: tuple[RequestView, ...] = ()
+    """With bookings on its nodes, and with the pods of `queue` among those that are pending."""
+    queue: tuple[RequestView, ...] = ()
     """Requests that nodes may be added for, as they are served."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The groups', when the turn began."""
-    returning: tuple[Intent, ...] = ()
+    unfinished_rollbacks: tuple[Intent, ...] = ()
     """Of attempts that are on their way back and not there yet."""
     booked_nodes: frozenset[str] = frozenset()
     policy: Policy
-    planning: PlanRunner
-    kept: ScaleUpPlan | None = None
+    run_planner: PlanRunner
+    remaining_plan: ScaleUpPlan | None = None
     """The plan as far as it holds, once it was carried out; None: it holds as it is."""
     unanswered: tuple[RequestView, ...] = ()
     """All that waited for an answer when the turn began."""
     part: RequestsPart = field(default_factory=RequestsPart)
-    ended: Reason | None = None
+    ended_early: Reason | None = None
     """Sizes of groups were changed before anything was planned: the next turn looks anew."""
     _written: dict[str, RequestView] = field(default_factory=dict)
     """Requests as the server has them once they were written to."""
@@ -85,60 +86,60 @@ class RequestTransaction:
     _before: dict[str, dict[str, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._before = {request.name: grown_before(request, self.sizes) for request in self.line}
+        self._before = {request.name: count_added_before(request, self.sizes) for request in self.queue}
 
     # ---- before the growth
 
-    async def intend(self, plan: ScaleUpPlan) -> ScaleUpPlan:
+    async def write_intents(self, plan: ScaleUpPlan) -> ScaleUpPlan:
         """Write down what is about to be done; the plan without those for whom that could not be written."""
         begun = {name: attempt for name, attempt in self._attempts(plan).items() if attempt.intent is not None}
         if not begun:
             return plan
-        said = await self.counter.say([self._begun(attempt) for attempt in begun.values()])
-        self._written |= {update.seen.name: as_written(update) for update in said if update.is_written}
+        said = await self.actuators.write([self._begun(attempt) for attempt in begun.values()])
+        self._written |= {update.view.name: view_after(update) for update in said if update.is_written}
         self.part = replace(
             self.part,
-            verdicts=(*self.part.verdicts, *(update for update in said if update.is_written and update.accepts)),
+            updates=(*self.part.updates, *(update for update in said if update.is_written and update.accepts)),
         )
-        self._withdrawn = frozenset(update.seen.name for update in said if not update.is_written)
-        why = Reason(code=NOT_INTENDED, message="what is about to be done for it could not be written down")
+        self._withdrawn = frozenset(update.view.name for update in said if not update.is_written)
+        why = Reason(code=INTENT_NOT_WRITTEN, message="what is about to be done for it could not be written down")
         left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
         bundle_of = {pending.key: pending.bundle for pending in self.snapshot.pending}
         return replace(left, growths=tuple(_with_requests(scale_up, bundle_of) for scale_up in left.growths))
 
     def _begun(self, attempt: Attempt) -> StatusUpdate:
-        cost, bound = self._costs_before(attempt.seen)
-        return self.counter.answering.begun(attempt, cost_before=cost, bound_before=bound)
+        cost, bound = self._costs_before(attempt.view)
+        return self.actuators.status_updates.begun(attempt, cost_before=cost, bound_before=bound)
 
     # ---- after it
 
-    async def close(self, up: ScaleUpPart) -> RequestsPart:
+    async def finish(self, up: ScaleUpPart) -> RequestsPart:
         """Answer, and take back what failed."""
-        if not self.line or not (up.plan.helped or up.plan.remaining):
+        if not self.queue or not (up.plan.helped or up.plan.remaining):
             return self.part
         failed = self._failed(up)
-        self.kept = await self._without(failed, up)
+        self.remaining_plan = await self._without(failed, up)
         answers = self._answers(up, failed)
-        returned = await begin(self.counter, self._returns(up, failed), self._occasion(up, failed))
-        said = await self.counter.say(answers)
+        returned = await begin_rollbacks(self.actuators, self._returns(up, failed), self._occasion(up, failed))
+        said = await self.actuators.write(answers)
         self._written |= {
-            update.seen.name: as_written(update) for update in (*said, *returned.verdicts) if update.is_written
+            update.view.name: view_after(update) for update in (*said, *returned.updates) if update.is_written
         }
-        self.part = replace(self.part, verdicts=(*self.part.verdicts, *said, *returned.verdicts))
+        self.part = replace(self.part, updates=(*self.part.updates, *said, *returned.updates))
         return self.part
 
-    def served(self) -> tuple[RequestView, ...]:
+    def current_views(self) -> tuple[RequestView, ...]:
         """The line, each request as it was written last."""
-        return tuple(self._written.get(request.name, request) for request in self.line)
+        return tuple(self._written.get(request.name, request) for request in self.queue)
 
-    def places(self, up: ScaleUpPart) -> Places:
+    def find_placements(self, up: ScaleUpPart) -> Placements:
         """Where those are to run whom this turn found a place for, and did not fail."""
-        plan = self.kept or up.plan
+        plan = self.remaining_plan or up.plan
         left = {scale_up.offer.group: scale_up for scale_up in plan.growths}
         done = [(result, left.get(result.growth.offer.group)) for result in up.grown if result.is_done]
-        return Places(
+        return Placements(
             existing=plan.existing,
-            grown=tuple(
+            added=tuple(
                 (result.group, result.after - result.before, growth) for result, growth in done if growth is not None
             ),
         )
@@ -147,32 +148,32 @@ class RequestTransaction:
         """The plan for those that have not failed, on as few of the nodes that were asked for as they need."""
         if not failed:
             return up.plan
-        why = Reason(code=NOT_INTENDED, message="its attempt failed")
+        why = Reason(code=INTENT_NOT_WRITTEN, message="its attempt failed")
         plan = without_requests(up.plan, failed, pending=self.snapshot.pending, why=why)
         attempts_of = self._attempts(up.plan)
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
-        grown = {result.growth.offer.group for result in up.grown if may_have_grown(result)}
-        packed: ScaleUpPlan = await self.planning(
+        grown = {result.growth.offer.group for result in up.grown if may_have_scaled_up(result)}
+        packed: ScaleUpPlan = await self.run_planner(
             lambda: repacked(plan, self.snapshot, self.policy, left=left, grown=grown)
         )
         return packed
 
     def _answers(self, up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
         """To everybody whose attempt has come to an end and did not fail."""
-        answering = self.counter.answering
-        attempts_of = self._attempts(self.kept or up.plan)
+        answering = self.actuators.status_updates
+        attempts_of = self._attempts(self.remaining_plan or up.plan)
         why_made = {result.group: _why_made(result) for result in up.grown if not result.growth.offer.exists}
         found: list[StatusUpdate] = []
-        for seen in self.served():
+        for seen in self.current_views():
             if seen.name in failed or seen.name in self._withdrawn:
                 continue
             attempt = attempts_of.get(seen.name)
             if attempt is None:
-                found.append(answering.left_over(seen, up.plan))
+                found.append(answering.not_placed(seen, up.plan))
             elif not _is_open(attempt, up.grown):
-                nodes = added_up(self._grown_before(seen), in_the_cloud(attempt.share.nodes, up.grown))
+                nodes = add_counts(self._grown_before(seen), map_to_provider_groups(attempt.share.nodes, up.grown))
                 told = self._with_costs(seen, attempt)
-                found.append(answering.given(told, nodes, why_made=why_made) if nodes else answering.found(seen))
+                found.append(answering.requested(told, nodes, why_made=why_made) if nodes else answering.found(seen))
         return found
 
     # ---- what failed
@@ -186,28 +187,28 @@ class RequestTransaction:
         }
         attempts_of = self._attempts(up.plan)
         failed: dict[str, Blocking] = {}
-        for seen in self.line:
+        for seen in self.queue:
             if seen.name in attempts_of:
                 failed[seen.name] = _refused_to(seen, up.plan, refused)
             elif seen.phase is Phase.INTENDED and seen.name not in self._withdrawn:
-                failed[seen.name] = blocking_of(seen, up.plan)
+                failed[seen.name] = find_blocking(seen, up.plan)
         return {name: blocking for name, blocking in failed.items() if blocking}
 
-    def _returns(self, up: ScaleUpPart, failed: Collection[str]) -> list[Rollback]:
+    def _returns(self, up: ScaleUpPart, failed: Collection[str]) -> list[RollbackPlan]:
         """What only they wanted of the growth of this turn, and what earlier turns added for them, if it is idle."""
         if not failed:
             return []
         keys = {pending.key for pending in self.snapshot.pending if pending.bundle in failed}
         failing = [attempt for name, attempt in self._attempts(up.plan).items() if name in failed]
-        parts = surplus(up.plan, self.kept or up.plan, failing)
-        idle = idle_nodes(self.snapshot, {*self.booked_nodes, *_used(up.plan, keys)})
-        found: list[Rollback] = []
-        for seen in self.served():
+        parts = find_surplus(up.plan, self.remaining_plan or up.plan, failing)
+        idle = count_idle_nodes(self.snapshot, {*self.booked_nodes, *_used(up.plan, keys)})
+        found: list[RollbackPlan] = []
+        for seen in self.current_views():
             if seen.name in failed:
                 before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(seen).items()}
                 idle = {group: nodes - before.get(group, 0) for group, nodes in idle.items()}
-                nodes = added_up(before, in_the_cloud(parts.get(seen.name, {}), up.grown))
-                found.append(Rollback(seen=seen, nodes=nodes, created=self._created(seen, up.grown)))
+                nodes = add_counts(before, map_to_provider_groups(parts.get(seen.name, {}), up.grown))
+                found.append(RollbackPlan(view=seen, nodes=nodes, created=self._created(seen, up.grown)))
         return found
 
     def _created(self, seen: RequestView, grown: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
@@ -220,20 +221,20 @@ class RequestTransaction:
         ]
         return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
 
-    def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> Occasion:
+    def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
         unknown = {result.growth.offer.group for result in up.grown if result.is_unknown}
         attempts_of = self._attempts(up.plan)
-        return Occasion(
-            sizes={**self.sizes, **{result.group: result.after for result in up.grown if may_have_grown(result)}},
-            begun=self.returning,
-            told=failed,
+        return FailureContext(
+            sizes={**self.sizes, **{result.group: result.after for result in up.grown if may_have_scaled_up(result)}},
+            begun=self.unfinished_rollbacks,
+            blocking=failed,
             uncertain={name for name in failed if name in attempts_of and unknown & attempts_of[name].groups},
         )
 
     # ---- inside
 
     def _attempts(self, plan: ScaleUpPlan) -> dict[str, Attempt]:
-        return attempts(plan, self.line, self.snapshot.pending)
+        return build_attempts(plan, self.queue, self.snapshot.pending)
 
     def _grown_before(self, seen: RequestView) -> Mapping[str, int]:
         """What earlier turns added for it."""
@@ -245,15 +246,15 @@ class RequestTransaction:
         if details.intent is None:
             return 0.0, 0.0
         prices = group_prices(self.snapshot.groups, self.policy.overlay)
-        part = part_grown(details.intent, self._grown_before(seen), prices)
+        part = fraction_added(details.intent, self._grown_before(seen), prices)
         return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
 
     def _with_costs(self, seen: RequestView, attempt: Attempt) -> RequestView:
         """Of what came of it: since its intent was written, others may have failed, and it may do with less."""
-        cost, bound = self._costs_before(attempt.seen)
-        details = seen.details.but(
-            plan_cost_per_hour=money(cost + attempt.share.cost_per_hour),
-            cost_lower_bound_per_hour=money(bound + attempt.share.lower_bound_per_hour),
+        cost, bound = self._costs_before(attempt.view)
+        details = seen.details.replace(
+            plan_cost_per_hour=format_cost(cost + attempt.share.cost_per_hour),
+            cost_lower_bound_per_hour=format_cost(bound + attempt.share.lower_bound_per_hour),
         )
         return replace(seen, details=details)
 

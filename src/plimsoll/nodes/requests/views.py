@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.nodes.planning.requests.cost_shares import Share, shares
-from plimsoll.nodes.requests.conditions import Conditions, Kind, Why
-from plimsoll.nodes.requests.details import Details
 from plimsoll.nodes.requests.model import ClassKind
-from plimsoll.nodes.requests.status_updates import StatusUpdates, money
+from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, Details
+from plimsoll.nodes.requests.status_updates import StatusUpdates, format_cost
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ _CONDITION: Final = ("type", "status", "reason", "message", "lastTransitionTime"
 _DETAILS: Final = ("planCostPerHour", "costLowerBoundPerHour", "nodeGroups", "bookedUntil", "blocking")
 
 
-class PlanAnswers:
+class PlanUpdates:
     """Answers by one plan, of one moment. `pending` are the pods it was made for."""
 
     def __init__(self, plan: ScaleUpPlan, pending: Sequence[PendingPods], *, policy: Policy, at: datetime) -> None:
@@ -53,32 +52,32 @@ class PlanAnswers:
         made = (scale_up for scale_up in plan.growths if not scale_up.offer.exists)
         self._why_made = {scale_up.offer.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
 
-    def all(self, line: Sequence[RequestView], checks: Mapping[str, Checked]) -> dict[str, Json]:
+    def to_json(self, line: Sequence[RequestView], checks: Mapping[str, Checked]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in line."""
         return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in line}
 
     def _verdict(self, seen: RequestView, checks: Mapping[str, Checked]) -> StatusUpdate:
         if seen.problem is not None:
             return self._answering.failed(seen, *seen.problem)
-        if seen.nature is ClassKind.CHECK:
+        if seen.class_kind is ClassKind.CHECK:
             return self._answering.checked(seen, checks[seen.name])
         if any(pending.key in self._left for pending in seen.pods):
-            return self._answering.left_over(seen, self._plan)
+            return self._answering.not_placed(seen, self._plan)
         share = self._shares.get(seen.name, Share())
         if not share.nodes:
             return self._answering.found(seen)
         costs = Details(
-            plan_cost_per_hour=money(share.cost_per_hour) or "0",
-            cost_lower_bound_per_hour=money(share.lower_bound_per_hour) or "0",
+            plan_cost_per_hour=format_cost(share.cost_per_hour) or "0",
+            cost_lower_bound_per_hour=format_cost(share.lower_bound_per_hour) or "0",
         )
-        return self._answering.given(replace(seen, details=costs), share.nodes, why_made=self._why_made)
+        return self._answering.requested(replace(seen, details=costs), share.nodes, why_made=self._why_made)
 
     def _written(self, seen: RequestView, verdict: StatusUpdate) -> Json:
         """What grows is booked when it was asked for, and nobody asks."""
-        details = verdict.details if seen.nature is ClassKind.CHECK else verdict.details.but(booked_until=None)
-        texts = details.written()
+        details = verdict.details if seen.class_kind is ClassKind.CHECK else verdict.details.replace(booked_until=None)
+        texts = details.to_map()
         return {
-            "conditions": [{key: one[key] for key in _CONDITION} for one in verdict.conditions.written()],
+            "conditions": [{key: one[key] for key in _CONDITION} for one in verdict.conditions.to_json()],
             "details": {key: texts[key] for key in _DETAILS if key in texts},
         }
 
@@ -100,7 +99,7 @@ _NOBODY: Final = (
 )
 
 
-def report_of(request: ProvisioningRequest, *, now: datetime) -> Json:
+def request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
     details = Details.of(request.status.provisioning_class_details)
     state, told = state_of(request)
     created = request.metadata.creation_timestamp
@@ -133,16 +132,16 @@ def report_of(request: ProvisioningRequest, *, now: datetime) -> Json:
 def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
     """One word, and the condition that it comes from; None: there is none yet."""
     conditions = {condition.type: condition for condition in request.status.conditions}
-    for kind, state in ((Kind.FAILED, FAILED), (Kind.CAPACITY_REVOKED, REVOKED)):
+    for kind, state in ((ConditionType.FAILED, FAILED), (ConditionType.CAPACITY_REVOKED, REVOKED)):
         if (found := conditions.get(kind)) is not None and found.status == "True":
             return state, found
-    over = conditions.get(Kind.BOOKING_EXPIRED)
+    over = conditions.get(ConditionType.BOOKING_EXPIRED)
     if over is not None and over.status == "True":
-        return (CONSUMED if over.reason == Why.CONSUMED else BOOKING_EXPIRED), over
-    provisioned = conditions.get(Kind.PROVISIONED)
+        return (CONSUMED if over.reason == ConditionReason.CONSUMED else BOOKING_EXPIRED), over
+    provisioned = conditions.get(ConditionType.PROVISIONED)
     if provisioned is not None:
         return (PROVISIONED if provisioned.status == "True" else WAITING), provisioned
-    accepted = conditions.get(Kind.ACCEPTED)
+    accepted = conditions.get(ConditionType.ACCEPTED)
     return (NEW if accepted is None else ACCEPTED), accepted
 
 

@@ -25,7 +25,7 @@ from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.requests.classes import BUILT_IN
 from plimsoll.nodes.requests.model import ClassKind
-from plimsoll.nodes.requests.reader import RequestsListed
+from plimsoll.nodes.requests.reader import ListedRequests
 from plimsoll.objects.api.core import ConfigMap, Namespace
 from plimsoll.objects.api.meta import WireObject, written_time
 from plimsoll.objects.api.nodes import Node
@@ -122,7 +122,7 @@ class _Reading:
         nodes = self._all(Node)
         requests = self._requests(as_scheduled)
         cutoff = _cutoff(self._scenario.options)
-        bundles = [pods for request in requests.line if request.nature is ClassKind.ATOMIC for pods in request.pods]
+        bundles = [pods for request in requests.line if request.class_kind is ClassKind.ATOMIC for pods in request.pods]
         entries = [
             replace(pending_pods, pod=as_scheduled.of(pending_pods.pod)) for pending_pods in self._entries(cutoff)
         ]
@@ -216,7 +216,7 @@ class _Reading:
     def _requests(self, as_scheduled: ProfiledPods) -> PlanRequests:
         found = self._all(ProvisioningRequest)
         check_requests(request for request in found if request.spec.provisioning_class_name in BUILT_IN)
-        listed = RequestsListed(
+        listed = ListedRequests(
             requests=tuple(found),
             templates=self._templates(),
             limit_ranges=self._limit_ranges,

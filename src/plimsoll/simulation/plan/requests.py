@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.requests.classes import nature_of
+from plimsoll.nodes.requests.classes import class_kind_of
 from plimsoll.nodes.requests.lifecycle import is_over
 from plimsoll.nodes.requests.model import Phase
-from plimsoll.nodes.requests.reader import in_line, read_requests
+from plimsoll.nodes.requests.reader import queue_order, read_requests
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.provisioning_requests import ProvisioningClass
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.requests.model import RequestView
-    from plimsoll.nodes.requests.reader import RequestsListed
+    from plimsoll.nodes.requests.reader import ListedRequests
     from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
     from plimsoll.simulation.scenario import Json
 
@@ -43,7 +43,7 @@ class PlanRequests:
     warnings: tuple[str, ...] = ()
 
 
-def read_plan_requests(listed: RequestsListed, options: Mapping[str, Any], now: datetime) -> PlanRequests:
+def read_plan_requests(listed: ListedRequests, options: Mapping[str, Any], now: datetime) -> PlanRequests:
     policy = read_options({name: options[name] for name in _OPTIONS if name in options})
     seen = read_requests(listed, policy, now)
     asking = {
@@ -51,7 +51,7 @@ def read_plan_requests(listed: RequestsListed, options: Mapping[str, Any], now: 
     }
     answered = {request.name for request in seen.all} - {*asking}
     return PlanRequests(
-        line=in_line(asking.values(), seen.priorities),
+        line=queue_order(asking.values(), seen.priorities),
         held=seen.held,
         warnings=tuple(_warnings(listed.requests, asking, answered, instance=policy.requests.instance)),
     )
@@ -82,7 +82,7 @@ def _warnings(
             yield f"{known_as} is answered already and not planned for"
         elif request.metadata.deletion_timestamp is not None:
             yield f"{known_as} is being deleted and not answered"
-        elif nature_of(kind, instance=instance) is None:
+        elif class_kind_of(kind, instance=instance) is None:
             yield f"{known_as} is of class {kind or 'none'}, which nobody here answers"
         else:
             yield f"{known_as} is for another instance and not answered"

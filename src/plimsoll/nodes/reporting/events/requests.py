@@ -28,11 +28,11 @@ _KIND: Final = "ProvisioningRequest"
 def request_events(turn: LoopResult) -> Iterator[EventMessage]:
     for update in turn.requests.news:
         if update.is_written and update.accepts:
-            yield EventMessage(about=_about(update.seen), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
-        if update.is_written and update.saying not in _NOT_BY_THEMSELVES:
-            kind = WARNING if update.saying in _BAD else NORMAL
+            yield EventMessage(about=_about(update.view), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
+        if update.is_written and update.kind not in _NOT_BY_THEMSELVES:
+            kind = WARNING if update.kind in _BAD else NORMAL
             yield EventMessage(
-                about=_about(update.seen), type=kind, reason=update.saying.value, message=str(update.reason)
+                about=_about(update.view), type=kind, reason=update.kind.value, message=str(update.reason)
             )
     for warning in turn.requests.warnings:
         about = _whom(warning)
@@ -42,8 +42,8 @@ def request_events(turn: LoopResult) -> Iterator[EventMessage]:
 def _whom(warning: ConsumerWarning) -> ObjectReference:
     if warning.pod is not None:
         return about_pod(warning.pod)
-    if warning.seen is not None:
-        return _about(warning.seen)
+    if warning.view is not None:
+        return _about(warning.view)
     namespace, _, name = warning.request.partition("/")
     return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=namespace, name=name)
 

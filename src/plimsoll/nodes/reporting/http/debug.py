@@ -85,7 +85,7 @@ class Insights:
         turn = self._last()
         if turn is None or str(key) not in (turn.requests.known or ()):
             return None
-        seen = next((request for request in turn.requests.seen if request.name == str(key)), None)
+        seen = next((request for request in turn.requests.views if request.name == str(key)), None)
         if seen is None:
             return {"request": str(key), "setAside": _NOT_OURS}
         found = _told_of(turn, seen)
@@ -97,7 +97,7 @@ class Insights:
 
 def _told_of(turn: LoopResult, seen: RequestView) -> Json:
     part = turn.requests
-    said = [status_update for status_update in part.verdicts if status_update.seen.name == seen.name]
+    said = [status_update for status_update in part.updates if status_update.view.name == seen.name]
     conditions, details = seen.conditions, seen.details
     for update in said:
         if update.is_written:
@@ -106,11 +106,11 @@ def _told_of(turn: LoopResult, seen: RequestView) -> Json:
         "request": seen.name,
         "class": seen.request.spec.provisioning_class_name,
         "phase": seen.phase.value,
-        "conditions": conditions.written(),
-        "details": details.written(),
+        "conditions": conditions.to_json(),
+        "details": details.to_map(),
         "said": [
             {
-                "saying": status_update.saying.value,
+                "saying": status_update.kind.value,
                 "message": str(status_update.reason),
                 "written": status_update.is_written,
             }

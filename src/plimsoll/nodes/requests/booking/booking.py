@@ -1,10 +1,10 @@
-"""Capacity that ProvisioningRequests were given, kept for them while it lasts: `book(...) -> Booked` (nodes.md 4.3).
+"""Bookings: capacity that ProvisioningRequests were given, reserved for them (docs/design/nodes.md 4.3). Pure.
 
-Pure. The pods that a request still has to bring stand on nodes as if they ran there, real nodes or ones on their way:
-so nobody else plans with that room, and the nodes are not empty. Pods of it that run already are not booked again. What
-was decided in the turns before (`Hints`) only says which nodes to try first: a process that starts anew packs anew.
+`book` places the pods that a request still has to bring on nodes as if they ran there, on existing or upcoming nodes:
+nothing else plans with that room, and the nodes do not count as empty. Pods of the request that run already are not
+booked again. `BookingHints`, the result of earlier loops, only say which nodes to try first: a new process packs anew.
 
-`answer_checks` does the same for requests that only ask. `desk` calls both.
+`answer_checks` finds room for requests that only check capacity.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from plimsoll.nodes.planning.requests.check_capacity import InLine, with_checks
 from plimsoll.nodes.planning.requests.reservations import Filling, booked_places
 from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
-from plimsoll.nodes.requests.booking.consumption import Consumption, Matches, consumption
+from plimsoll.nodes.requests.booking.consumption import Consumption, PodSetMatcher, count_consumption
+from plimsoll.nodes.requests.booking.idle_nodes import is_upcoming_node
 from plimsoll.nodes.requests.model import ClassKind
-from plimsoll.nodes.requests.rollback.rollback import is_coming
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.requests.check_queue import Checked
     from plimsoll.nodes.requests.model import RequestView
 
-    Places = Mapping[str, Mapping[str, int]]
+    NodePlacements = Mapping[str, Mapping[str, int]]
     """Node to pods by the key of their Pending, NAMESPACE/NAME/INDEX."""
 
 
@@ -40,11 +40,11 @@ class _Known:
     def __init__(self) -> None:
         self.memory = PlannerCache()
         self.lumps = PlaceholderPods()
-        self.matches = Matches()
+        self.matches = PodSetMatcher()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hints:
+class BookingHints:
     """Where pods of requests were booked, or planned, when somebody last looked."""
 
     fillings: tuple[Filling, ...] = ()
@@ -53,14 +53,14 @@ class Hints:
     """Of each key the uid of its request: another one of the same name has no part in it."""
     known: _Known = field(default_factory=_Known, compare=False, repr=False)
 
-    def planned(
+    def with_plan(
         self,
         requests: Iterable[RequestView],
         *,
-        existing: Places | None = None,
+        existing: NodePlacements | None = None,
         grown: Iterable[tuple[str, int, GroupScaleUp]] = (),
         group_of: Mapping[str, str] | None = None,
-    ) -> Hints:
+    ) -> BookingHints:
         """With what a turn found for these: places on nodes, and nodes that groups were made larger by.
 
         `grown`: a group by the name the cloud gives it, nodes it got, and the growth of the plan that they are of.
@@ -80,16 +80,16 @@ class Hints:
             coming += [Filling(group=group, pods=pods) for pods in fillings if pods]
         return replace(self, fillings=(*kept.values(), *coming), owners={**self.owners, **owners})
 
-    def but_coming(self, snapshot: Snapshot) -> Hints:
+    def without_upcoming(self, snapshot: Snapshot) -> BookingHints:
         """Without places on nodes that are not there yet: what was to go there is packed anew."""
         return replace(
             self,
             fillings=tuple(
-                filling for filling in self.fillings if filling.node and not is_coming(filling.node, snapshot)
+                filling for filling in self.fillings if filling.node and not is_upcoming_node(filling.node, snapshot)
             ),
         )
 
-    def of_requests(self, requests: Iterable[RequestView]) -> tuple[Filling, ...]:
+    def for_requests(self, requests: Iterable[RequestView]) -> tuple[Filling, ...]:
         """What of it is theirs."""
         uids = {pending.key: seen.request.metadata.uid for seen in requests for pending in seen.pods}
         if all(uids.get(key) == uid for key, uid in self.owners.items()):
@@ -100,7 +100,7 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Booked:
+class BookingResult:
     """The cluster with bookings, and what became of each request."""
 
     snapshot: Snapshot
@@ -111,26 +111,26 @@ class Booked:
     consumed: frozenset[str] = frozenset()
     """Names of those whose pods are all there."""
     consumption: Mapping[str, Consumption] = field(default_factory=dict)
-    hints: Hints = field(default_factory=Hints)
+    hints: BookingHints = field(default_factory=BookingHints)
 
     @property
     def nodes(self) -> frozenset[str]:
         return frozenset(node for pods in self.by_request.values() for node in pods)
 
 
-def book(snapshot: Snapshot, held: Sequence[RequestView], hints: Hints, policy: Policy) -> Booked:
+def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, policy: Policy) -> BookingResult:
     """The capacity of those that have theirs, the oldest answer first."""
     if not held:
-        return Booked(snapshot=snapshot)
-    run = consumption(snapshot.view, held, hints.known.matches)
+        return BookingResult(snapshot=snapshot)
+    run = count_consumption(snapshot.view, held, hints.known.matches)
     consumed = frozenset(name for name, one in run.items() if one.is_complete)
     booking = [request for request in held if request.name not in consumed and request.parameters.reserves]
     wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
     # Places that were promised to ordinary pods are planned with later: they are not free.
     taken = with_promises_kept(snapshot)
-    places = booked_places(taken, policy, wanted, before=hints.of_requests(booking), cache=hints.known.memory)
+    places = booked_places(taken, policy, wanted, before=hints.for_requests(booking), cache=hints.known.memory)
     view = hints.known.lumps.add_to(snapshot.view, places.on, wanted)
-    return Booked(
+    return BookingResult(
         snapshot=replace(snapshot, view=view),
         by_request=_by_request(places.on, wanted),
         unbookable=_summed(places.short, wanted),
@@ -152,11 +152,11 @@ def answer_checks(
         InLine(
             name=request.name,
             pods=request.pods,
-            grows=request.nature is ClassKind.ATOMIC,
+            grows=request.class_kind is ClassKind.ATOMIC,
             keeps=request.parameters.reserves,
         )
         for request in line
-        if request.pods and request.problem is None and request.nature is not ClassKind.REGISTERED
+        if request.pods and request.problem is None and request.class_kind is not ClassKind.REGISTERED
     ]
     return with_checks(snapshot, policy, asking)
 
@@ -165,7 +165,7 @@ def _still_to_come(seen: RequestView, run: Consumption) -> list[PendingPods]:
     return [replace(pending, count=left) for pending, left in zip(seen.pods, run.remaining, strict=False) if left]
 
 
-def _by_request(places: Places, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
+def _by_request(places: NodePlacements, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
     request_of = {pending.key: pending.bundle for pending in wanted}
     found: dict[str, dict[str, int]] = {}
     for node, pods in places.items():
@@ -183,7 +183,9 @@ def _summed(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str
     return found
 
 
-def _remembered(hints: Hints, places: Places, booking: Iterable[RequestView], group_of: Mapping[str, str]) -> Hints:
+def _remembered(
+    hints: BookingHints, places: NodePlacements, booking: Iterable[RequestView], group_of: Mapping[str, str]
+) -> BookingHints:
     """Only what is booked now: who is over or deleted leaves no trace."""
     fillings = tuple(Filling(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
     owners = {pending.key: seen.request.metadata.uid for seen in booking for pending in seen.pods}

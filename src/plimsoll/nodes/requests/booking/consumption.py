@@ -23,16 +23,16 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.observing.pod_filters import is_unschedulable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
 from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
-from plimsoll.nodes.requests.classes import is_same
-from plimsoll.nodes.requests.conditions import Kind
+from plimsoll.nodes.requests.classes import is_same_class
 from plimsoll.nodes.requests.model import ConsumerWarning, Phase
+from plimsoll.nodes.requests.status import ConditionType
 from plimsoll.objects.api.pods import PodStatus
 from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, CONSUME_ANNOTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from plimsoll.nodes.requests.model import RequestsSeen, RequestView
+    from plimsoll.nodes.requests.model import ObservedRequests, RequestView
     from plimsoll.objects.api.affinity import Toleration
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.cluster_view import ClusterView
@@ -50,7 +50,7 @@ def consumed_request(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
-def class_said(pod: Pod) -> str:
+def annotated_class(pod: Pod) -> str:
     """The class that a consuming pod says its request has."""
     return _said(pod, CLASS_NAME_ANNOTATIONS)
 
@@ -63,7 +63,7 @@ def _said(pod: Pod, keys: tuple[str, ...]) -> str:
 # ---- which pod set
 
 
-class Matches:
+class PodSetMatcher:
     """Pod sets that pods are of. Kept from turn to turn: what a pod asks for does not change while it lives."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Matches:
         """By the uid of a request: what its pods were compared with, and what came of it by the uid of the pod."""
         self._used: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
 
-    def of(self, pod: Pod, seen: RequestView) -> Sets:
+    def match(self, pod: Pod, seen: RequestView) -> Sets:
         """Numbers of the pod sets it may be of, the likeliest first; empty where it is like none of them."""
         request, one = seen.request.metadata.uid or seen.name, pod.metadata.uid or pod.metadata.name
         templates, known = self._known.get(request, ((), {}))
@@ -138,13 +138,15 @@ class Consumption:
         return not any(self.remaining)
 
 
-def consumption(view: ClusterView, requests: Iterable[RequestView], matches: Matches) -> dict[str, Consumption]:
+def count_consumption(
+    view: ClusterView, requests: Iterable[RequestView], matcher: PodSetMatcher
+) -> dict[str, Consumption]:
     """What runs of these requests on the nodes of a view, by name."""
     by_name = {request.name: request for request in requests}
     running: dict[str, Counter[Sets]] = {name: Counter() for name in by_name}
     for name, pod in _consuming(view, by_name):
-        running[name][matches.of(pod, by_name[name])] += 1
-    matches.forget()
+        running[name][matcher.match(pod, by_name[name])] += 1
+    matcher.forget()
     return {name: _consumed(request, running[name]) for name, request in by_name.items()}
 
 
@@ -183,15 +185,15 @@ REQUEST_MISSING: Final = "ProvisioningRequestMissing"
 UNSCHEDULABLE: Final = "ConsumingPodsUnschedulable"
 _MOST_PODS: Final = 50
 """Of one request, so many pods are looked at: they mostly come from one hand."""
-_ENDINGS: Final = (Kind.FAILED, Kind.CAPACITY_REVOKED, Kind.BOOKING_EXPIRED)
+_ENDINGS: Final = (ConditionType.FAILED, ConditionType.CAPACITY_REVOKED, ConditionType.BOOKING_EXPIRED)
 
 
-def consumers(
+def find_consumer_warnings(
     waiting: Iterable[Pod],
-    requests: RequestsSeen,
+    requests: ObservedRequests,
     *,
     unbookable: Mapping[str, int] | None = None,
-    matches: Matches | None = None,
+    matcher: PodSetMatcher | None = None,
 ) -> tuple[ConsumerWarning, ...]:
     """`waiting`: pods without a node; those that consume nothing are passed over.
 
@@ -204,7 +206,7 @@ def consumers(
     if not by_request:
         return ()
     seen = {request.name: request for request in requests.all}
-    known = matches or Matches()
+    known = matcher or PodSetMatcher()
     found: list[ConsumerWarning] = []
     for name in sorted(by_request):
         pods = sorted(by_request[name], key=lambda one: one.metadata.name)
@@ -227,21 +229,21 @@ def _missing(name: str, pods: Sequence[Pod]) -> ConsumerWarning:
 def _without_class(name: str, pods: Iterable[Pod]) -> list[ConsumerWarning]:
     told = f"it consumes ProvisioningRequest {name} but does not name its class"
     reason = Reason(code=CLASS_MISSING, message=told)
-    return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not class_said(pod)]
+    return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not annotated_class(pod)]
 
 
-def _of_pods(seen: RequestView, pods: Iterable[Pod], matches: Matches) -> list[ConsumerWarning]:
+def _of_pods(seen: RequestView, pods: Iterable[Pod], matches: PodSetMatcher) -> list[ConsumerWarning]:
     found: list[ConsumerWarning] = []
     wanted = seen.request.spec.provisioning_class_name
     for pod in pods:
-        said = class_said(pod)
+        said = annotated_class(pod)
         if not said:
             told = f"it consumes ProvisioningRequest {seen.name} but does not name its class, {wanted}"
             found.append(_of_pod(seen, pod, CLASS_MISSING, told))
-        elif not is_same(said, wanted):
+        elif not is_same_class(said, wanted):
             told = f"it names class {said}, but ProvisioningRequest {seen.name} is of class {wanted}"
             found.append(_of_pod(seen, pod, CLASS_DIFFERS, told))
-        if seen.templates and not matches.of(pod, seen):
+        if seen.templates and not matches.match(pod, seen):
             told = (
                 f"none of the pod sets of ProvisioningRequest {seen.name} asks for such a pod: "
                 "it may need other room than was given"
@@ -251,7 +253,7 @@ def _of_pods(seen: RequestView, pods: Iterable[Pod], matches: Matches) -> list[C
 
 
 def _of_pod(seen: RequestView, pod: Pod, code: str, told: str) -> ConsumerWarning:
-    return ConsumerWarning(reason=Reason(code=code, message=told), request=seen.name, pod=pod, seen=seen)
+    return ConsumerWarning(reason=Reason(code=code, message=told), request=seen.name, pod=pod, view=seen)
 
 
 def _of_request(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
@@ -262,7 +264,7 @@ def _of_request(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> list
     many = f"{len(pods)} pod{'s that consume' if len(pods) != 1 else ' that consumes'} it"
     told = f"{many} wait{'s' * (len(pods) == 1)} for a node, and none is added: {why}"
     reason = Reason(code=UNSCHEDULABLE, message=told, facts={"pods": len(pods)})
-    return [ConsumerWarning(reason=reason, request=seen.name, seen=seen)]
+    return [ConsumerWarning(reason=reason, request=seen.name, view=seen)]
 
 
 def _why_gone(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> str:

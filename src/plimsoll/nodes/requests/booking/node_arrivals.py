@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.requests.lifecycle import expiry
+from plimsoll.nodes.requests.booking.idle_nodes import is_upcoming_node
+from plimsoll.nodes.requests.lifecycle import expiry_time
 from plimsoll.nodes.requests.model import Phase
-from plimsoll.nodes.requests.rollback.rollback import is_coming
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.cluster_state.changes import Changes, FailedScaleUp
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.requests.booking.booking import Booked
+    from plimsoll.nodes.requests.booking.booking import BookingResult
     from plimsoll.nodes.requests.model import RequestView
 
 _LOST_AFTER: Final = 3
@@ -29,15 +29,15 @@ _LOST_AFTER: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class MissingCapacity:
     """A request whose capacity does not come, or is gone. `failure` None: nobody knows why."""
 
-    seen: RequestView
-    told: str
+    view: RequestView
+    message: str
     failure: FailedScaleUp | None = None
 
 
-class Arrivals:
+class NodeArrivals:
     """One a controller."""
 
     def __init__(self) -> None:
@@ -47,30 +47,30 @@ class Arrivals:
         self._complete: set[str] = set()
         """Uids of those whose nodes were once all there."""
 
-    def note(self, changes: Changes) -> None:
+    def record(self, changes: Changes) -> None:
         """Every turn that looked at the cloud, also one that ends before requests are served."""
         self._failed += changes.failed
 
-    def missed(self, held: Sequence[RequestView], booked: Booked, now: datetime) -> list[Missed]:
+    def find_missing(self, held: Sequence[RequestView], booked: BookingResult, now: datetime) -> list[MissingCapacity]:
         """Those of `held` that do not have what they were promised; what was noted is used up."""
         failed, self._failed = self._failed, []
         waiting = [view for view in held if _is_waiting(view, booked)]
-        found: dict[str, Missed] = {}
+        found: dict[str, MissingCapacity] = {}
         for failure in failed:
             for view in _bearing(failure, [one for one in waiting if one.name not in found]):
-                found[view.name] = Missed(seen=view, told=failure.reason.message, failure=failure)
+                found[view.name] = MissingCapacity(view=view, message=failure.reason.message, failure=failure)
         for request in self._lost(held, booked):
-            found.setdefault(request.name, Missed(seen=request, told=self._why_lost(request, booked)))
+            found.setdefault(request.name, MissingCapacity(view=request, message=self._why_lost(request, booked)))
         short = {one.request.metadata.uid for one in waiting}
         self._complete &= short
         self._complete |= {one.request.metadata.uid for one in held} - short
         for request_view in waiting:
-            if request_view.phase is Phase.ARRIVING and (end := expiry(request_view)) is not None and now > end:
+            if request_view.phase is Phase.ARRIVING and (end := expiry_time(request_view)) is not None and now > end:
                 told = f"not all of its nodes have joined within {request_view.parameters.valid_s:g} s of its creation"
-                found.setdefault(request_view.name, Missed(seen=request_view, told=told))
+                found.setdefault(request_view.name, MissingCapacity(view=request_view, message=told))
         return list(found.values())
 
-    def _lost(self, held: Iterable[RequestView], booked: Booked) -> list[RequestView]:
+    def _lost(self, held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
         before, self._short = self._short, {}
         lost: list[RequestView] = []
         for request in held:
@@ -84,7 +84,7 @@ class Arrivals:
                 lost.append(request)
         return lost
 
-    def _why_lost(self, one: RequestView, booked: Booked) -> str:
+    def _why_lost(self, one: RequestView, booked: BookingResult) -> str:
         if one.request.metadata.uid in self._complete:
             short = booked.unbookable.get(one.name, 0) + _on_coming(one, booked)
             return f"nodes that were there are gone: no room for {short} of {one.total} pods for {_LOST_AFTER} turns"
@@ -92,27 +92,27 @@ class Arrivals:
         return f"no room for {short} of {one.total} pods for {_LOST_AFTER} turns, and no node is on its way"
 
 
-def arrived(held: Iterable[RequestView], booked: Booked) -> list[RequestView]:
+def find_arrived(held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
     """Those that waited for nodes and now have all of them."""
     return [request for request in held if request.phase is Phase.ARRIVING and not _is_waiting(request, booked)]
 
 
-def _is_waiting(one: RequestView, booked: Booked) -> bool:
+def _is_waiting(one: RequestView, booked: BookingResult) -> bool:
     """Whether some of its pods have no node that is there."""
     nodes = booked.by_request.get(one.name, {})
-    return one.name in booked.unbookable or any(is_coming(name, booked.snapshot) for name in nodes)
+    return one.name in booked.unbookable or any(is_upcoming_node(name, booked.snapshot) for name in nodes)
 
 
-def _on_coming(one: RequestView, booked: Booked) -> int:
+def _on_coming(one: RequestView, booked: BookingResult) -> int:
     """Pods of it that are booked on nodes which are not there yet."""
     nodes = booked.by_request.get(one.name, {})
-    return sum(pods for name, pods in nodes.items() if is_coming(name, booked.snapshot))
+    return sum(pods for name, pods in nodes.items() if is_upcoming_node(name, booked.snapshot))
 
 
 def _explained(one: RequestView, snapshot: Snapshot) -> bool:
     """Whether a group that was made larger for it has nodes on their way."""
     groups = {group for group, nodes in one.details.node_groups.items() if nodes}
-    return any(group in groups and is_coming(name, snapshot) for name, group in snapshot.group_of.items())
+    return any(group in groups and is_upcoming_node(name, snapshot) for name, group in snapshot.group_of.items())
 
 
 def _bearing(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:

@@ -15,16 +15,16 @@ import structlog
 from plimsoll.core.errors import Unreachable
 from plimsoll.nodes.model.call_outcomes import failure_of
 from plimsoll.nodes.providers.values import InstanceState
+from plimsoll.nodes.requests.booking.idle_nodes import count_idle_upcoming_nodes, is_upcoming_node
+from plimsoll.nodes.requests.intents import count_added_before
 from plimsoll.nodes.requests.model import Phase
-from plimsoll.nodes.requests.rollback.intents import grown_before
-from plimsoll.nodes.requests.rollback.rollback import idle_coming, is_coming
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.providers.ports import Group, Provider
-    from plimsoll.nodes.requests.booking.booking import Booked
+    from plimsoll.nodes.requests.booking.booking import BookingResult
     from plimsoll.nodes.requests.model import RequestView
 
 log = structlog.get_logger(__name__)
@@ -33,39 +33,39 @@ _GROWING: Final = (Phase.HELD, Phase.ARRIVING, Phase.INTENDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
+class CancelledRequest:
     """A request that is gone, and the nodes that were asked for it."""
 
     request: str
     nodes: Mapping[str, int] = field(default_factory=dict)
 
 
-class Cancelling:
+class CancellationTracker:
     """One a controller."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._known: dict[str, Cancelled] = {}
+        self._known: dict[str, CancelledRequest] = {}
         """By uid: requests with growth, as they were seen last."""
-        self._gone: list[Cancelled] = []
+        self._gone: list[CancelledRequest] = []
 
-    def misses_some_of(self, requests: Iterable[RequestView]) -> bool:
+    def has_deleted(self, requests: Iterable[RequestView]) -> bool:
         """Whether one is gone that had nodes on their way when it was seen last: those that stay may move together."""
         return not self._known.keys() <= {request.request.metadata.uid for request in requests}
 
-    def see(self, requests: Iterable[RequestView], booked: Booked, sizes: Mapping[str, int]) -> None:
+    def observe(self, requests: Iterable[RequestView], booked: BookingResult, sizes: Mapping[str, int]) -> None:
         """All that there are. Who had nodes on their way before and is not there any more was cancelled."""
         now = {request.request.metadata.uid: request for request in requests}
         self._gone += [cancelled for uid, cancelled in self._known.items() if uid not in now]
         growths = {uid: _growth(request, booked, sizes) for uid, request in now.items() if request.phase in _GROWING}
         self._known = {uid: cancelled for uid, cancelled in growths.items() if any(cancelled.nodes.values())}
 
-    async def give_back(self, snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
+    async def release(self, snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
         """By group, nodes that are not waited for any more. `taken` are nodes that somebody was given."""
         gone, self._gone = self._gone, []
         if not gone:
             return {}
-        idle = idle_coming(snapshot, taken)
+        idle = count_idle_upcoming_nodes(snapshot, taken)
         found: dict[str, int] = {}
         try:
             groups = {group.id: group for group in await self._provider.node_groups()}
@@ -82,15 +82,15 @@ class Cancelling:
         return {name: nodes for name, nodes in found.items() if nodes}
 
 
-def _growth(one: RequestView, booked: Booked, sizes: Mapping[str, int]) -> Cancelled:
+def _growth(one: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
     """Nodes on their way that its pods would run on; those that others are given too stay."""
     if one.phase is Phase.INTENDED:
-        return Cancelled(request=one.name, nodes=grown_before(one, sizes))
+        return CancelledRequest(request=one.name, nodes=count_added_before(one, sizes))
     snapshot = booked.snapshot
     coming = Counter(
-        snapshot.group_of[name] for name in booked.by_request.get(one.name, ()) if is_coming(name, snapshot)
+        snapshot.group_of[name] for name in booked.by_request.get(one.name, ()) if is_upcoming_node(name, snapshot)
     )
-    return Cancelled(request=one.name, nodes=coming)
+    return CancelledRequest(request=one.name, nodes=coming)
 
 
 async def _lowered(group: Group, most: int) -> int:

@@ -10,7 +10,6 @@ Which nodes nobody is on and nobody was given: what may be taken back when reque
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -19,22 +18,19 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiCallFailed
-from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.providers.values import InstanceState, NodeRef
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.actuation.node_pods import PodsOnNodes
     from plimsoll.nodes.model.call_outcomes import Outcome
-    from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.providers.ports import Group, Provider
     from plimsoll.nodes.providers.values import Instance
-    from plimsoll.nodes.requests.details import Intent
+    from plimsoll.nodes.requests.status import Intent
     from plimsoll.objects.api.nodes import Node
-    from plimsoll.scheduling.cluster_view import NodeState
 
 
 log = structlog.get_logger(__name__)
@@ -44,7 +40,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenBack:
+class RollbackResult:
     """What was given back, by group. `problem` says why not everything was; then it is tried again."""
 
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -62,29 +58,29 @@ class TakenBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
+class RollbackContext:
     """What has to be known of the cluster."""
 
     nodes: Sequence[Node] = ()
-    kept: frozenset[str] = frozenset()
+    booked_nodes: frozenset[str] = frozenset()
     """Nodes that are booked for somebody."""
 
 
-class RollBack:
+class RollbackExecutor:
     """One a controller."""
 
     def __init__(self, provider: Provider, pods: PodsOnNodes) -> None:
         self._provider = provider
         self._pods = pods
 
-    async def look_again(self) -> None:
+    async def refresh_provider(self) -> None:
         """What was asked for in this turn may have been made already."""
         try:
             await self._provider.refresh()
         except Unreachable as error:
             log.warning("provreq.cannot_look", problem=str(error))
 
-    async def take_back(self, intent: Intent, grounds: Grounds) -> TakenBack:
+    async def roll_back(self, intent: Intent, grounds: RollbackContext) -> RollbackResult:
         """In the reverse order of what was begun; one group that fails does not keep the others."""
         nodes: dict[str, int] = {}
         deleted: list[str] = []
@@ -99,13 +95,13 @@ class RollBack:
             deleted += [group.id for group in made if await self._is_deleted(group)]
         except Unreachable as error:
             problems.append(str(error))
-        found = TakenBack(nodes=nodes, deleted=tuple(deleted), problem="; ".join(filter(None, problems)))
+        found = RollbackResult(nodes=nodes, deleted=tuple(deleted), problem="; ".join(filter(None, problems)))
         log.info("provreq.rolled_back", nodes=nodes, deleted=deleted, problem=found.problem)
         return found
 
     # ---- one group
 
-    async def _lowered(self, group: Group, back: int, grounds: Grounds) -> tuple[int, str]:
+    async def _lowered(self, group: Group, back: int, grounds: RollbackContext) -> tuple[int, str]:
         """How many nodes it was made smaller by, and what went wrong."""
         target = await group.target_size()
         machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
@@ -123,13 +119,13 @@ class RollBack:
         failure = failure_of(await _deleted(group, idle))
         return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
 
-    async def _idle(self, machines: Sequence[Instance], grounds: Grounds, *, most: int) -> list[NodeRef]:
+    async def _idle(self, machines: Sequence[Instance], grounds: RollbackContext, *, most: int) -> list[NodeRef]:
         """Machines that nobody would miss, those that are furthest from being used first."""
         by_id = {node.spec.provider_id: node for node in grounds.nodes} | {
             one.metadata.name: one for one in grounds.nodes
         }
         known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
-        nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.kept]
+        nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.booked_nodes]
         nodes.sort(key=lambda node: (node.metadata.creation_timestamp or _EARLIEST, node.metadata.name), reverse=True)
         coming = [machine for machine, node in known if node is None]
         # One that runs may have registered since the turn began.
@@ -168,28 +164,3 @@ async def _deleted(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
         forced = await group.force_delete_nodes(nodes)
         return outcome if isinstance(forced, NotImplementedByProvider) else forced
     return outcome
-
-
-def is_coming(node: str, snapshot: Snapshot) -> bool:
-    """Whether it is still on its way."""
-    state = snapshot.view.node(node)
-    return state is not None and is_upcoming(state.node)
-
-
-def idle_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
-    """By group: nodes, there or on their way, but for those that somebody was given (`taken`)."""
-    names = ((name, group, snapshot.view.node(name)) for name, group in snapshot.group_of.items())
-    used = {*taken, *snapshot.promises}
-    return Counter(group for name, group, state in names if state is not None and name not in used and _is_empty(state))
-
-
-def idle_coming(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
-    """The same of those that are on their way."""
-    used = {*taken, *snapshot.promises}
-    return Counter(group for name, group in snapshot.group_of.items() if name not in used and is_coming(name, snapshot))
-
-
-def _is_empty(state: NodeState) -> bool:
-    return not state.unreadable_pods and all(
-        is_daemon_pod(placed_pod.pod) or is_mirror_pod(placed_pod.pod) for placed_pod in state.pods.values()
-    )

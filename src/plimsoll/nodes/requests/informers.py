@@ -15,8 +15,8 @@ import structlog
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.nodes.observing.listers import Stale, is_stale
-from plimsoll.nodes.requests.pod_sets import PodMemory
-from plimsoll.nodes.requests.reader import RequestsListed
+from plimsoll.nodes.requests.pod_sets import PodCache
+from plimsoll.nodes.requests.reader import ListedRequests
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.pods import PodTemplate
 from plimsoll.objects.api.policy import LimitRange, PriorityClass
@@ -41,7 +41,7 @@ _LOOK_AGAIN_S: Final = 0.1
 """Between two looks whether a list came or the server said that there is no such thing."""
 
 
-class RequestLister:
+class RequestInformers:
     """The informers. `registered`: classes of the entry point, with the types of conditions that are their own.
 
     `as_scheduled` gives a pod as the cluster's scheduler sees it, where that differs from what it says.
@@ -65,7 +65,7 @@ class RequestLister:
         self._priority_classes = informers.of(PriorityClass)
         self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda raw: msgspec.json.decode(raw.raw))
         self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
-        self._memory = PodMemory()
+        self._memory = PodCache()
         self._told: set[str] = set()
 
     @property
@@ -90,9 +90,9 @@ class RequestLister:
         oldest = max((informer for informer in there if is_stale(informer)), key=lambda one: one.age_s(), default=None)
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
-    def read(self) -> RequestsListed:
+    def read(self) -> ListedRequests:
         requests = self._served(self.requests)
-        return RequestsListed(
+        return ListedRequests(
             requests=requests,
             templates=self._templates_of(requests),
             limit_ranges=self._ranges(),
@@ -101,7 +101,7 @@ class RequestLister:
             bad=tuple(bad for informer in (*self._custom, *self._core) for bad in informer.cache.bad.values()),
             registered=self._registered,
             as_scheduled=self._as_scheduled,
-            memory=self._memory,
+            pod_cache=self._memory,
         )
 
     def _served(self, informer: Informer[T]) -> tuple[T, ...]:

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.observing.request_lister import RequestLister
+from plimsoll.nodes.requests.informers import RequestInformers
 from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
@@ -42,9 +42,9 @@ def define(world: KubeWorld, *, ending: str) -> None:
     world.run.advance_by(10)
 
 
-def watched(world: KubeWorld) -> RequestLister:
+def watched(world: KubeWorld) -> RequestInformers:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
-    made = RequestLister(informers, clock=world.clock)
+    made = RequestInformers(informers, clock=world.clock)
     for service in informers.services():
         world.run.spawn(service.run())
     world.do(made.synced())
@@ -87,7 +87,7 @@ def test_limit_ranges_and_classes_are_read_beside_them():
         head = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "ProvisioningClass"}
         world.made(classes, {**head, "metadata": {"name": CHECK}, "Parameters": {"noRetry": "true"}})
         listed = watched(world).read()
-    (one,) = read_requests(listed, read_options({}), world.clock.now()).line
+    (one,) = read_requests(listed, read_options({}), world.clock.now()).queue
     assert one.pods[0].pod.spec.containers[0].resources.requests == {"cpu": "2"}
     assert not one.parameters.retries
 

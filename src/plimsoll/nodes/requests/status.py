@@ -1,4 +1,9 @@
-"""`status.provisioningClassDetails`: what a request remembers between turns and what people ask about it. Pure.
+"""Conditions of a ProvisioningRequest: the types and reasons there are, and sets that never change in place. Pure.
+
+Server-side apply takes away what an apply does not name, so whoever writes a status writes all conditions that are
+ours: `Conditions.of(status)` keeps them, `with_condition` makes the next set (specs/nodes.md 2.2, 2.3).
+
+`status.provisioningClassDetails`: what a request remembers between turns and what people ask about it. Pure.
 
 Texts in a map (specs/nodes.md 2.2, 3.3, 3.7). Nothing of a request is remembered anywhere else: a controller that
 starts anew reads here how often it was tried, what it grew and what it has yet to finish or to take back.
@@ -7,15 +12,116 @@ starts anew reads here how often it was tried, what it grew and what it has yet 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.objects.api.meta import Time, written_time
+from plimsoll.objects.api.meta import Condition, Time, written_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
+
+
+_LONGEST_MESSAGE: Final = 32_768
+
+
+class ConditionType(StrEnum):
+    """Types of conditions that are ours."""
+
+    ACCEPTED = "Accepted"
+    PROVISIONED = "Provisioned"
+    FAILED = "Failed"
+    BOOKING_EXPIRED = "BookingExpired"
+    CAPACITY_REVOKED = "CapacityRevoked"
+    CAPACITY_AVAILABLE = "CapacityAvailable"
+
+
+class ConditionReason(StrEnum):
+    """Reasons of conditions, exactly as others read them."""
+
+    ACCEPTED = "Accepted"
+    FOUND = "CapacityIsFound"
+    PROVISIONED = "CapacityIsProvisioned"
+    NOT_FOUND = "CapacityIsNotFound"
+    CHECK_FAILED = "FailedToCheckCapacity"
+    WAITING = "WaitingForNodes"
+    NO_PODS = "FailedToCreatePods"
+    NOT_BOOKED = "FailedToBookCapacity"
+    EXPIRED = "Expired"
+    NOT_ALLOWED = "ClassNotAllowed"
+    TIME_OVER = "CapacityReservationTimeExpired"
+    CONSUMED = "CapacityBookingConsumed"
+    NODES_FAILED = "NodesFailed"
+    NODES_LOST = "NodesLost"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """By type, each once, in the order in which they came; types that are not ours are left to who set them."""
+
+    all: tuple[Condition, ...] = ()
+
+    @classmethod
+    def of(cls, listed: Iterable[Condition], *, own: Iterable[str] = ()) -> Conditions:
+        """`own`: further types, of a class that is registered with us."""
+        ours = {*map(str, ConditionType), *own}
+        return cls(tuple({one.type: one for one in listed if one.type in ours}.values()))
+
+    def get(self, kind: str) -> Condition | None:
+        return next((one for one in self.all if one.type == kind), None)
+
+    def is_true(self, kind: str) -> bool:
+        found = self.get(kind)
+        return found is not None and found.status == "True"
+
+    def since(self, kind: str) -> datetime | None:
+        found = self.get(kind)
+        return None if found is None else found.last_transition_time
+
+    def with_condition(self, made: Condition) -> Conditions:
+        """In place of the one of its type. Its time is what it says: each failed attempt is a transition too."""
+        kept = {one.type: one for one in self.all}
+        kept[made.type] = made
+        return Conditions(tuple(kept.values()))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [_written(one) for one in self.all]
+
+
+def build_condition(
+    kind: str, status: bool | str, reason: str, message: str, *, at: datetime, generation: int = 0
+) -> Condition:
+    """One as of now."""
+    text = status if isinstance(status, str) else str(status)
+    return Condition(
+        type=str(kind),
+        status=text,
+        reason=str(reason),
+        message=message[:_LONGEST_MESSAGE],
+        last_transition_time=at,
+        observed_generation=generation,
+    )
+
+
+FIRST_CHECK_CLASS: Final = "check-capacity.kubernetes.io"
+"""The name of the first design: such requests get its condition CapacityAvailable too."""
+
+
+def has_capacity_available(kind: str) -> bool:
+    """Whether `CapacityAvailable` comes beside `Provisioned`."""
+    return kind.endswith(FIRST_CHECK_CLASS)
+
+
+def _written(one: Condition) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
+    if one.last_transition_time is not None:
+        found["lastTransitionTime"] = written_time(one.last_transition_time)
+    if one.observed_generation:
+        found["observedGeneration"] = one.observed_generation
+    return found
+
 
 _OURS: Final = (
     "attempts",
@@ -86,10 +192,10 @@ class Details:
             others={key: text for key, text in texts.items() if key not in _OURS},
         )
 
-    def but(self, **changes: Any) -> Details:
+    def replace(self, **changes: Any) -> Details:
         return replace(self, **changes)
 
-    def written(self) -> dict[str, str]:
+    def to_map(self) -> dict[str, str]:
         """The map; without what is empty."""
         texts = {
             "attempts": str(self.attempts) if self.attempts else "",

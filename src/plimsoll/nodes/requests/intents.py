@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from plimsoll.nodes.planning.requests.cost_shares import Share, shares
-from plimsoll.nodes.requests.details import GroupStep, Intent
 from plimsoll.nodes.requests.model import Phase
+from plimsoll.nodes.requests.status import GroupStep, Intent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Attempt:
     """One request's part of a plan that has a place for all its pods."""
 
-    seen: RequestView
+    view: RequestView
     share: Share = field(default_factory=Share)
     intent: Intent | None = None
     """None: nothing is added for it in this turn."""
@@ -42,7 +42,7 @@ class Attempt:
         return frozenset(self.share.nodes)
 
 
-def number_of(seen: RequestView) -> int:
+def attempt_number(seen: RequestView) -> int:
     """Which attempt this is: the one that was begun, or the next."""
     begun, made = seen.details.intent, seen.details.attempts
     if begun is not None:
@@ -50,7 +50,9 @@ def number_of(seen: RequestView) -> int:
     return made if seen.phase is Phase.ARRIVING else made + 1
 
 
-def attempts(plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[PendingPods]) -> dict[str, Attempt]:
+def build_attempts(
+    plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[PendingPods]
+) -> dict[str, Attempt]:
     """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
     left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
     parts = shares(plan, pending)
@@ -62,13 +64,13 @@ def attempts(plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[P
             continue
         share = parts.get(seen.name, Share())
         intent = _intent(seen, share, taken, made) if share.nodes else None
-        found[seen.name] = Attempt(seen=seen, share=share, intent=intent)
+        found[seen.name] = Attempt(view=seen, share=share, intent=intent)
     return found
 
 
 def _intent(seen: RequestView, share: Share, taken: dict[str, int], made: set[str]) -> Intent:
     """What was begun before keeps the sizes it began with."""
-    before = seen.details.intent or Intent(attempt=number_of(seen))
+    before = seen.details.intent or Intent(attempt=attempt_number(seen))
     groups = dict(before.groups)
     for group, nodes in share.nodes.items():
         first = groups[group].before if group in groups else taken[group]
@@ -81,7 +83,7 @@ def _intent(seen: RequestView, share: Share, taken: dict[str, int], made: set[st
 # ---- what came of it
 
 
-def grown_before(seen: RequestView, targets: Mapping[str, int]) -> dict[str, int]:
+def count_added_before(seen: RequestView, targets: Mapping[str, int]) -> dict[str, int]:
     """Nodes by group that an attempt which was begun earlier added, as the sizes of the groups tell now."""
     begun = seen.details.intent
     if begun is None:
@@ -91,7 +93,7 @@ def grown_before(seen: RequestView, targets: Mapping[str, int]) -> dict[str, int
     return {group: nodes for group, nodes in added.items() if nodes > 0}
 
 
-def part_grown(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
+def fraction_added(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
     """What part of the money for all that was begun goes into the nodes that came of it."""
     asked = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
     whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
@@ -99,7 +101,7 @@ def part_grown(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, flo
     return there / whole if whole else float(bool(grown))
 
 
-def in_the_cloud(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> dict[str, int]:
+def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> dict[str, int]:
     """The same nodes by the ids that the cloud gave to groups; one that came as several fills them in turn.
 
     What did not grow, for all we know, is left out.
@@ -108,19 +110,19 @@ def in_the_cloud(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> di
     for group, count in nodes.items():
         left = count
         for result in grown:
-            if result.growth.offer.group == group and may_have_grown(result) and (left or not count):
+            if result.growth.offer.group == group and may_have_scaled_up(result) and (left or not count):
                 part = min(left, result.after - result.before)
                 found[result.group] = found.get(result.group, 0) + part
                 left -= part
     return found
 
 
-def may_have_grown(one: ScaleUpResult) -> bool:
+def may_have_scaled_up(one: ScaleUpResult) -> bool:
     """A call that was not answered may have been carried out."""
     return one.is_done or one.is_unknown
 
 
-def added_up(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+def add_counts(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
     return {key: some.get(key, 0) + others.get(key, 0) for key in (*some, *(key for key in others if key not in some))}
 
 
@@ -128,19 +130,19 @@ def added_up(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rollback:
+class RollbackPlan:
     """A request whose attempt failed: the nodes that are to be given back, by group; and groups it had made."""
 
-    seen: RequestView
+    view: RequestView
     nodes: Mapping[str, int]
     created: tuple[str, ...] = ()
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.created and not any(self.nodes.values())
 
 
-def surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
+def find_surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
     """By failed request and group, the nodes of the plan that nobody needs once it is only `kept`.
 
     What is beyond the own nodes of each, because others moved together, the last in line gives back.
@@ -151,16 +153,16 @@ def surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> 
     for attempt in failed:
         mine = {group: min(count, left[group]) for group, count in attempt.share.nodes.items()}
         left |= {group: left[group] - count for group, count in mine.items()}
-        found[attempt.seen.name] = mine
+        found[attempt.view.name] = mine
     for one in reversed(failed):
         for group in one.share.nodes:
-            found[one.seen.name][group] += left[group]
+            found[one.view.name][group] += left[group]
             left[group] = 0
     return found
 
 
-def on_the_way_back(
-    returns: Sequence[Rollback], sizes: Mapping[str, int], *, begun: Iterable[Intent] = ()
+def build_rollback_intents(
+    returns: Sequence[RollbackPlan], sizes: Mapping[str, int], *, begun: Iterable[Intent] = ()
 ) -> dict[str, Intent]:
     """By name, what is to be written before anything is given back: how far down each group goes.
 
@@ -174,7 +176,7 @@ def on_the_way_back(
                 sizes[group] = min(sizes.get(group, 0), step.back)
     found: dict[str, Intent] = {}
     for rollback in reversed(returns):
-        known = rollback.seen.details.intent or Intent(attempt=number_of(rollback.seen))
+        known = rollback.view.details.intent or Intent(attempt=attempt_number(rollback.view))
         groups = dict(known.groups)
         for group in (*known.groups, *(name for name in rollback.nodes if name not in known.groups)):
             size, nodes = sizes.get(group, 0), rollback.nodes.get(group, 0)
@@ -182,5 +184,5 @@ def on_the_way_back(
             step = groups.get(group) or GroupStep(before=size - nodes, after=size)
             groups[group] = structs.replace(step, back=sizes[group])
         created = tuple(dict.fromkeys((*known.created, *rollback.created)))
-        found[rollback.seen.name] = structs.replace(known, groups=groups, created=created)
+        found[rollback.view.name] = structs.replace(known, groups=groups, created=created)
     return found

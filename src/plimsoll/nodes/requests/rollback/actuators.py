@@ -1,0 +1,34 @@
+"""What serves ProvisioningRequests in one loop: the status writer, the rollback executor, the status updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.requests.rollback.rollback import RollbackContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.requests.model import StatusUpdate
+    from plimsoll.nodes.requests.rollback.rollback import RollbackExecutor
+    from plimsoll.nodes.requests.status_updates import StatusUpdates
+    from plimsoll.nodes.requests.status_writer import RequestStatusWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestActuators:
+    """What requests are served with in one turn."""
+
+    status_writer: RequestStatusWriter
+    rollback_executor: RollbackExecutor
+    status_updates: StatusUpdates
+    rollback_context: RollbackContext = field(default_factory=RollbackContext)
+    may_act: bool = True
+    """Whether anything may be written or called."""
+
+    async def write(self, verdicts: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
+        """Write them, unless a brake is on: then nothing is assumed written."""
+        if not self.may_act:
+            return tuple(replace(update, is_written=False) for update in verdicts)
+        return await self.status_writer.write_all(verdicts)
