@@ -30,7 +30,7 @@ from plimsoll.nodes.reporting.reporter import Reporter
 from plimsoll.nodes.reporting.status.configmap import StatusWriter
 from plimsoll.nodes.requests.classes import condition_types_by_class, registered_classes
 from plimsoll.nodes.requests.controller import RequestController, RequestDependencies
-from plimsoll.nodes.requests.informers import RequestInformers
+from plimsoll.nodes.requests.lister import RequestLister
 from plimsoll.nodes.requests.rollback.rollback import RollbackExecutor
 from plimsoll.nodes.requests.status_writer import RequestStatusWriter
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators
@@ -135,10 +135,10 @@ class NodeAutoscaler:
             clock=around.clock,
         )
 
-    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestInformers:
+    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestLister:
         around = self._around
         registered = condition_types_by_class(self._classes)
-        return RequestInformers(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
+        return RequestLister(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
 
     def _desk(self) -> RequestController | None:
         """Where requests are served, if they are."""
@@ -147,7 +147,7 @@ class NodeAutoscaler:
         around = self._around
         return RequestController(
             RequestDependencies(
-                informers=self.requests,
+                lister=self.requests,
                 status_writer=RequestStatusWriter(around.client),
                 rollback_executor=RollbackExecutor(around.provider, self._pods),
                 provider=around.provider,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.booking.booking import BookingResult
     from plimsoll.nodes.requests.booking.node_arrivals import MissingCapacity
     from plimsoll.nodes.requests.classes import RegisteredClass
-    from plimsoll.nodes.requests.informers import RequestInformers
+    from plimsoll.nodes.requests.lister import RequestLister
     from plimsoll.nodes.requests.model import ObservedRequests, RequestView
     from plimsoll.nodes.requests.rollback.rollback import RollbackExecutor
     from plimsoll.nodes.requests.status_writer import RequestStatusWriter
@@ -75,7 +75,7 @@ class RequestContext:
 class RequestDependencies:
     """What a desk is made of."""
 
-    informers: RequestInformers
+    lister: RequestLister
     status_writer: RequestStatusWriter
     rollback_executor: RollbackExecutor
     provider: Provider
@@ -96,11 +96,11 @@ class RequestController:
 
     async def synced(self) -> None:
         """Return once everything that requests are read from has been seen."""
-        await self._tools.informers.synced()
+        await self._tools.lister.synced()
 
     def stale(self) -> Stale | None:
         """What of it is not known any more."""
-        return self._tools.informers.stale()
+        return self._tools.lister.stale()
 
     def record_changes(self, changes: Changes) -> None:
         """What became of growth; every turn that looked at the cloud."""
@@ -160,7 +160,7 @@ class RequestController:
         )
 
     def _read(self, at: RequestContext) -> ObservedRequests:
-        listed = self._tools.informers.read()
+        listed = self._tools.lister.read()
         fresh = replace(listed, requests=self._tools.status_writer.freshest(listed.requests))
         seen = read_requests(fresh, at.policy, at.now)
         self._ignored.log_new(seen.all)

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.requests.informers import RequestInformers
+from plimsoll.nodes.requests.lister import RequestLister
 from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
@@ -42,9 +42,9 @@ def define(world: KubeWorld, *, ending: str) -> None:
     world.run.advance_by(10)
 
 
-def watched(world: KubeWorld) -> RequestInformers:
+def watched(world: KubeWorld) -> RequestLister:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
-    made = RequestInformers(informers, clock=world.clock)
+    made = RequestLister(informers, clock=world.clock)
     for service in informers.services():
         world.run.spawn(service.run())
     world.do(made.synced())

@@ -41,7 +41,7 @@ _LOOK_AGAIN_S: Final = 0.1
 """Between two looks whether a list came or the server said that there is no such thing."""
 
 
-class RequestInformers:
+class RequestLister:
     """The informers. `registered`: classes of the entry point, with the types of conditions that are their own.
 
     `as_scheduled` gives a pod as the cluster's scheduler sees it, where that differs from what it says.
