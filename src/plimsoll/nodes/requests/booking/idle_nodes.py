@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
-from plimsoll.nodes.model.pod_traits import is_mirror_pod, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 
 if TYPE_CHECKING:
     from collections.abc import Collection
