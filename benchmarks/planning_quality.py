@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from benchmarks import planning_worlds as worlds
-from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.solver.bounds.lower_bound import lower_bound
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem

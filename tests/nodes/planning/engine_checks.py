@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import CPU, MEMORY
-from plimsoll.nodes.planning.scaleup.verifier import verify
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.state.resource_limits import usage_of
 
 if TYPE_CHECKING:

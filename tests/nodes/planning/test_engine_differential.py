@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 
-from plimsoll.nodes.planning.scaleup.candidates import scale_up_options
+from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.planning.problem.options import scale_up_options
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replay import Replay
 from tests.nodes.planning.engine_checks import placed, problems

@@ -5,7 +5,7 @@ import pytest
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.scale_up_options import NotOffered
 from plimsoll.nodes.model.snapshot import NodeGroup
-from plimsoll.nodes.planning.scaleup import candidates
+from plimsoll.nodes.planning.problem import options
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.worlds_of_offers import amounts, group, machine, nap, node, policy, snapshot
 
@@ -14,18 +14,18 @@ OURS = "nodeautoprovisioning_m_12345678"
 
 
 def refusal(one: NodeGroup, rules: Policy | None = None) -> NotOffered:
-    offered = candidates.scale_up_options(snapshot(groups=(one,)), rules or policy())
+    offered = options.scale_up_options(snapshot(groups=(one,)), rules or policy())
     assert offered.offers == ()
     return offered.not_offered[0]
 
 
 def sizes(one: NodeGroup, rules: Policy) -> tuple[int, int] | None:
-    found = candidates.sizes_of(one, rules)
+    found = options.sizes_of(one, rules)
     return None if found is None else (found.least, found.most)
 
 
 def test_a_usable_group_is_offered_with_its_price_and_room():
-    [offer] = candidates.scale_up_options(snapshot(groups=(group("g", KIND, target=3),)), policy()).offers
+    [offer] = options.scale_up_options(snapshot(groups=(group("g", KIND, target=3),)), policy()).offers
     assert (offer.group, offer.size, offer.max_size, offer.room, offer.exists) == ("g", 3, 10, 7, True)
     assert offer.price_per_hour == 0.2
     assert offer.capacity == offer.free == amounts(4, 16)
@@ -67,7 +67,7 @@ def test_a_template_that_cannot_be_read_is_left_out_and_told():
 
 def test_a_group_named_by_nobody_but_the_option_is_told():
     assert refusal(group("g", KIND, autoscaled=False), policy(nodes="0:1:h")).code == "NotAutoscaled"
-    offered = candidates.scale_up_options(snapshot(), policy(nodes="0:1:h"))
+    offered = options.scale_up_options(snapshot(), policy(nodes="0:1:h"))
     assert [(one.group, one.code) for one in offered.not_offered] == [("h", "UnknownNodeGroup")]
 
 
@@ -75,7 +75,7 @@ def test_templates_lose_what_was_passing_on_their_node():
     keep = Taint(key="dedicated", value="ml", effect="NoSchedule")
     passing = Taint(key="startup-taint.cluster-autoscaler.kubernetes.io/cni", effect="NoSchedule")
     template = node("real-1", amounts(4, 16), labels={"kubernetes.io/hostname": "real-1"}, taints=(passing, keep))
-    [offer] = candidates.scale_up_options(
+    [offer] = options.scale_up_options(
         snapshot(groups=(group("g", KIND, template=template, zone="z1"),)), policy()
     ).offers
     assert offer.node.spec.taints == (keep,)
@@ -94,13 +94,13 @@ def test_templates_lose_what_was_passing_on_their_node():
 )
 def test_caps_on_groups_are_named(rules: Policy, code: str, cap: str):
     groups = (group(OURS, KIND, autoprovisioned=True), group("a", KIND), group("b", KIND))
-    offered = candidates.scale_up_options(snapshot(groups=groups, machine_types=(KIND,)), rules)
+    offered = options.scale_up_options(snapshot(groups=groups, machine_types=(KIND,)), rules)
     [found] = offered.not_offered
     assert (found.code, cap in found.reason, offered.new_groups_left) == (code, True, 0)
 
 
 def test_groups_left_are_the_smaller_of_both_caps():
     world = snapshot(groups=(group(OURS, KIND, autoprovisioned=True), group("a", KIND)))
-    assert candidates.scale_up_options(world, nap(max_node_groups=6)).new_groups_left == 4
-    assert candidates.scale_up_options(world, nap(max_autoprovisioned_node_group_count=3)).new_groups_left == 2
-    assert candidates.scale_up_options(world, policy()).new_groups_left == 0
+    assert options.scale_up_options(world, nap(max_node_groups=6)).new_groups_left == 4
+    assert options.scale_up_options(world, nap(max_autoprovisioned_node_group_count=3)).new_groups_left == 2
+    assert options.scale_up_options(world, policy()).new_groups_left == 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.config.policy import Planner, Policy
 from plimsoll.nodes.model.snapshot import Snapshot
-from plimsoll.nodes.planning.scaleup import candidates
+from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.nodes.planning.state import resource_limits
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.worlds_of_offers import (

@@ -7,8 +7,8 @@ import pytest
 from plimsoll.nodes.model.node_labels import REGION, ZONE
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption
 from plimsoll.nodes.model.snapshot import MachineType, PendingPods
-from plimsoll.nodes.planning.scaleup import candidates
-from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions
+from plimsoll.nodes.planning.problem import options as candidates
+from plimsoll.nodes.planning.problem.options import ScaleUpOptions
 from plimsoll.objects.api.affinity import Toleration, TopologySpreadConstraint
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.scheduling import ClusterView, Fits, feasible

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, taints_for
-from plimsoll.nodes.planning.scaleup.placement import joined
+from plimsoll.nodes.planning.problem.placement import joined
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.worlds_of_offers import policy

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn
+from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup import planner
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import (
     COST,

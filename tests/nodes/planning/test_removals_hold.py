@@ -14,12 +14,12 @@ from msgspec import structs
 
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.problem.verifier import looks_at_others
 from plimsoll.nodes.planning.scaledown import simulator
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
-from plimsoll.nodes.planning.scaleup.verifier import looks_at_others
 from plimsoll.scheduling import ClusterView, Fits, feasible
 from plimsoll.scheduling.selectors import label_selector
 from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot

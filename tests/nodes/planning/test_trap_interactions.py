@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.nodes.model.scale_up_plan import Pattern
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup import planner
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up, propose, verified
-from plimsoll.nodes.planning.scaleup.verifier import verify
 from plimsoll.scheduling import Storage
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import (

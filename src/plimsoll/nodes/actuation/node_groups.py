@@ -16,7 +16,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, failure_of
 from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 from plimsoll.nodes.model.results import DeletedGroup, Repaired
-from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
+from plimsoll.nodes.planning.state.group_sizes import is_autoprovisioned
 from plimsoll.nodes.providers.values import NodeRef
 
 if TYPE_CHECKING:

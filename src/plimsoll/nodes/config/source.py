@@ -17,9 +17,9 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.requests.options import Selection
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import known_flag, read_options
-from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP as PRIORITIES
-from plimsoll.nodes.planning.scaleup.expanders import KEY as PRIORITIES_KEY
-from plimsoll.nodes.planning.scaleup.expanders import read_priorities
+from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP as PRIORITIES
+from plimsoll.nodes.planning.problem.group_priorities import KEY as PRIORITIES_KEY
+from plimsoll.nodes.planning.problem.group_priorities import read_priorities
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.operator.pause import pause_in

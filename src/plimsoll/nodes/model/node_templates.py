@@ -21,7 +21,7 @@ from plimsoll.scheduling.storage import ATTACHES_LIKE
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
-    from plimsoll.nodes.model.scale_up_options import Profile
+    from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
     from plimsoll.nodes.model.snapshot import MachineType, NodeGroup
 
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
@@ -107,3 +107,10 @@ class MachineTemplate:
 
 def _name(group: str) -> str:
     return f"template-node-for-{group}"
+
+
+def planned_node(offer: ScaleUpOption, number: int) -> Node:
+    """The template as a node of its own: no two planned nodes share a name or a host."""
+    name = f"{offer.group}-planned-{number}"
+    labels = {**offer.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
+    return structs.replace(offer.node, metadata=structs.replace(offer.node.metadata, name=name, labels=labels))

@@ -18,6 +18,7 @@ from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, ShrinkRules
 from plimsoll.nodes.planning.scaleup.candidates import sizes_of
+from plimsoll.nodes.planning.state.group_sizes import sizes_of
 from plimsoll.nodes.providers.ports import NodeOwners
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.anonymising import Rules
 from plimsoll.nodes.config.options import known_flag
-from plimsoll.nodes.planning.scaleup.expanders import compiled_pattern
+from plimsoll.nodes.planning.problem.group_priorities import compiled_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from plimsoll.journal.errors import UnreadableRecording
 from plimsoll.nodes.config.options import flags_of_policy, read_flags_of_policy
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.prices import Overlay
-from plimsoll.nodes.planning.scaleup.expanders import read_priorities
+from plimsoll.nodes.planning.problem.group_priorities import read_priorities
 from plimsoll.nodes.recording.wire import Json, plain, read
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_set_aside_reason, is_pending
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
-from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, KEY, read_priorities
+from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.requests.classes import BUILT_IN
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.reader import ListedRequests

@@ -40,6 +40,7 @@ from plimsoll.nodes.planning.autoprovisioning.requirements import (
     homes,
     wishes_of,
 )
+from plimsoll.nodes.planning.state.group_sizes import LARGEST_GROUP
 from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, exhausted, growth
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
     from plimsoll.solver.problem import Flags, Ints
 
-LARGEST_GROUP: Final = (1 << 31) - 1
-"""A group without a limit of its own: what the providers' protocols can still say."""
 _CPU_OF_A_POD_WITHOUT: Final = 50
 """Millicores, for nap-popularity=cpu."""
 

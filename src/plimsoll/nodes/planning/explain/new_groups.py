@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
-    from plimsoll.nodes.planning.scaleup.placement import Placement
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.scheduling.verdicts import Refusal
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.nodes.model.node_templates import planned_node
 from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
 from plimsoll.nodes.planning.explain.rejected_types import refused_types
-from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
@@ -18,7 +18,7 @@ from plimsoll.scheduling.pod_requests import pod_demand
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.objects.api.pods import Pod
 
 Json = dict[str, Any]

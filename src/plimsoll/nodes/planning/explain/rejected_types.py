@@ -16,7 +16,7 @@ from plimsoll.nodes.model.scale_up_options import Profile
 from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
-from plimsoll.nodes.planning.scaleup.verifier import looks_at_others
+from plimsoll.nodes.planning.problem.verifier import looks_at_others
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.verdicts import Refusal
 

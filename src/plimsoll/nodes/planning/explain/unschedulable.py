@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.node_templates import planned_node
 from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
 from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
 from plimsoll.nodes.planning.explain.rejected_types import refused_types
-from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
@@ -35,8 +35,8 @@ from plimsoll.scheduling.rules.topology_spread import TOPOLOGY_SPREAD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from plimsoll.nodes.planning.scaleup.placement import Placement
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.nodes.planning.state.resource_limits import ResourceLimit
     from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.verdicts import Refusal

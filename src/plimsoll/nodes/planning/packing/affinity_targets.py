@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.packing.binpacking import PackingOptions
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-    from plimsoll.nodes.planning.scaleup.placement import Placement
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Ints
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
 from plimsoll.solver.filling.fill import Demand, Filled, Standing, fill, most_constrained_first
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.packing.demand_slices import DemandSlice
     from plimsoll.nodes.planning.packing.placement_view import PlacementView
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Flags, Floats, Ints
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.packing.demand_slices import DemandSlice, Feedback, Folded
     from plimsoll.nodes.planning.packing.placement_view import PlacementView, Places
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Floats
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
-from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
 from plimsoll.solver.exact.assignment_milp import Impossible, Opening, Placed, Proof, settle, worth_settling
 from plimsoll.solver.filling.fill import Demand, Standing
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.packing.binpacking import PackingOptions
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.filling.fill import Filled
     from plimsoll.solver.problem import Flags, Ints
 

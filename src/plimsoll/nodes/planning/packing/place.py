@@ -25,13 +25,13 @@ from plimsoll.nodes.planning.packing.node_caps import is_level, tallest
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_by_pod import place_one_by_one
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn, layers
-from plimsoll.nodes.planning.scaleup.placement import Placement
+from plimsoll.nodes.planning.problem.placement import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.planning.packing.demand_slices import DemandSlice, Folded
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Ints
 
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
-    from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.scheduling.host_ports import HostPort
+    from plimsoll.scheduling.rules.host_ports import HostPort
     from plimsoll.solver.problem import Flags, Ints
 
 
@@ -277,3 +278,19 @@ class PlacementView:
         if domain >= 0 and twin.eligible[offer]:
             name = arrays.label_values(one.key)[domain]
             levels[name] = levels.get(name, 0) + pods
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+    from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+    from plimsoll.solver.problem import Flags, Ints
+
+
+def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
+    """Whether there are nodes wherever the first scene has some, as far as any of these classes is spread over it."""
+    keys = {spread_count.key for number in numbers for spread_count in first.board.rules.spreads(number)} - {HOSTNAME}
+    return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)

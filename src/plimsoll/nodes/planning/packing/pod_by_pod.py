@@ -20,12 +20,12 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.nodes.planning.packing.placement_view import PlacementView
-from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement, joined
-from plimsoll.nodes.planning.scaleup.priorities import served_at_once
-from plimsoll.nodes.planning.scaleup.pruning import keeps_zones
-from plimsoll.nodes.planning.scaleup.result_builder import assembled
-from plimsoll.nodes.planning.scaleup.verifier import planned_node, verify
+from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.problem.pod_names import unexplained_plan
+from plimsoll.nodes.planning.problem.served import served_at_once
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replay import Replay
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
     from plimsoll.nodes.planning.packing.binpacking import PackingOptions
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.objects.api.nodes import Node
     from plimsoll.scheduling.replay import Alike
     from plimsoll.solver.problem import Flags, Ints
@@ -310,5 +310,4 @@ def _keeps_zones(asked: Asked, draft: Placement, tried: Placement) -> bool:
 
 def _holds(asked: Asked, draft: Placement) -> bool:
     board = asked.board
-    plan = assembled(board, served_at_once(board, draft), usable=asked.means.usable, effort=asked.means.effort)
-    return not verify(board.snapshot, plan)
+    return not verify(board.snapshot, unexplained_plan(board, served_at_once(board, draft)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable, PodClass
     from plimsoll.nodes.planning.predicates.predicates import Predicates
     from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.scheduling.cluster_view import ClusterView
 
 

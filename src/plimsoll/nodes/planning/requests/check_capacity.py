@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.planning.equivalence.scheduling_keys import request_keys
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses
+from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.requests.check_queue import Check, Checked, Line
 from plimsoll.nodes.planning.scaleup.nominations import with_promises_kept
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
-from plimsoll.nodes.planning.scaleup.verifier import verify
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-from plimsoll.nodes.planning.scaleup.placement import Placement, joined
-from plimsoll.nodes.planning.scaleup.priorities import Served
-from plimsoll.nodes.planning.scaleup.result_builder import places
+from plimsoll.nodes.planning.problem.placement import Placement, joined
+from plimsoll.nodes.planning.problem.pod_names import name_pods
+from plimsoll.nodes.planning.problem.served import Served
 from plimsoll.solver.exact.assignment_milp import Impossible, Placed, Proof, Settled, Unknown, settle, worth_settling
 from plimsoll.solver.filling.fill import Demand, Standing
 from plimsoll.solver.problem import Effort
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.model.snapshot import PendingPods
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Flags, Ints
 
 
@@ -98,7 +98,7 @@ class Line:
         return [self._plan(self._left.draft, self._pods), *self._loose]
 
     def _plan(self, draft: Placement, pods: Sequence[int]) -> ScaleUpPlan:
-        on = places(self._board, Served(draft=draft, pods=tuple(pods)))
+        on = name_pods(self._board, Served(draft=draft, pods=tuple(pods))).existing
         return ScaleUpPlan(result=Result.NOT_NEEDED, existing=on)
 
     # ---- one after the other

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.model.snapshot import NodeGroup
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup.nominations import merged, settled
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.scaleup.verifier import verify
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

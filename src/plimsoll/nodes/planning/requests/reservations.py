@@ -20,9 +20,9 @@ from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-from plimsoll.nodes.planning.scaleup.placement import Placement
-from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
-from plimsoll.nodes.planning.scaleup.verifier import verify
+from plimsoll.nodes.planning.problem.placement import Placement
+from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.model.gpus import is_gpu
+from plimsoll.nodes.planning.problem.options import NOT_AUTOSCALED
 from plimsoll.nodes.planning.scaledown.drainability import is_overdue
-from plimsoll.nodes.planning.scaleup.candidates import NOT_AUTOSCALED, sizes_of
+from plimsoll.nodes.planning.state.group_sizes import sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY, PODS, ResourceVector
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 
 
 def balanced(

@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.model.prices import estimated_price
-from plimsoll.nodes.model.reasons import NO_PRIORITY
-from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.planning.problem.group_priorities import compiled_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,12 +69,6 @@ class Unanswered(Exception):
     def __init__(self, options: Sequence[Option]) -> None:
         super().__init__(f"nobody has asked which of {len(options)} groups to grow")
         self.options = tuple(options)
-
-
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    def search(self, text: str) -> object | None: ...
 
 
 def choose(options: Sequence[Option], chain: Sequence[str], around: Circumstances) -> Option | None:
@@ -154,17 +146,6 @@ FILTERS: Final[Mapping[str, Callable[[Sequence[Option], Circumstances], list[Opt
 }
 
 
-def compiled_pattern(text: str) -> Pattern:
-    """Patterns come from users: RE2 does not hang on crafted ones."""
-    import re2  # noqa: PLC0415 -- a tenth of a second that only the priority expander needs
-
-    try:
-        pattern: Pattern = re2.compile(text)
-    except re2.error as error:
-        raise InvalidInput(f"{text!r} is no pattern: {error}") from error
-    return pattern
-
-
 def price_score(option: Option, *, cluster_nodes: int) -> float:
     """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
     cost = option.offer.price_per_hour * option.nodes
@@ -208,46 +189,3 @@ def _seeded(options: Sequence[Option], around: Circumstances) -> Option:
     seed = around.seed or ",".join(ids)
     drawn = {group: hashlib.sha256(f"{seed}\0{group}".encode()).digest() for group in ids}
     return min(options, key=lambda option: (drawn[option.offer.group], option.offer.group))
-
-
-CONFIG_MAP: Final = "cluster-autoscaler-priority-expander"
-KEY: Final = "priorities"
-
-
-def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:
-    """What the ConfigMap's key holds, parsed as YAML; raises `InvalidInput` with the place of what is wrong."""
-    if not isinstance(document, dict):
-        raise InvalidInput("must map numbers to lists of patterns", path=KEY)
-    found: dict[int, tuple[str, ...]] = {}
-    for written, patterns in document.items():
-        # Whoever read the YAML may have made keys texts, as JSON has them.
-        if isinstance(written, bool) or not str(written).lstrip("-").isdecimal():
-            raise InvalidInput(f"{written!r} is no whole number", path=KEY)
-        number = int(written)
-        if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-            raise InvalidInput("must be a list of patterns", path=f"{KEY}[{number}]")
-        for pattern in patterns:
-            compiled_pattern(pattern)
-        found[number] = tuple(patterns)
-    return found
-
-
-def in_tiers(
-    offers: Sequence[ScaleUpOption], priorities: Mapping[int, tuple[str, ...]]
-) -> tuple[tuple[ScaleUpOption, ...], tuple[NotOffered, ...]]:
-    """Offers with their tier, highest number first, and those that no pattern meets."""
-    ordered = [[compiled_pattern(text) for text in priorities[number]] for number in sorted(priorities, reverse=True)]
-    kept: list[ScaleUpOption] = []
-    left_out: list[NotOffered] = []
-    for offer in offers:
-        tier = next(
-            (rank for rank, texts in enumerate(ordered) if any(pattern.search(offer.group) for pattern in texts)), None
-        )
-        if tier is None:
-            told = f"no pattern of {CONFIG_MAP} meets it"
-            left_out.append(
-                NotOffered(group=offer.group, machine_type=offer.machine_type, code=NO_PRIORITY, reason=told)
-            )
-        else:
-            kept.append(replace(offer, tier=tier))
-    return (tuple(kept), tuple(left_out)) if kept else (tuple(offers), ())

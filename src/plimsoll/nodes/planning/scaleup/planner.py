@@ -18,17 +18,17 @@ from plimsoll.nodes.planning.packing.affinity_targets import hosted
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.exact_fallback import ExactFallback
 from plimsoll.nodes.planning.packing.place import place
-from plimsoll.nodes.planning.packing.placement_view import PlacementView
+from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+from plimsoll.nodes.planning.problem.placement import Placement
+from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup.balancing import balanced
 from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
-from plimsoll.nodes.planning.scaleup.placement import Placement
-from plimsoll.nodes.planning.scaleup.priorities import Served, serve_by_priority
-from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
-from plimsoll.nodes.planning.scaleup.pruning import Question, ZonePruning, keeps_zones, made_groups, with_fewer_groups
+from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
+from plimsoll.nodes.planning.scaleup.pruning import Question, ZonePruning, made_groups, with_fewer_groups
 from plimsoll.nodes.planning.scaleup.result_builder import assembled
 from plimsoll.nodes.planning.scaleup.single_group import plan_compatible
-from plimsoll.nodes.planning.scaleup.verifier import verify
 from plimsoll.solver.problem import Effort
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.problem.served import Served
     from plimsoll.solver.problem import Flags, Ints
 
 _TIDIED_GROUPS: Final = 6

@@ -25,13 +25,13 @@ from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from plimsoll.nodes.planning.packing.binpacking import PackingOptions
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
-    from plimsoll.nodes.planning.scaleup.placement import Placement
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Flags, Ints
 
 
@@ -114,12 +114,6 @@ def _domains(board: ScaleUpProblem, number: int, offers: Sequence[int]) -> Itera
 _WORK: Final = 200_000
 """Classes times offers over all tries of a plan: each plans anew."""
 _TRIES: Final = 64
-
-
-def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
-    """Whether there are nodes wherever the first scene has some, as far as any of these classes is spread over it."""
-    keys = {spread_count.key for number in numbers for spread_count in first.board.rules.spreads(number)} - {HOSTNAME}
-    return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ What pods were worth when the plan was made is tried first: it shows a bound qui
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,38 +19,37 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
-from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.planning.explain.new_groups import why_made
 from plimsoll.nodes.planning.explain.unschedulable import why_left
+from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
 from plimsoll.solver.bounds.proven_bound import proven_bound, shown_by
 from plimsoll.solver.problem import UNBOUNDED, PackingProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from plimsoll.nodes.planning.scaleup.placement import Placement
-    from plimsoll.nodes.planning.scaleup.priorities import Served, Try
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.served import Served, Try
     from plimsoll.solver.problem import Effort, Flags, Ints
 
 
-SCALE_UP: Final = "ScaleUp"
-CREATE: Final = "CreateAndScaleUp"
-
-
 def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
-    """Names, money and reasons for a draft; `usable` are the offers that were not left out."""
+    """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
     draft = served.draft
-    lines = _Lines(board, served.pods)
-    existing = _existing(board, draft, lines)
-    growths = tuple(_growth(board, draft, offer, lines) for offer in _grown(draft))
+    named = name_pods(board, served)
+    growths = tuple(
+        scale_up_of(board, offer, patterns, because=() if board.offers[offer].exists else why_made(board, draft, offer))
+        for offer, patterns in named.patterns.items()
+    )
     remaining = _remaining(board, served, usable)
     cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in growths)
     return ScaleUpPlan(
         result=_result(growths, remaining),
         growths=growths,
-        existing=existing,
+        existing=named.existing,
         helped=sum(served.pods),
         remaining=remaining,
         cost_per_hour=round(cost, 9),
@@ -62,109 +60,10 @@ def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: E
     )
 
 
-def places(board: ScaleUpProblem, served: Served) -> dict[str, dict[str, int]]:
-    """Only where pods are on existing nodes: node to pods by key."""
-    return _existing(board, served.draft, _Lines(board, served.pods))
-
-
-def _existing(board: ScaleUpProblem, draft: Placement, lines: _Lines) -> dict[str, dict[str, int]]:
-    names = board.arrays.names
-    return {names[row]: lines.taken(content) for row, content in sorted(draft.existing.items()) if content}
-
-
 def _result(growths: Sequence[GroupScaleUp], remaining: Sequence[UnschedulablePods]) -> Result:
     if growths:
         return Result.NEEDED
     return Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
-
-
-def _grown(draft: Placement) -> list[int]:
-    return sorted({batch.offer for batch in draft.batches if batch.nodes})
-
-
-class _Lines:
-    """For each class the keys of its pods that are served, in the order in which they wait."""
-
-    def __init__(self, board: ScaleUpProblem, served: Sequence[int]) -> None:
-        self._keys = [pending.key for pending in board.table.pending]
-        self._waiting: list[deque[list[int]]] = [
-            deque([member.pending, served[member.pending]] for member in pod_class.members if served[member.pending])
-            for pod_class in board.table
-        ]
-
-    def taken(self, content: Mapping[int, int]) -> dict[str, int]:
-        """The pods of one node."""
-        named: dict[int, int] = {}
-        for number, pods in content.items():
-            wanted = pods
-            head = self._waiting[number][0]
-            if wanted < head[1]:
-                # Nearly all of them: the entry lasts for this node and beyond.
-                named[head[0]] = named.get(head[0], 0) + wanted
-                head[1] -= wanted
-                continue
-            while wanted:
-                head = self._waiting[number][0]
-                step = min(wanted, head[1])
-                named[head[0]] = named.get(head[0], 0) + step
-                wanted -= step
-                head[1] -= step
-                if not head[1]:
-                    self._waiting[number].popleft()
-        return {self._keys[index]: named[index] for index in sorted(named)}
-
-    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[Pattern]:
-        """Of so many nodes filled alike: as many at once as one entry of each class lasts for."""
-        found: list[Pattern] = []
-        while nodes:
-            alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
-            step = max(1, min(nodes, alike))
-            found.append(Pattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content)))
-            nodes -= step
-        return found
-
-    def _taken_alike(self, content: Mapping[int, int], nodes: int) -> dict[str, int]:
-        each: dict[int, int] = {}
-        for number, pods in content.items():
-            head = self._waiting[number][0]
-            each[head[0]] = each.get(head[0], 0) + pods
-            head[1] -= pods * nodes
-            if not head[1]:
-                self._waiting[number].popleft()
-        return {self._keys[index]: each[index] for index in sorted(each)}
-
-
-def _growth(board: ScaleUpProblem, draft: Placement, offer: int, lines: _Lines) -> GroupScaleUp:
-    one = board.offers[offer]
-    found: list[Pattern] = []
-    for batch in draft.batches:
-        if batch.offer == offer:
-            found += lines.patterns(batch.nodes, batch.content)
-    patterns = _merged(found)
-    nodes = sum(pattern.nodes for pattern in patterns)
-    pods = sum(pattern.nodes * sum(pattern.pods.values()) for pattern in patterns)
-    whole = one.max_size - one.size if one.zero_or_max else nodes
-    if whole > nodes:
-        patterns.append(Pattern(nodes=whole - nodes, pods={}))
-    told = f"{nodes} node{'s' * (nodes != 1)} for {pods} pod{'s' * (pods != 1)}"
-    facts = {"nodes": nodes, "pods": pods, "pricePerHour": one.price_per_hour}
-    why = () if one.exists else why_made(board, draft, offer)
-    return GroupScaleUp(
-        offer=one,
-        before=one.size,
-        after=one.size + whole,
-        patterns=tuple(patterns),
-        reason=Reason(code=SCALE_UP if one.exists else CREATE, message=told, facts=facts, because=why),
-    )
-
-
-def _merged(patterns: Iterable[Pattern]) -> list[Pattern]:
-    """Each distinct filling once."""
-    nodes: dict[tuple[tuple[str, int], ...], int] = {}
-    for pattern in patterns:
-        key = tuple(pattern.pods.items())
-        nodes[key] = nodes.get(key, 0) + pattern.nodes
-    return [Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items()]
 
 
 def _remaining(board: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:

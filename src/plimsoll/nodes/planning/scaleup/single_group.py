@@ -20,10 +20,11 @@ from plimsoll.nodes.model.prices import prices_are_known
 from plimsoll.nodes.planning.explain.unschedulable import ASKED, few_names, may_interact, refused_beside
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
+from plimsoll.nodes.planning.problem.served import Served, served_at_once
 from plimsoll.nodes.planning.scaleup.balancing import balanced, similar_offers
 from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, choose
-from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement
-from plimsoll.nodes.planning.scaleup.priorities import Served, serve_by_priority, served_at_once
+from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import assembled
 from plimsoll.nodes.planning.state.resource_limits import MAX_NODES_PER_SCALEUP
 from plimsoll.solver.packing.first_fit import estimate
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.objects.api.pods import Pod
     from plimsoll.solver.problem import Flags, Ints
 

@@ -19,7 +19,7 @@ from plimsoll.nodes.model.reasons import (
     NO_PRIORITY,
     NOT_READY,
 )
-from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, compiled_pattern
+from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP, compiled_pattern
 from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, about_pod, config_map, status_map
 from plimsoll.nodes.reporting.events.pod_outcomes import PodTellings, fates_of
 from plimsoll.nodes.reporting.min_size import is_raised, raised_groups

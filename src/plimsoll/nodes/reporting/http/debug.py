@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.nodes.planning.explain.pod import explained
-from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.reporting.journal.plan_entries import plan_of
 from plimsoll.nodes.reporting.plan_json import loop_entry
 from plimsoll.nodes.requests.model import Phase

@@ -17,7 +17,7 @@ from plimsoll.nodes.model.gpus import GPU_LABELS, is_gpu
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM, CANNOT_SEE, DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 from plimsoll.nodes.model.results import PodState, RemovalResult
 from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE, IGNORED_PREFIX, STATUS_PREFIX
-from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
+from plimsoll.nodes.planning.state.group_sizes import is_autoprovisioned
 from plimsoll.nodes.planning.state.resource_limits import Counted, counts
 from plimsoll.nodes.reporting.metrics import families
 from plimsoll.nodes.reporting.metrics.families import (

@@ -21,9 +21,9 @@ from plimsoll.nodes.planning.equivalence.scheduling_keys import pending_keys
 from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
-from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions, scale_up_options
-from plimsoll.nodes.planning.scaleup.expanders import in_tiers
-from plimsoll.nodes.planning.scaleup.priorities import QueuePosition, places_in_line, turns
+from plimsoll.nodes.planning.problem.group_priorities import in_tiers
+from plimsoll.nodes.planning.problem.options import ScaleUpOptions, scale_up_options
+from plimsoll.nodes.planning.problem.queue import QueuePosition, places_in_line, turns
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
 from plimsoll.nodes.planning.state.resource_limits import Rows, rows, usage_of_rows
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod

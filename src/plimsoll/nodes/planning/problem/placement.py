@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Ints
 
 

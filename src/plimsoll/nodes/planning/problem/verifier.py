@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from plimsoll.nodes.model.node_labels import HOSTNAME, ZONE
-from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
-from plimsoll.nodes.planning.scaleup.priorities import places_in_line
+from plimsoll.nodes.model.node_labels import ZONE
+from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.planning.problem.queue import places_in_line
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.affinity_terms import affinity_terms, existing_anti_affinity
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
@@ -26,10 +26,8 @@ from plimsoll.scheduling.replay import Alike, Replay
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-    from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
 PODS_REPLAYED: Final = 20_000
@@ -70,13 +68,6 @@ def looks_at_others(pod: Pod) -> bool:
         constraint.when_unsatisfiable in {"", "DoNotSchedule"} for constraint in pod.spec.topology_spread_constraints
     )
     return hard or bool(affinity_terms(pod)) or bool(existing_anti_affinity(pod))
-
-
-def planned_node(offer: ScaleUpOption, number: int) -> Node:
-    """The template as a node of its own: no two planned nodes share a name or a host."""
-    name = f"{offer.group}-planned-{number}"
-    labels = {**offer.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
-    return structs.replace(offer.node, metadata=structs.replace(offer.node.metadata, name=name, labels=labels))
 
 
 def _keys(plan: ScaleUpPlan) -> set[str]:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_templates import template_of_group
 from plimsoll.nodes.model.prices import price_of, prices_are_known
 from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
-from plimsoll.nodes.planning.autoprovisioning.candidates import LARGEST_GROUP, NewGroups, new_groups
+from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
+from plimsoll.nodes.planning.state.group_sizes import Sizes, group_room, sizes_of
 from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, ceilings, exhausted, growth, usage_of
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.state.resource_limits import Usage
 
 NOT_AUTOSCALED: Final = "NotAutoscaled"
-MAX_NODE_GROUPS: Final = "MaxNodeGroups"
-MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
 _UNKNOWN_GROUP: Final = "UnknownNodeGroup"
 _BAD_TEMPLATE: Final = "UnreadableTemplate"
 
@@ -56,23 +54,6 @@ class ScaleUpOptions:
     """By key of a pending entry: why no group can be made for it."""
     regions: Mapping[str, str] = field(default_factory=dict)
     """By zone, where groups may be made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Between which sizes a group of ours stays."""
-
-    least: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRoom:
-    """How many groups may still be made; `cap` and `code` name what stands in the way when it is none."""
-
-    left: int
-    cap: str = ""
-    code: str = ""
 
 
 def scale_up_options(
@@ -104,38 +85,6 @@ def scale_up_options(
 
 
 # ---- whose groups
-
-
-def sizes_of(group: NodeGroup, policy: Policy) -> Sizes | None:
-    """None: left as it is, never grown and never shrunk, though its nodes count and may hold pods."""
-    explicit = policy.groups.explicit().get(group.id)
-    if explicit is not None:
-        return Sizes(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
-    if group.autoprovisioned:
-        if not is_autoprovisioned(group, policy):
-            return None
-        return Sizes(least=0, most=policy.nap.max_group_size or LARGEST_GROUP)
-    return Sizes(least=group.min_size, most=group.max_size) if group.autoscaled else None
-
-
-def is_autoprovisioned(group: NodeGroup, policy: Policy) -> bool:
-    """Made by auto-provisioning and managed by it now: its id and the provider both say so."""
-    return policy.nap.enabled and group.autoprovisioned and is_ours(group.id, policy.nap.prefix)
-
-
-def group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
-    """Both caps: on all node groups, and on those that auto-provisioning made."""
-    nap = policy.nap
-    there = len(snapshot.groups)
-    ours = sum(1 for group in snapshot.groups if group.autoprovisioned)
-    if there >= nap.max_node_groups:
-        return GroupRoom(
-            left=0, code=MAX_NODE_GROUPS, cap=f"max-node-groups reached ({there} of {nap.max_node_groups})"
-        )
-    if ours >= nap.max_own_groups:
-        cap = f"max-autoprovisioned-node-group-count reached ({ours} of {nap.max_own_groups})"
-        return GroupRoom(left=0, code=MAX_OWN_GROUPS, cap=cap)
-    return GroupRoom(left=min(nap.max_node_groups - there, nap.max_own_groups - ours))
 
 
 # ---- groups that exist

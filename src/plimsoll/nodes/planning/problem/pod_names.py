@@ -1,0 +1,138 @@
+"""The pods of a placement by the key of the pending entry they come from.
+
+A placement counts pods per class; users know pods by the key of their entry. The pods of a class are interchangeable,
+so the entry that waits longest takes the next place, and nodes filled alike stay in one pattern as long as possible.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+    from plimsoll.nodes.planning.problem.served import Served
+
+SCALE_UP: Final = "ScaleUp"
+CREATE: Final = "CreateAndScaleUp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPods:
+    """Pods by key: on existing nodes, and in the patterns of new ones."""
+
+    existing: Mapping[str, Mapping[str, int]]
+    """Node name to pods by key."""
+    patterns: Mapping[int, tuple[Pattern, ...]]
+    """Option index to patterns, in ascending order."""
+
+
+def name_pods(board: ScaleUpProblem, served: Served) -> NamedPods:
+    draft = served.draft
+    queues = _KeyQueues(board, served.pods)
+    names = board.arrays.names
+    existing = {names[row]: queues.taken(content) for row, content in sorted(draft.existing.items()) if content}
+    patterns: dict[int, tuple[Pattern, ...]] = {}
+    for offer in sorted({batch.offer for batch in draft.batches if batch.nodes}):
+        batches = [batch for batch in draft.batches if batch.offer == offer]
+        patterns[offer] = _merged(
+            pattern for batch in batches for pattern in queues.patterns(batch.nodes, batch.content)
+        )
+    return NamedPods(existing=existing, patterns=patterns)
+
+
+def scale_up_of(
+    board: ScaleUpProblem, offer: int, patterns: Sequence[Pattern], *, because: tuple[Reason, ...] = ()
+) -> GroupScaleUp:
+    """The scale-up of one group. A group that is resized as a whole gets its idle nodes as one more pattern."""
+    option = board.offers[offer]
+    nodes = sum(pattern.nodes for pattern in patterns)
+    pods = sum(pattern.nodes * sum(pattern.pods.values()) for pattern in patterns)
+    added = option.max_size - option.size if option.zero_or_max else nodes
+    idle = (Pattern(nodes=added - nodes, pods={}),) if added > nodes else ()
+    return GroupScaleUp(
+        offer=option,
+        before=option.size,
+        after=option.size + added,
+        patterns=(*patterns, *idle),
+        reason=Reason(
+            code=SCALE_UP if option.exists else CREATE,
+            message=f"{nodes} node{'s' * (nodes != 1)} for {pods} pod{'s' * (pods != 1)}",
+            facts={"nodes": nodes, "pods": pods, "pricePerHour": option.price_per_hour},
+            because=because,
+        ),
+    )
+
+
+def unexplained_plan(board: ScaleUpProblem, served: Served) -> ScaleUpPlan:
+    """Only what the verifier reads: which pods go where, without reasons and bounds."""
+    named = name_pods(board, served)
+    growths = tuple(scale_up_of(board, offer, patterns) for offer, patterns in named.patterns.items())
+    return ScaleUpPlan(result=Result.NEEDED, growths=growths, existing=named.existing)
+
+
+class _KeyQueues:
+    """The keys of the served pods of each class, in the order of the queue."""
+
+    def __init__(self, board: ScaleUpProblem, served: Sequence[int]) -> None:
+        self._keys = [pending.key for pending in board.table.pending]
+        self._waiting: list[deque[list[int]]] = [
+            deque([member.pending, served[member.pending]] for member in pod_class.members if served[member.pending])
+            for pod_class in board.table
+        ]
+
+    def taken(self, content: Mapping[int, int]) -> dict[str, int]:
+        """The pods of one node."""
+        named: dict[int, int] = {}
+        for number, pods in content.items():
+            wanted = pods
+            head = self._waiting[number][0]
+            if wanted < head[1]:
+                # The usual case: the entry has pods for this node and for further ones.
+                named[head[0]] = named.get(head[0], 0) + wanted
+                head[1] -= wanted
+                continue
+            while wanted:
+                head = self._waiting[number][0]
+                step = min(wanted, head[1])
+                named[head[0]] = named.get(head[0], 0) + step
+                wanted -= step
+                head[1] -= step
+                if not head[1]:
+                    self._waiting[number].popleft()
+        return {self._keys[index]: named[index] for index in sorted(named)}
+
+    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[Pattern]:
+        """The patterns of nodes filled alike: each covers as many nodes as one entry of each class suffices for."""
+        found: list[Pattern] = []
+        while nodes:
+            alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
+            step = max(1, min(nodes, alike))
+            found.append(Pattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content)))
+            nodes -= step
+        return found
+
+    def _taken_alike(self, content: Mapping[int, int], nodes: int) -> dict[str, int]:
+        per_node: dict[int, int] = {}
+        for number, pods in content.items():
+            head = self._waiting[number][0]
+            per_node[head[0]] = per_node.get(head[0], 0) + pods
+            head[1] -= pods * nodes
+            if not head[1]:
+                self._waiting[number].popleft()
+        return {self._keys[index]: per_node[index] for index in sorted(per_node)}
+
+
+def _merged(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Each distinct pattern once."""
+    nodes: dict[tuple[tuple[str, int], ...], int] = {}
+    for pattern in patterns:
+        key = tuple(pattern.pods.items())
+        nodes[key] = nodes.get(key, 0) + pattern.nodes
+    return tuple(Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items())

@@ -1,0 +1,91 @@
+"""The scheduling queue: ProvisioningRequests and other pods in one order (docs/design/nodes.md 4.2, 4.5, 8.2). Pure.
+
+A request is ordered by its rank, the highest priority of its pod sets, its creation time and its name. Other pods of
+one priority form one unit at the position of their oldest pod; inside it, age and name decide. So a young request does
+not wait for ever behind a stream of other pods, a request of low priority does not overtake pods of higher priority,
+and at the same instant the request comes first, because it is all or nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from plimsoll.scheduling.priorities import priority_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.model.snapshot import PendingPods
+
+
+_LATEST: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class Stand(NamedTuple):
+    """The position of a unit; the least is served first."""
+
+    rank: int
+    below: int
+    """The negated priority, so that the highest priority is the least."""
+    since: datetime
+    is_ordinary: bool
+    bundle: str
+
+
+class QueuePosition(NamedTuple):
+    """The position of a pending entry: that of its unit, then its own within the unit."""
+
+    stand: Stand
+    since: datetime
+    key: str
+
+
+def places_in_line(pending: Sequence[PendingPods]) -> list[QueuePosition]:
+    """The position of each entry. The pod sets of a request stay together, in the order of the request."""
+    stands: dict[tuple[str, int], Stand] = {}
+    units = [_unit(pods) for pods in pending]
+    for pending_pods, unit in zip(pending, units, strict=True):
+        mine = Stand(
+            pending_pods.rank,
+            -priority_of(pending_pods.pod),
+            _since(pending_pods),
+            not pending_pods.bundle,
+            pending_pods.bundle,
+        )
+        known = stands.get(unit, mine)
+        stands[unit] = Stand(
+            rank=min(known.rank, mine.rank),
+            below=min(known.below, mine.below),
+            since=min(known.since, mine.since),
+            is_ordinary=mine.is_ordinary,
+            bundle=mine.bundle,
+        )
+    return [
+        QueuePosition(stands[unit], *((_since(pods), pods.key) if not pods.bundle else (stands[unit].since, "")))
+        for pods, unit in zip(pending, units, strict=True)
+    ]
+
+
+def turns(line: Sequence[QueuePosition], class_of: Sequence[int]) -> tuple[int, ...]:
+    """[C]: the rank of each class by its first entry, given the class of each entry [P]; ties keep the class order."""
+    first: dict[int, tuple[Stand, datetime]] = {}
+    for place, number in zip(line, class_of, strict=True):
+        first[number] = min(place[:2], first.get(number, place[:2]))
+    found = [0] * len(first)
+    for turn, number in enumerate(sorted(first, key=lambda one: (first[one], one))):
+        found[number] = turn
+    return tuple(found)
+
+
+def bundles_in_line(pending: Sequence[PendingPods]) -> list[str]:
+    """The bundles in queue order."""
+    return [stand.bundle for stand in sorted({place.stand for place in places_in_line(pending)}) if stand.bundle]
+
+
+def _unit(one: PendingPods) -> tuple[str, int]:
+    return one.bundle, 0 if one.bundle else priority_of(one.pod)
+
+
+def _since(one: PendingPods) -> datetime:
+    return one.created or one.pod.metadata.creation_timestamp or _LATEST

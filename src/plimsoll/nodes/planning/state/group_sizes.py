@@ -1,0 +1,69 @@
+"""Between which sizes a node group may be scaled, and how many more groups auto-provisioning may create. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.model.group_names import is_ours
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+
+
+LARGEST_GROUP: Final = (1 << 31) - 1
+"""The maximum size of a group without a limit of its own: the largest number in the protocols of providers."""
+MAX_NODE_GROUPS: Final = "MaxNodeGroups"
+
+
+MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Between which sizes a group of ours stays."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRoom:
+    """How many groups may still be made; `cap` and `code` name what stands in the way when it is none."""
+
+    left: int
+    cap: str = ""
+    code: str = ""
+
+
+def sizes_of(group: NodeGroup, policy: Policy) -> Sizes | None:
+    """None: left as it is, never grown and never shrunk, though its nodes count and may hold pods."""
+    explicit = policy.groups.explicit().get(group.id)
+    if explicit is not None:
+        return Sizes(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
+    if group.autoprovisioned:
+        if not is_autoprovisioned(group, policy):
+            return None
+        return Sizes(least=0, most=policy.nap.max_group_size or LARGEST_GROUP)
+    return Sizes(least=group.min_size, most=group.max_size) if group.autoscaled else None
+
+
+def is_autoprovisioned(group: NodeGroup, policy: Policy) -> bool:
+    """Made by auto-provisioning and managed by it now: its id and the provider both say so."""
+    return policy.nap.enabled and group.autoprovisioned and is_ours(group.id, policy.nap.prefix)
+
+
+def group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
+    """Both caps: on all node groups, and on those that auto-provisioning made."""
+    nap = policy.nap
+    there = len(snapshot.groups)
+    ours = sum(1 for group in snapshot.groups if group.autoprovisioned)
+    if there >= nap.max_node_groups:
+        return GroupRoom(
+            left=0, code=MAX_NODE_GROUPS, cap=f"max-node-groups reached ({there} of {nap.max_node_groups})"
+        )
+    if ours >= nap.max_own_groups:
+        cap = f"max-autoprovisioned-node-group-count reached ({ours} of {nap.max_own_groups})"
+        return GroupRoom(left=0, code=MAX_OWN_GROUPS, cap=cap)
+    return GroupRoom(left=min(nap.max_node_groups - there, nap.max_own_groups - ours))
