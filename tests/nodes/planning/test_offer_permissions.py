@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.local.controller_manager.workloads.common.controller_refs import candidates
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus

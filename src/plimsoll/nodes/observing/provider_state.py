@@ -17,7 +17,6 @@ from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, ShrinkRules
-from plimsoll.nodes.planning.scaleup.candidates import sizes_of
 from plimsoll.nodes.planning.state.group_sizes import sizes_of
 from plimsoll.nodes.providers.ports import NodeOwners
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
