@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.scheduling.host_ports import HostPort
-    from plimsoll.scheduling.rules.host_ports import HostPort
     from plimsoll.solver.problem import Flags, Ints
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.planning.problem.queue import bundles_in_line
 from plimsoll.scheduling.pod_requests import pod_demand
-from plimsoll.scheduling.rules.resources_fit import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
