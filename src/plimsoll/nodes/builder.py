@@ -188,6 +188,6 @@ class NodeAutoscaler:
         return DrainRules(
             options=self._around.configuration.current().policy.scale_down,
             now=self._around.clock.now(),
-            slots=RemainingPdbs(self.listers.budgets()),
+            pdbs=RemainingPdbs(self.listers.budgets()),
             controllers=known,
         )

@@ -61,7 +61,7 @@ def policy(**scale_down: Any) -> Policy:
 
 def removal(node: str, *, group: str = "g", is_empty: bool = False, goes_whole: bool = False) -> NodeRemoval:
     reason = Reason(code="Empty" if is_empty else "Underutilized", message="not needed")
-    return NodeRemoval(node=node, group=group, is_empty=is_empty, goes_whole=goes_whole, reason=reason)
+    return NodeRemoval(node=node, group=group, is_empty=is_empty, atomic=goes_whole, reason=reason)
 
 
 def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: float = 0.0) -> list[Service]:
@@ -146,7 +146,7 @@ class RemovalWorld(CloudWorld):
         return pods
 
     def rules(self) -> DrainRules:
-        return DrainRules(options=self.policy.scale_down, now=self.clock.now(), slots=RemainingPdbs(self.budgets))
+        return DrainRules(options=self.policy.scale_down, now=self.clock.now(), pdbs=RemainingPdbs(self.budgets))
 
     def stop_process(self) -> None:
         assert self.running is not None

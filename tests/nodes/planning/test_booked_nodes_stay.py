@@ -28,14 +28,16 @@ def booked(world: Snapshot, **places: int) -> Snapshot:
 
 
 def kept(world: Snapshot) -> dict[str, Any]:
-    return {unremovable.node: unremovable.reason for unremovable in find_unneeded(world, policy(), now=NOON).kept}
+    return {
+        unremovable.node: unremovable.reason for unremovable in find_unneeded(world, policy(), now=NOON).unremovable
+    }
 
 
 def test_an_empty_node_with_a_booking_stays():
     world = booked(snapshot([node("n1"), node("n2")], groups=[group(size=2)]), n1=3)
     found = find_unneeded(world, policy(), now=NOON)
     assert [one.node for one in found.unneeded] == ["n2"]
-    assert {one.node: one.reason.code for one in found.kept} == {"n1": "BookedCapacity"}
+    assert {one.node: one.reason.code for one in found.unremovable} == {"n1": "BookedCapacity"}
 
 
 def test_what_is_booked_is_shown_apart_from_what_is_used():

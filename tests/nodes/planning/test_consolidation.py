@@ -183,6 +183,6 @@ class TestReplacement:
 
 def test_nodes_already_leaving_use_up_the_budget():
     world = half_used(6)
-    known = ScaleDownState(leaving=frozenset({"n0"}))
+    known = ScaleDownState(being_deleted=frozenset({"n0"}))
     found = consolidate(world, policy(consolidation="underutilized"), now=NOON, known=known)
     assert found.removals == ()

@@ -24,8 +24,8 @@ def departing(
 ) -> NodesToDelete:
     remembered = ScaleDownState(unneeded_since=dict.fromkeys(world.view.nodes, since), **(known or {}))
     chosen = policy(**options)
-    simulation = find_unneeded(world, chosen, now=NOON, known=remembered)
-    return nodes_to_delete(simulation, chosen, now=NOON, known=remembered)
+    simulation = find_unneeded(world, chosen, now=NOON, state=remembered)
+    return nodes_to_delete(simulation, chosen, now=NOON, state=remembered)
 
 
 def going(world: Snapshot, **more: Any) -> list[str]:
@@ -33,7 +33,7 @@ def going(world: Snapshot, **more: Any) -> list[str]:
 
 
 def why(world: Snapshot, **more: Any) -> dict[str, str]:
-    return {unremovable.node: unremovable.reason.code for unremovable in departing(world, **more).kept}
+    return {unremovable.node: unremovable.reason.code for unremovable in departing(world, **more).unremovable}
 
 
 def four_nodes(**annotations: str) -> Snapshot:
@@ -129,8 +129,8 @@ class TestGroupsThatGoWhole:
         assert going(self.world(3)) == ["n0", "n1", "n2"]
 
     def test_its_removals_say_so(self):
-        assert [removal.goes_whole for removal in departing(self.world(2)).removals] == [True, True]
-        assert [removal.goes_whole for removal in departing(snapshot([node("n1")])).removals] == [False]
+        assert [removal.atomic for removal in departing(self.world(2)).removals] == [True, True]
+        assert [removal.atomic for removal in departing(snapshot([node("n1")])).removals] == [False]
 
     def test_or_nothing_when_one_node_is_needed(self):
         world = self.world(3, pods=[pod("a", on="n1", owner="")])
@@ -189,7 +189,7 @@ def test_a_group_has_the_thresholds_that_its_provider_tells():
     found = find_unneeded(snapshot(nodes, pods, groups=groups), policy(), now=NOON)
 
     assert [one.node for one in found.unneeded] == ["a1"]
-    kept = {one.node: one.reason for one in found.kept}
+    kept = {one.node: one.reason for one in found.unremovable}
     assert (kept["b1"].code, kept["b1"].facts["threshold"]) == ("NotUnderutilized", 0.2)
     assert (kept["c1"].code, kept["c1"].facts["threshold"]) == ("NotUnderutilized", 0.2)
 
@@ -202,4 +202,4 @@ def test_daemon_pods_are_left_out_where_the_provider_says_so():
     found = find_unneeded(snapshot(nodes, pods, groups=groups), policy(), now=NOON)
 
     assert [one.node for one in found.unneeded] == ["b1"]
-    assert [(one.node, one.reason.code) for one in found.kept] == [("a1", "NotUnderutilized")]
+    assert [(one.node, one.reason.code) for one in found.unremovable] == [("a1", "NotUnderutilized")]

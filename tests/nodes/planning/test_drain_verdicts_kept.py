@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.scaledown.drainability import Controller, DrainRules
-from plimsoll.nodes.planning.scaledown.drainability_cache import DrainVerdicts
+from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo, DrainRules
+from plimsoll.nodes.planning.scaledown.drainability_cache import DrainabilityCache
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, node, pod, policy
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.scaledown.drainability import Drainability
+    from plimsoll.nodes.planning.scaledown.drainability import DrainabilityStatus
     from plimsoll.objects.api.pods import Pod
 
 LEAVING = {"deletionTimestamp": NOON.isoformat()}
@@ -39,15 +39,15 @@ def rules(draw: st.DrawFn) -> DrainRules:
     return DrainRules(
         options=policy(min_replica_count=draw(st.sampled_from([0, 0, 2]))).scale_down,
         now=NOON + timedelta(minutes=draw(st.sampled_from([0, 5, 90]))),
-        slots=RemainingPdbs(budgets),
-        controllers={} if replicas is None else {("default", "ReplicaSet", "rs"): Controller(replicas=replicas)},
+        pdbs=RemainingPdbs(budgets),
+        controllers={} if replicas is None else {("default", "ReplicaSet", "rs"): ControllerInfo(replicas=replicas)},
     )
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(rules(), st.sets(st.integers(0, len(KINDS) - 1))), min_size=1, max_size=5))
 def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]]):
-    kept = DrainVerdicts()
+    kept = DrainabilityCache()
     homes: PodsByNode | None = None
     there: dict[int, Pod] = {}
     for asked, kinds in turns:
@@ -55,30 +55,30 @@ def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]
         there = {one: there.get(one) or pod(f"p{one}", **KINDS[one]) for one in sorted(kinds)}  # type: ignore[arg-type]
         homes = PodsByNode.of(ClusterView.of([node("n1")], there.values()), homes)
 
-        found = kept.of(homes, asked)
+        found = kept.update(homes, asked)
 
-        verdicts = [asked.verdict(kind.pod) for kind in homes.kinds]
-        assert list(found.verdicts) == verdicts
-        assert found.keeps.tolist() == [drainability.keeps_node for drainability in verdicts]
-        meant: dict[int, list[int]] = {slot: [] for slot in range(len(asked.slots.allowed))}
+        verdicts = [asked.check(kind.pod) for kind in homes.kinds]
+        assert list(found.statuses) == verdicts
+        assert found.blocks.tolist() == [drainability.blocks_node for drainability in verdicts]
+        meant: dict[int, list[int]] = {slot: [] for slot in range(len(asked.pdbs.allowed))}
         for kind in homes.kinds:
-            for slot in asked.slots.meaning(kind.pod):
+            for slot in asked.pdbs.matching(kind.pod):
                 meant[slot].append(kind.number)
-        assert {slot: list(kinds) for slot, kinds in found.under.items()} == {a: b for a, b in meant.items() if b}
+        assert {slot: list(kinds) for slot, kinds in found.by_pdb.items()} == {a: b for a, b in meant.items() if b}
 
 
 def test_a_kind_is_asked_about_once_while_nothing_changes():
     calls: list[Pod] = []
 
     class Counting(DrainRules):
-        def decided(self, pod: Pod) -> Drainability | None:
+        def decided(self, pod: Pod) -> DrainabilityStatus | None:
             calls.append(pod)
-            return super().decided(pod)
+            return super().check_without_pdbs(pod)
 
     homes = PodsByNode.of(ClusterView.of([node("n1")], [pod("a"), pod("b", owner="Job")]))
-    kept, options = DrainVerdicts(), policy().scale_down
-    kept.of(homes, Counting(options=options, now=NOON))
+    kept, options = DrainabilityCache(), policy().scale_down
+    kept.update(homes, Counting(options=options, now=NOON))
     first = len(calls)
-    kept.of(homes, Counting(options=options, now=NOON + timedelta(hours=1)))
+    kept.update(homes, Counting(options=options, now=NOON + timedelta(hours=1)))
 
     assert (first, len(calls)) == (2, 2)

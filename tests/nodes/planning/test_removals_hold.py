@@ -149,7 +149,7 @@ def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) ->
     rules = DrainRules(options=policy().scale_down, now=NOON)
     for node_removal in removals:
         on_node = [placed.pod for placed in world.view.nodes[node_removal.node].pods.values()]
-        assert not any(rules.verdict(each).keeps_node for each in on_node)
+        assert not any(rules.check(each).blocks_node for each in on_node)
         movable = {each.metadata.name for each in on_node if not is_daemon_pod(each)}
         assert sorted(move.pod.name for move in node_removal.moves) == sorted(movable)
 
@@ -157,7 +157,7 @@ def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) ->
 def departing(world: Snapshot, **options: Any) -> NodesToDelete:
     known = ScaleDownState(unneeded_since=dict.fromkeys(world.view.nodes, LONG_AGO))
     chosen = policy(**WIDE, **options)
-    return nodes_to_delete(find_unneeded(world, chosen, now=NOON, known=known), chosen, now=NOON, known=known)
+    return nodes_to_delete(find_unneeded(world, chosen, now=NOON, state=known), chosen, now=NOON, state=known)
 
 
 @given(world=worlds())
@@ -170,7 +170,7 @@ def test_removals_are_safe(world: Snapshot):
     assert departing(world) == found
 
 
-@given(world=worlds(), many=st.sampled_from([1, simulator.MANY]))
+@given(world=worlds(), many=st.sampled_from([1, simulator.MANY_REMOVALS]))
 @settings(max_examples=50, deadline=None)
 def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
     """Whether candidates are emptied in one pass, or first into those at the end of the line."""
@@ -178,7 +178,7 @@ def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
         patch.setattr(simulator, "MANY", many)
         found = find_unneeded(world, policy(**WIDE), now=NOON)
     gone = {unneeded_node.node for unneeded_node in found.unneeded}
-    places = found.hints()
+    places = found.pod_hints()
     view: ClusterView = world.view
     view = view.without_nodes(gone)
     assert not gone & set(places.values())
@@ -204,7 +204,7 @@ def test_every_node_has_one_verdict(world: Snapshot):
     found = find_unneeded(world, policy(**WIDE), now=NOON)
     named = [
         *(unneeded_node.node for unneeded_node in found.unneeded),
-        *(unremovable.node for unremovable in found.kept),
+        *(unremovable.node for unremovable in found.unremovable),
     ]
     assert sorted(named) == sorted(world.view.nodes)
 
@@ -215,7 +215,7 @@ def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_anoth
     rules = DrainRules(options=policy().scale_down, now=NOON)
     for name, state in world.view.nodes.items():
         movable = [placed.pod for placed in state.pods.values() if not is_daemon_pod(placed.pod)]
-        if len(movable) != 1 or rules.verdict(movable[0]).keeps_node:
+        if len(movable) != 1 or rules.check(movable[0]).blocks_node:
             continue
         alone = only_candidate(world, name)
         found = find_unneeded(alone, policy(**WIDE), now=NOON)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
-from plimsoll.nodes.planning.scaledown.running_classes import sorted_kinds
+from plimsoll.nodes.planning.scaledown.running_classes import classify_kinds
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView, Storage
@@ -17,7 +17,7 @@ from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, VO
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.scaledown.running_classes import Sorted
+    from plimsoll.nodes.planning.scaledown.running_classes import RunningClasses
     from plimsoll.objects.api.pods import Pod
 
 STORAGE = Storage(claims=CLAIMS, volumes=VOLUMES, classes=CLASSES)
@@ -38,11 +38,11 @@ def _running(draw: st.DrawFn, name: str) -> Pod:
     return structs.replace(made, spec=structs.replace(made.spec, node_name="n1"))
 
 
-def told(found: Sorted, homes: PodsByNode) -> list[object]:
+def told(found: RunningClasses, homes: PodsByNode) -> list[object]:
     """Of each pod: with which of the others it is in a class, what it asks for, and whether it looks at others."""
     numbers = [int(found.class_of[kind]) for kind in homes.kind.tolist()]
     return [
-        ([other == number for other in numbers], found.table.classes[number].demand, bool(found.looks[number]))
+        ([other == number for other in numbers], found.table.classes[number].demand, bool(found.interacting[number]))
         for number in numbers
     ]
 
@@ -54,11 +54,11 @@ def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
     for view in data.draw(st.composite(views)()):
         homes = PodsByNode.of(view, homes)
         arrays = NodeArrays.of(view) if arrays is None else arrays.with_view(view)
-        before = sorted_kinds(view, arrays, homes, forms=forms, before=before)
+        before = classify_kinds(view, arrays, homes, forms=forms, before=before)
         fresh = PodsByNode.of(view)
 
         assert told(before, homes) == told(
-            sorted_kinds(view, NodeArrays.of(view), fresh, forms=SchedulingKeys(), before=None), fresh
+            classify_kinds(view, NodeArrays.of(view), fresh, forms=SchedulingKeys(), before=None), fresh
         )
 
 
@@ -66,10 +66,10 @@ def test_a_new_kind_does_not_have_all_others_sorted_again():
     forms, running = SchedulingKeys(), [pod("a", on="n1", requests={"cpu": 1})]
     view = ClusterView.of([node("n1")], running)
     homes, arrays = PodsByNode.of(view), NodeArrays.of(view)
-    before = sorted_kinds(view, arrays, homes, forms=forms, before=None)
+    before = classify_kinds(view, arrays, homes, forms=forms, before=None)
     later = view.with_pod(pod("b", on="n1", requests={"cpu": 2}))
 
-    found = sorted_kinds(later, arrays.with_view(later), PodsByNode.of(later, homes), forms=forms, before=before)
+    found = classify_kinds(later, arrays.with_view(later), PodsByNode.of(later, homes), forms=forms, before=before)
 
     assert found.table.classes[0] is before.table.classes[0]
     assert len(found.table) == 2

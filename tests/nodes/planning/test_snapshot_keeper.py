@@ -114,7 +114,7 @@ def test_plans_with_a_memory_are_plans_without_one(history: list[Changes]):
         assert plan_scale_up(snapshot, COST) == plan_scale_up(fresh, COST)
         ours = find_unneeded(snapshot, COST, now=NOON)
         theirs = find_unneeded(fresh, COST, now=NOON)
-        assert (ours.unneeded, ours.kept) == (theirs.unneeded, theirs.kept)
+        assert (ours.unneeded, ours.unremovable) == (theirs.unneeded, theirs.unremovable)
 
 
 def test_earlier_snapshots_stay_what_they_were():

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.planning.scaledown.planner import Simulation, find_unneeded
+from plimsoll.nodes.planning.scaledown.planner import ScaleDownSimulation, find_unneeded
 from plimsoll.scheduling.cluster_view import PodKey
 from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
@@ -18,8 +18,8 @@ DISABLED = {f"{CA}/scale-down-disabled": "true"}
 LEAVING = [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", "value": "1"}]
 
 
-def found(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> Simulation:
-    return find_unneeded(world, policy(**options), now=NOON, known=known)
+def found(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> ScaleDownSimulation:
+    return find_unneeded(world, policy(**options), now=NOON, state=known)
 
 
 def unneeded(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> list[str]:
@@ -27,7 +27,7 @@ def unneeded(world: Snapshot, known: ScaleDownState | None = None, **options: An
 
 
 def reasons(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> dict[str, str]:
-    return {unremovable.node: unremovable.reason.code for unremovable in found(world, known, **options).kept}
+    return {unremovable.node: unremovable.reason.code for unremovable in found(world, known, **options).unremovable}
 
 
 def full(name: str = "n9", **more: Any) -> Any:
@@ -45,7 +45,7 @@ def test_empty_nodes_and_those_whose_pods_fit_elsewhere_are_unneeded():
     world = snapshot(nodes, [pod("a", on="n1"), pod("b", on="n2", cpu="2400m")], groups=[group(size=4, least=1)])
     simulated = found(world)
     assert [(one.node, one.is_empty) for one in simulated.unneeded] == [("n1", False), ("n3", True)]
-    assert {one.node: one.reason.code for one in simulated.kept} == {
+    assert {one.node: one.reason.code for one in simulated.unremovable} == {
         "n2": "NotUnderutilized",
         "n4": "ScaleDownDisabledAnnotation",
     }
@@ -92,14 +92,14 @@ def test_a_node_found_unremovable_lately_is_not_tried_again():
 
 
 def test_a_fruitless_look_says_when_to_look_again():
-    kept = found(snapshot([node("n1")], [pod("a")]), unremovable_node_recheck_timeout="2m").kept[0]
+    kept = found(snapshot([node("n1")], [pod("a")]), unremovable_node_recheck_timeout="2m").unremovable[0]
     assert (kept.reason.code, kept.reason.facts) == ("NoPlaceToMovePods", {"pod": "default/a"})
     assert kept.retry_at == NOON + timedelta(minutes=2)
 
 
 def test_a_pod_that_may_not_be_evicted_keeps_its_node_and_is_named():
     world = snapshot([node("n1"), full()], [pod("a"), pod("lonely", owner="")])
-    kept = found(world).kept[0]
+    kept = found(world).unremovable[0]
     assert (kept.reason.code, kept.reason.facts) == (
         "BlockedByPod",
         {"pod": "default/lonely", "reason": "NotReplicated"},
@@ -146,7 +146,7 @@ def test_a_disruption_budget_is_used_up_across_nodes():
     world = snapshot([node("n1"), node("n2"), node("n3"), full()], pods, budgets=(budget(allowed=2, app="web"),))
     simulated = found(world)
     assert [(one.node, one.is_risky) for one in simulated.unneeded] == [("n1", False), ("n2", True)]
-    assert str(simulated.kept[0].reason).endswith("(disruption budget default/b is used up by other nodes)")
+    assert str(simulated.unremovable[0].reason).endswith("(disruption budget default/b is used up by other nodes)")
 
 
 def test_more_pods_on_a_node_than_a_budget_lets_go_are_evicted_in_turn():
@@ -179,7 +179,7 @@ def test_only_so_many_occupied_nodes_are_looked_at():
 
 
 def test_hints_name_the_places_that_were_found():
-    assert found(snapshot([node("n1"), full()], [pod("a")])).hints() == {PodKey("default", "a"): "n9"}
+    assert found(snapshot([node("n1"), full()], [pod("a")])).pod_hints() == {PodKey("default", "a"): "n9"}
 
 
 def test_a_node_held_for_a_request_stays():
@@ -192,5 +192,5 @@ def test_a_later_turn_with_memory_answers_as_one_without():
     view = first.view.with_pod(pod("c", on="n1", owner=""))
     later = snapshot([node("n1"), node("n2"), full()], view=view)
     again = find_unneeded(later, policy(), now=NOON, cache=simulated.cache)
-    assert (again.unneeded, again.kept) == (found(later).unneeded, found(later).kept)
+    assert (again.unneeded, again.unremovable) == (found(later).unneeded, found(later).unremovable)
     assert [one.node for one in again.unneeded] == []

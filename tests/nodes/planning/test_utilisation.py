@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.scaledown.eligibility import Thresholds, Utilisation, utilisation_of
+from plimsoll.nodes.planning.scaledown.eligibility import Utilization, UtilizationThresholds, compute_utilization
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 
-def used(on: Node, *pods: Pod, **options: Any) -> Utilisation:
+def used(on: Node, *pods: Pod, **options: Any) -> Utilization:
     view = ClusterView.of([on], pods)
     arrays = NodeArrays.of(view)
-    rules = Thresholds.of(arrays, policy(**options).scale_down)
-    return utilisation_of(arrays, PodsByNode.of(view), rules=rules, now=NOON)
+    rules = UtilizationThresholds.of(arrays, policy(**options).scale_down)
+    return compute_utilization(arrays, PodsByNode.of(view), rules=rules, now=NOON)
 
 
 def test_the_larger_of_cpu_and_memory_counts():

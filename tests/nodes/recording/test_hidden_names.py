@@ -169,7 +169,7 @@ def cluster() -> Snapshot:
 
 
 def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
-    one, known = cluster(), ScaleDownState(unneeded_since={"secret-n1": NOON}, leaving=frozenset({"secret-n2"}))
+    one, known = cluster(), ScaleDownState(unneeded_since={"secret-n1": NOON}, being_deleted=frozenset({"secret-n2"}))
     recording = recording_of(one, policy(), known, about=ABOUT, salt="pepper")
     assert SECRET not in encode(recording).decode()
     hidden, plain = replayed(recording), planned_turn(one, policy(), known)

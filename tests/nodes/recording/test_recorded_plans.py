@@ -18,7 +18,7 @@ from plimsoll.journal.recordings import About, read_recording, write_recording
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.prices import Overlay
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, PendingPods, ShrinkRules, Snapshot
-from plimsoll.nodes.planning.scaledown.drainability import Controller
+from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.memories import known_json, read_known
 from plimsoll.nodes.recording.policies import policy_json, read_policy
@@ -194,9 +194,9 @@ def test_what_is_remembered_comes_back(times: Any, names: frozenset[str], number
     one = ScaleDownState(
         unneeded_since=moments,
         unremovable_until=moments,
-        controllers={("default", "ReplicaSet", "rs"): Controller(exists=False, replicas=numbers[0])},
+        controllers={("default", "ReplicaSet", "rs"): ControllerInfo(exists=False, replicas=numbers[0])},
         hints={PodKey("default", "p"): "n1"},
-        leaving=names,
+        being_deleted=names,
         unready=names,
         booked=names,
         deletions=deletions,

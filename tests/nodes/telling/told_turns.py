@@ -8,7 +8,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult, ScaleUpPart, ScaleUpResult, SetAside
-from plimsoll.nodes.model.scale_down_plan import Move, NodeRemoval, NodesToDelete, UnneededNode, UnremovableNode
+from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, PodMove, UnneededNode, UnremovableNode
 from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
@@ -136,7 +136,7 @@ def stuck(*entries: PendingPods, reasons: tuple[Reason, ...], **more: Any) -> Lo
 
 
 def removal(name: str, *moved: str, group: str = "g", **more: Any) -> NodeRemoval:
-    moves = tuple(Move(pod=PodKey("default", one), source=name, target="elsewhere") for one in moved)
+    moves = tuple(PodMove(pod=PodKey("default", one), source=name, target="elsewhere") for one in moved)
     reason = Reason(code="Underutilized" if moved else "Empty", message="not needed", facts={"utilization": 0.25})
     return NodeRemoval(
         **{"node": name, "group": group, "is_empty": not moved, "moves": moves, "reason": reason, **more}
@@ -144,7 +144,7 @@ def removal(name: str, *moved: str, group: str = "g", **more: Any) -> NodeRemova
 
 
 def unneeded(name: str, group: str = "g") -> UnneededNode:
-    return UnneededNode(node=name, group=group, is_empty=True, utilisation=0.0, is_ready=True, pods=0)
+    return UnneededNode(node=name, group=group, is_empty=True, utilization=0.0, is_ready=True, pods=0)
 
 
 def ended(one: NodeRemoval, result: RemovalResult = RemovalResult.REMOVED, **more: Any) -> FinishedRemoval:

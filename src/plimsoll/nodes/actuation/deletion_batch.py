@@ -125,7 +125,7 @@ class DeletionBatch:
         try:
             if await self._mark_all():
                 await self._hands.clock.sleep(self._pacing.after_taint_s)
-                await (self._leave_whole() if self.deletions[0].removal.goes_whole else self._leave())
+                await (self._leave_whole() if self.deletions[0].removal.atomic else self._leave())
         except asyncio.CancelledError:
             await self._undo_in_time()
             raise

@@ -107,7 +107,7 @@ class NodeDeletionController:
         for node_removal in removals:
             departure = self._departure(node_removal, nodes, now)
             if departure is not None:
-                key = (node_removal.group, True) if node_removal.goes_whole else ("", node_removal.is_empty)
+                key = (node_removal.group, True) if node_removal.atomic else ("", node_removal.is_empty)
                 together.setdefault(key, []).append(departure)
         self._begun += [self._batch(departures) for departures in together.values()]
         if self._begun:

@@ -33,7 +33,7 @@ from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
 from plimsoll.nodes.model.results import EvictedPod
-from plimsoll.nodes.planning.scaledown.drainability import Drain
+from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,13 +71,13 @@ def find_pods_to_evict(found: NodePods, rules: DrainRules, *, was_empty: bool) -
     moving: list[Pod] = []
     daemons: list[Pod] = []
     for pod in found.pods:
-        verdict = rules.verdict(pod)
-        if verdict.keeps_node:
-            because = Reason(code=verdict.code, message=verdict.why)
+        verdict = rules.check(pod)
+        if verdict.blocks_node:
+            because = Reason(code=verdict.code, message=verdict.message)
             return Reason(code=BLOCKED_BY_POD, message=f"pod {pod_name(pod)} keeps it", because=(because,))
-        if verdict.drain is Drain.MOVE and was_empty:
+        if verdict.outcome is DrainOutcome.MOVE and was_empty:
             return Reason(code=NEW_PODS, message=f"pod {pod_name(pod)} has come since it was found empty")
-        if verdict.drain is Drain.SKIP:
+        if verdict.outcome is DrainOutcome.SKIP:
             continue
         (daemons if is_daemon_pod(pod) else moving).append(pod)
     if was_empty:

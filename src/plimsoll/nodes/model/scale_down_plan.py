@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class PodMove:
     """A pod that would move from one node to another."""
 
     pod: PodKey
@@ -29,7 +29,7 @@ class UnneededNode:
     group: str
     is_empty: bool
     """No pod on it needs another node."""
-    utilisation: float
+    utilization: float
     is_ready: bool
     pods: int
     """The number of pods that would have to move."""
@@ -54,19 +54,19 @@ class NodeRemoval:
     node: str
     group: str
     is_empty: bool
-    moves: tuple[Move, ...] = ()
+    moves: tuple[PodMove, ...] = ()
     """Pods to evict, with the nodes found for them; the scheduler makes the final decision."""
     daemons: tuple[PodKey, ...] = ()
     """Pods that may be evicted too and need no other node."""
     is_risky: bool = False
-    goes_whole: bool = False
+    atomic: bool = False
     """Its group is resized as a whole: either all removals of the group are carried out, or none."""
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodesToDelete:
-    """The nodes to delete now, empty ones first. `kept` are unneeded nodes that stay for now."""
+    """The nodes to delete now, empty ones first. `unremovable` are unneeded nodes that stay for now."""
 
     removals: tuple[NodeRemoval, ...] = ()
-    kept: tuple[UnremovableNode, ...] = ()
+    unremovable: tuple[UnremovableNode, ...] = ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.observing.pod_owners import PodOwnerIndex
 from plimsoll.nodes.observing.pod_store import PodStore
-from plimsoll.nodes.planning.scaledown.drainability import Controller
+from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -49,7 +49,7 @@ class ClusterObjects:
     bad_nodes: tuple[BadObject, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
-    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    controllers: Mapping[ControllerKey, ControllerInfo] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     storage: Storage = field(default_factory=Storage)
 
@@ -131,17 +131,17 @@ class ClusterListers:
     def budgets(self) -> tuple[PodDisruptionBudget, ...]:
         return self._budgets.cache.list()
 
-    def read_owners(self) -> dict[ControllerKey, Controller]:
+    def read_owners(self) -> dict[ControllerKey, ControllerInfo]:
         """Those that there are, with their replicas; and those that pods still name though they are gone."""
-        found: dict[ControllerKey, Controller] = {}
+        found: dict[ControllerKey, ControllerInfo] = {}
         for informer, kind in zip(self._controllers, _KINDS, strict=True):
             for wire_object in informer.cache:
                 spec: Any = getattr(wire_object, "spec", None)
                 key = (wire_object.metadata.namespace, kind, wire_object.metadata.name)
-                found[key] = Controller(replicas=getattr(spec, "replicas", None))
+                found[key] = ControllerInfo(replicas=getattr(spec, "replicas", None))
         for key, uid in self._named_owners.now():
             if key not in found and self._knows(uid):
-                found[key] = Controller(exists=False)
+                found[key] = ControllerInfo(exists=False)
         return found
 
     def read(self) -> ClusterObjects:

@@ -6,7 +6,7 @@ from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run 
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
-from plimsoll.nodes.planning.scaledown.drainability import Controller
+from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.wire import Json, plain, read
 from plimsoll.scheduling.cluster_view import PodKey
@@ -64,7 +64,7 @@ def known_json(known: ScaleDownState) -> Json:
         hints=tuple(
             _Hint(namespace=key.namespace, name=key.name, node_name=node) for key, node in sorted(known.hints.items())
         ),
-        leaving_nodes=tuple(sorted(known.leaving)),
+        leaving_nodes=tuple(sorted(known.being_deleted)),
         deletions=None
         if deletions is None
         else tuple(_Deletions(group=group, count=count) for group, count in sorted(deletions.items())),
@@ -85,11 +85,11 @@ def read_known(value: Any) -> ScaleDownState:
         unneeded_since={moment.node_name: moment.at for moment in written.unneeded_since},
         unremovable_until={moment.node_name: moment.at for moment in written.unremovable_until},
         controllers={
-            (owner.namespace, owner.kind, owner.name): Controller(exists=owner.exists, replicas=owner.replicas)
+            (owner.namespace, owner.kind, owner.name): ControllerInfo(exists=owner.exists, replicas=owner.replicas)
             for owner in written.owners
         },
         hints={PodKey(hint.namespace, hint.name): hint.node_name for hint in written.hints},
-        leaving=frozenset(written.leaving_nodes),
+        being_deleted=frozenset(written.leaving_nodes),
         deletions=None if deletions is None else {deletion.group: deletion.count for deletion in deletions},
         unready=frozenset(written.unready_nodes),
         booked=frozenset(written.booked_nodes),

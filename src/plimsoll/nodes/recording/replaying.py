@@ -51,12 +51,12 @@ def planned_turn(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> L
     """A turn in which everything is planned and nothing done, with the snapshot's time as the present."""
     up = plan_scale_up(snapshot, policy)
     settled = with_placed_pods(snapshot, up.existing)
-    simulation = find_unneeded(settled, policy, now=snapshot.at, known=known)
+    simulation = find_unneeded(settled, policy, now=snapshot.at, state=known)
     since = {
         unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
         for unneeded_node in simulation.unneeded
     }
-    departures = nodes_to_delete(simulation, policy, now=snapshot.at, known=replace(known, unneeded_since=since))
+    departures = nodes_to_delete(simulation, policy, now=snapshot.at, state=replace(known, unneeded_since=since))
     return LoopResult(
         number=snapshot.number,
         at=snapshot.at,
@@ -66,7 +66,7 @@ def planned_turn(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> L
         scale_down=ScaleDownPart(
             unneeded=simulation.unneeded,
             unneeded_since=since,
-            kept=(*simulation.kept, *departures.kept),
+            kept=(*simulation.unremovable, *departures.unremovable),
             departures=departures,
             known=known,
         ),

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.results import FinishedRemoval
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnremovableNode
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
-    from plimsoll.nodes.planning.scaledown.planner import Simulation
+    from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo, ControllerKey
+    from plimsoll.nodes.planning.scaledown.planner import ScaleDownSimulation
     from plimsoll.nodes.scaledown.removal_rate import RemovalLimit
     from plimsoll.objects.api.nodes import Node
     from plimsoll.operator.pause import ActionGuard
@@ -50,7 +50,7 @@ class ScaleDownContext:
     policy: Policy
     now: datetime
     nodes: Mapping[str, Node]
-    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    controllers: Mapping[ControllerKey, ControllerInfo] = field(default_factory=dict)
     unready: frozenset[str] = frozenset()
     booked: frozenset[str] = frozenset()
     groups_scaling_up: frozenset[str] = frozenset()
@@ -131,7 +131,7 @@ class ScaleDownOrchestrator:
                 skipped=Reason(code=DISABLED, message="scale-down-enabled is false"), ended=before, under_way=self._busy
             )
         known = self._known(at)
-        simulation = await self._planning(lambda: find_unneeded(at.snapshot, at.policy, now=at.now, known=known))
+        simulation = await self._planning(lambda: find_unneeded(at.snapshot, at.policy, now=at.now, state=known))
         self._remember(simulation, at.now)
         part = ScaleDownPart(
             unneeded=simulation.unneeded,
@@ -162,7 +162,7 @@ class ScaleDownOrchestrator:
     # ---- beginning
 
     async def _begun(
-        self, part: ScaleDownPart, simulation: Simulation, at: ScaleDownContext, brakes: ActionGuard
+        self, part: ScaleDownPart, simulation: ScaleDownSimulation, at: ScaleDownContext, brakes: ActionGuard
     ) -> ScaleDownPart:
         options = at.policy.scale_down
         waits_for = "" if options.delay_type_local else self.cooldowns.cooldown(options, at.now)
@@ -188,7 +188,7 @@ class ScaleDownOrchestrator:
             part,
             departures=departures,
             held_back=held_back,
-            kept=(*part.kept, *departures.kept),
+            kept=(*part.kept, *departures.unremovable),
             under_way=self._busy,
         )
 
@@ -210,9 +210,9 @@ class ScaleDownOrchestrator:
         part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
         return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
 
-    def _departing(self, simulation: Simulation, at: ScaleDownContext) -> NodesToDelete:
+    def _departing(self, simulation: ScaleDownSimulation, at: ScaleDownContext) -> NodesToDelete:
         """Those that go now, but for groups that are in a cool-down of their own."""
-        departures = nodes_to_delete(simulation, at.policy, now=at.now, known=self._known(at))
+        departures = nodes_to_delete(simulation, at.policy, now=at.now, state=self._known(at))
         if not at.policy.scale_down.delay_type_local:
             return departures
         free = [node_removal for node_removal in departures.removals if not self._waits(node_removal, at)]
@@ -234,7 +234,7 @@ class ScaleDownOrchestrator:
             unremovable_until=self._unremovable_until,
             controllers=at.controllers,
             hints=self._hints,
-            leaving=busy.nodes,
+            being_deleted=busy.nodes,
             deletions=busy.by_group,
             unready=at.unready,
             booked=at.booked,
@@ -242,21 +242,23 @@ class ScaleDownOrchestrator:
             drains_under_way=busy.drains,
         )
 
-    def _remember(self, simulation: Simulation, now: datetime) -> None:
-        self._hints = simulation.hints()
+    def _remember(self, simulation: ScaleDownSimulation, now: datetime) -> None:
+        self._hints = simulation.pod_hints()
         self._since = {
             unneeded_node.node: self._since.get(unneeded_node.node, now) for unneeded_node in simulation.unneeded
         }
         retried = {
             unremovable.node: unremovable.retry_at
-            for unremovable in simulation.kept
+            for unremovable in simulation.unremovable
             if unremovable.retry_at is not None
         }
-        there = {unremovable.node for unremovable in simulation.kept}
+        there = {unremovable.node for unremovable in simulation.unremovable}
         waiting = {name: until for name, until in self._unremovable_until.items() if name in there and until > now}
         self._unremovable_until = waiting | retried
         found = {
-            unremovable.node: unremovable.reason for unremovable in simulation.kept if unremovable.retry_at is not None
+            unremovable.node: unremovable.reason
+            for unremovable in simulation.unremovable
+            if unremovable.retry_at is not None
         }
         self._why_unremovable = {
             name: reason for name, reason in (self._why_unremovable | found).items() if name in self._unremovable_until

@@ -52,16 +52,16 @@ class RemovalLimit:
 
 def _choose(removals: Sequence[NodeRemoval], room: int) -> tuple[NodeRemoval, ...]:
     """At most `room` removals in their order. A group that is scaled as a whole goes completely or not at all."""
-    sizes = Counter(removal.group for removal in removals if removal.goes_whole)
+    sizes = Counter(removal.group for removal in removals if removal.atomic)
     chosen: list[NodeRemoval] = []
     whole_groups: set[str] = set()
     for removal in removals:
-        if removal.goes_whole and removal.group not in whole_groups and sizes[removal.group] <= room:
+        if removal.atomic and removal.group not in whole_groups and sizes[removal.group] <= room:
             whole_groups.add(removal.group)
             room -= sizes[removal.group]
-        if removal.group in whole_groups and removal.goes_whole:
+        if removal.group in whole_groups and removal.atomic:
             chosen.append(removal)
-        elif not removal.goes_whole and room > 0:
+        elif not removal.atomic and room > 0:
             chosen.append(removal)
             room -= 1
     return tuple(chosen)

@@ -15,7 +15,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.pod_traits import DELETION_COST
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.planning.consolidation.budgets import EMPTY, UNDERUTILIZED, UNLIMITED, Asked, allowed
-from plimsoll.nodes.planning.scaledown.drainability import Drain
+from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.state.resource_limits import Counted, floors, usage_of_rows
 from plimsoll.scheduling.priorities import priority_of
 
@@ -90,9 +90,9 @@ _Column = tuple[str, "Ints", int]
 
 
 def _disruption_budgets(occupancy: ScaleDownProblem) -> list[_Column]:
-    slots = occupancy.rules.slots
+    slots = occupancy.rules.pdbs
     return [
-        (f"disruption budget {slots.name(index)} is used up", occupancy.slot_use[:, index], int(slots.allowed[index]))
+        (f"disruption budget {slots.name(index)} is used up", occupancy.pdb_use[:, index], int(slots.allowed[index]))
         for index in range(len(slots.allowed))
     ]
 
@@ -104,14 +104,14 @@ def _group_limits(
     group_of = screening.snapshot.group_of
     columns: list[_Column] = []
     empty: Flags = occupancy.moving == 0
-    for room in screening.rooms.values():
+    for room in screening.groups.values():
         name = room.group.id
         ours = np.array([group_of.get(node) == name for node in names], dtype=np.bool_)
         columns.append((f"group {name} would fall below its minimum size", ours.astype(np.int64), room.spare))
         going = sum(
             1
             for row in np.flatnonzero(ours).tolist()
-            if occupancy.homes.nodes[row].flags.being_deleted or names[row] in screening.known.leaving
+            if occupancy.pods_by_node.nodes[row].flags.being_deleted or names[row] in screening.state.being_deleted
         )
         for reason, rows in ((EMPTY, ours & empty), (UNDERUTILIZED, ours & ~empty)):
             most = allowed(budgets, Asked(group=name, size=int(ours.sum()), reason=reason), screening.now)
@@ -162,12 +162,12 @@ def disturbance(occupancy: ScaleDownProblem) -> Floats:
     """[N]: 1 for the node, and for each pod that moves."""
     by_kind = np.array(
         [
-            pod_disturbance(kind.pod) if verdict.drain is Drain.MOVE else 0.0
-            for kind, verdict in zip(occupancy.homes.kinds, occupancy.verdicts, strict=True)
+            pod_disturbance(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
+            for kind, verdict in zip(occupancy.pods_by_node.kinds, occupancy.statuses, strict=True)
         ],
         dtype=np.float64,
     )
-    homes = occupancy.homes
+    homes = occupancy.pods_by_node
     pods = np.bincount(homes.row, weights=by_kind[homes.kind], minlength=len(occupancy.arrays))
     return np.asarray(1.0 + pods, dtype=np.float64)
 

@@ -1,10 +1,10 @@
 """Nodes removed for money, though they are needed: `consolidate(snapshot, policy, now=...) -> Consolidation`. Pure.
 
 Beyond unneeded nodes (specs/nodes.md 8.6): nodes that give least for their price are emptied into those that are to
-stay, so that no pod moves twice (performance.md 4); then a set of nodes may be replaced by cheaper ones. `empty` takes
-only nodes without pods to move, `underutilized` everything that saves money, `balanced` what saves enough for the
-disturbance. Budgets, minimum sizes, the cluster's minima and disruption budgets are shared limits. The controller looks
-again after `VALIDATE_AFTER_S` and acts only on what still holds.
+stay, so that no pod moves twice (performance.md 4); then a set of nodes may be replaced by cheaper ones.
+`simulate_removal` takes only nodes without pods to move, `underutilized` everything that saves money, `balanced` what
+saves enough for the disturbance. Budgets, minimum sizes, the cluster's minima and disruption budgets are shared limits.
+The controller looks again after `VALIDATE_AFTER_S` and acts only on what still holds.
 
 Cheaper nodes instead of dear ones: the growth that would hold the pods of a set of nodes, were these gone. Pure.
 
@@ -22,21 +22,26 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.planner_cache import PlannerCache
-from plimsoll.nodes.model.scale_down_plan import Move, NodeRemoval, UnremovableNode
+from plimsoll.nodes.model.scale_down_plan import NodeRemoval, PodMove, UnremovableNode
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.budgets import EMPTY, ONE_IN_TEN, UNDERUTILIZED
 from plimsoll.nodes.planning.consolidation.limits import Shares, disturbance, node_prices, shared_limits
-from plimsoll.nodes.planning.scaledown.eligibility import EligibilityChecker, ScaleDownState, group_rooms, with_bookings
-from plimsoll.nodes.planning.scaledown.planner import blocked_by_pod, drain_rules, no_place, receiving
+from plimsoll.nodes.planning.scaledown.eligibility import (
+    EligibilityChecker,
+    ScaleDownState,
+    shrinkable_groups,
+    with_bookings,
+)
+from plimsoll.nodes.planning.scaledown.planner import blocked_by_pod, drain_rules, no_place_reason, receiving_nodes
 from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.scaledown.simulator import (
     MovedPods,
     RemovalSimulator,
-    Stuck,
-    cluster_of,
-    lodgers_after,
-    refused,
+    Unplaceable,
+    apply_moves,
+    build_node_set,
+    find_refused_moves,
 )
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.state.node_pods import without_node
@@ -108,9 +113,9 @@ def consolidate(
         return Consolidation(mode=mode, cache=cache or PlannerCache())
     known = known or ScaleDownState()
     occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, known, now), cache=cache)
-    known = with_bookings(known, occupancy.homes)
-    rooms = group_rooms(snapshot, policy, known, occupancy.homes)
-    screening = EligibilityChecker(snapshot=snapshot, policy=policy, known=known, rooms=rooms, now=now)
+    known = with_bookings(known, occupancy.pods_by_node)
+    rooms = shrinkable_groups(snapshot, policy, known, occupancy.pods_by_node)
+    screening = EligibilityChecker(snapshot=snapshot, policy=policy, state=known, groups=rooms, now=now)
     effort = _Effort(occupancy, screening, terms or Terms())
     effort.remove_in_bulk()
     effort.remove_unused()
@@ -128,12 +133,12 @@ class _Effort:
         self._terms = terms
         self._mode = screening.policy.scale_down.consolidation
         self._kept: dict[int, Reason] = {}
-        self._moves: dict[int, tuple[Move, ...]] = {}
+        self._moves: dict[int, tuple[PodMove, ...]] = {}
         """Rows that go, in order."""
         self._lodgers: MovedPods = {}
         self._replacement: Replacement | None = None
         self._bound: float | None = None
-        self._receives = receiving(occupancy, screening.known)
+        self._receives = receiving_nodes(occupancy, screening.state)
         self._price: Floats = node_prices(occupancy, screening.policy)
         self._disturbance: Floats = disturbance(occupancy)
         self._removable = self._screened()
@@ -142,8 +147,12 @@ class _Effort:
 
     def _screened(self) -> Flags:
         removable = np.zeros(len(self._occupancy.arrays), dtype=np.bool_)
-        for row, home in enumerate(self._occupancy.homes.nodes):
-            reason = self._screening.refusal(home) or self._untouchable(row) or blocked_by_pod(self._occupancy, row)
+        for row, home in enumerate(self._occupancy.pods_by_node.nodes):
+            reason = (
+                self._screening.unremovable_reason(home)
+                or self._untouchable(row)
+                or blocked_by_pod(self._occupancy, row)
+            )
             if reason is None:
                 removable[row] = True
             else:
@@ -151,11 +160,11 @@ class _Effort:
         return removable
 
     def _untouchable(self, row: int) -> Reason | None:
-        home = self._occupancy.homes.nodes[row]
+        home = self._occupancy.pods_by_node.nodes[row]
         group = self._screening.snapshot.group_of.get(home.state.name, "")
         if not self._screening.is_ready(home):
             return Reason(code=NOT_READY, message="it is not ready")
-        if self._screening.rooms[group].group.zero_or_max:
+        if self._screening.groups[group].group.zero_or_max:
             return Reason(code=ATOMIC_FAILED, message=f"group {group} goes whole or not at all")
         if self._mode == ONLY_EMPTY and self._occupancy.moving[row]:
             return Reason(code=NOT_EMPTY, message=f"{self._occupancy.moving[row]} pods would have to move")
@@ -174,22 +183,22 @@ class _Effort:
 
     def remove_in_bulk(self) -> None:
         """Pods that ask for resources only; survivors are chosen first."""
-        rows = self._removable & self._worth_it & ~self._occupancy.looks
+        rows = self._removable & self._worth_it & ~self._occupancy.interacting
         if not rows.any():
             return
-        cluster = cluster_of(self._occupancy, rows, receives=self._receives, price=self._price)
+        cluster = build_node_set(self._occupancy, rows, receives=self._receives, price=self._price)
         found = choose_survivors(cluster, Limits(use=self._shares.use, spare=self._shares.left.copy()))
         self._bound = found.bound
-        lodgers, moves = lodgers_after(self._occupancy, found.moves)
-        wrong = refused(self._occupancy, lodgers)
-        by_node: dict[str, list[Move]] = {}
+        lodgers, moves = apply_moves(self._occupancy, found.moves)
+        wrong = find_refused_moves(self._occupancy, lodgers)
+        by_node: dict[str, list[PodMove]] = {}
         for move in moves:
             by_node.setdefault(move.source, []).append(move)
         names = self._occupancy.arrays.names
         for row in found.removed.tolist():
             listed = tuple(by_node.get(names[row], ()))
             if any(move.pod in wrong for move in listed):
-                self._kept[row] = no_place(next(move.pod for move in listed if move.pod in wrong))
+                self._kept[row] = no_place_reason(next(move.pod for move in listed if move.pod in wrong))
             else:
                 self._take(row, listed)
         gone = {names[row] for row in self._moves}
@@ -198,7 +207,7 @@ class _Effort:
             row: kept for row, listed in lodgers.items() if (kept := [one for one in listed if one[0].key not in stays])
         }
         for row in np.flatnonzero(found.verdicts == RemovalStatus.NO_ROOM).tolist():
-            self._kept[row] = no_place(self._occupancy.first_of_class(row, int(found.stuck[row])))
+            self._kept[row] = no_place_reason(self._occupancy.first_of_class(row, int(found.stuck[row])))
 
     def remove_unused(self) -> None:
         """Empty nodes that were to receive pods, and got none because a limit came first."""
@@ -208,33 +217,33 @@ class _Effort:
 
     def remove_one_by_one(self) -> None:
         """Nodes with pods that look at others, or have volumes: the dearest first."""
-        rows = self._removable & self._worth_it & self._occupancy.looks
+        rows = self._removable & self._worth_it & self._occupancy.interacting
         if not rows.any():
             return
         rehousing = RemovalSimulator(
             self._occupancy,
             receives=self._receives,
-            gone=self._moves,
-            lodgers=self._lodgers,
-            hints=self._screening.known.hints,
+            removed=self._moves,
+            moved_pods=self._lodgers,
+            hints=self._screening.state.hints,
         )
         for row in self._dearest_first(rows):
             # A node that took others' pods stays: no pod moves twice.
-            if rehousing.questions < 0 or rehousing.lodgers.get(row) or not self._shares.allows(row):
+            if rehousing.checks_left < 0 or rehousing.moved_pods.get(row) or not self._shares.allows(row):
                 continue
-            found = rehousing.empty(row)
-            if isinstance(found, Stuck):
-                self._kept[row] = no_place(found.pod)
+            found = rehousing.simulate_removal(row)
+            if isinstance(found, Unplaceable):
+                self._kept[row] = no_place_reason(found.pod)
             else:
                 self._take(row, found)
-        self._lodgers = rehousing.lodgers
+        self._lodgers = rehousing.moved_pods
 
     def _dearest_first(self, rows: Flags) -> list[int]:
         names = self._occupancy.arrays.names
         share = np.round(self._price / self._disturbance, 9)
         return sorted(np.flatnonzero(rows).tolist(), key=lambda row: (-share[row], names[row]))
 
-    def _take(self, row: int, moves: tuple[Move, ...]) -> None:
+    def _take(self, row: int, moves: tuple[PodMove, ...]) -> None:
         self._moves[row] = moves
         self._kept.pop(row, None)
         self._shares.use_up(row)
@@ -322,7 +331,7 @@ class _Effort:
             group=self._screening.snapshot.group_of.get(name, ""),
             is_empty=not self._occupancy.moving[row],
             moves=moves,
-            daemons=tuple(placed.key for placed in self._occupancy.let_go(row)),
+            daemons=tuple(placed.key for placed in self._occupancy.disposable_pods(row)),
             reason=Reason(code=UNDERUTILIZED if self._occupancy.moving[row] else EMPTY, message=message),
         )
 
@@ -375,8 +384,8 @@ def replacement_of(
 
 
 def _moving(occupancy: ScaleDownProblem, row: int) -> list[tuple[PlacedPod, int]]:
-    moving = {placed.key for placed, _ in occupancy.to_move(row)}
-    return [(placed, kind) for placed, kind in occupancy.homes.pods(row) if placed.key in moving]
+    moving = {placed.key for placed, _ in occupancy.pods_to_move(row)}
+    return [(placed, kind) for placed, kind in occupancy.pods_by_node.pods(row) if placed.key in moving]
 
 
 def _without(

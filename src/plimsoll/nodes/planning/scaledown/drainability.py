@@ -49,7 +49,7 @@ _COUNTED: Final = frozenset({"ReplicationController", "ReplicaSet"})
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
-class Drain(StrEnum):
+class DrainOutcome(StrEnum):
     """What becomes of a pod when its node goes."""
 
     SKIP = "skip"
@@ -64,20 +64,20 @@ class Drain(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drainability:
-    """The verdict on one pod; `code` and `why` are set where it keeps its node."""
+class DrainabilityStatus:
+    """The verdict on one pod; `code` and `message` are set where it keeps its node."""
 
-    drain: Drain
+    outcome: DrainOutcome
     code: str = ""
-    why: str = ""
+    message: str = ""
 
     @property
-    def keeps_node(self) -> bool:
-        return self.drain is Drain.BLOCK or self.drain is Drain.WAIT
+    def blocks_node(self) -> bool:
+        return self.outcome is DrainOutcome.BLOCK or self.outcome is DrainOutcome.WAIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class ControllerInfo:
     """What is known of a pod's owner."""
 
     exists: bool = True
@@ -88,7 +88,7 @@ class Controller:
 ControllerKey = tuple[str, str, str]
 """Namespace, kind, name."""
 
-UNKNOWN: Final = Controller()
+UNKNOWN: Final = ControllerInfo()
 """Nobody looked: it counts as there, with replicas enough."""
 
 
@@ -109,17 +109,17 @@ class DrainRules:
 
     options: ScaleDown
     now: datetime
-    slots: RemainingPdbs = field(default_factory=RemainingPdbs)
-    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    pdbs: RemainingPdbs = field(default_factory=RemainingPdbs)
+    controllers: Mapping[ControllerKey, ControllerInfo] = field(default_factory=dict)
 
-    def verdict(self, pod: Pod) -> Drainability:
-        found = self.decided(pod)
+    def check(self, pod: Pod) -> DrainabilityStatus:
+        found = self.check_without_pdbs(pod)
         if found is not None:
             return found
-        closed = (slot for slot in self.slots.meaning(pod) if self.slots.allowed[slot] < 1)
-        return next(map(self.used_up, closed), MOVE)
+        closed = (slot for slot in self.pdbs.matching(pod) if self.pdbs.allowed[slot] < 1)
+        return next(map(self.pdb_exhausted, closed), MOVE)
 
-    def decided(self, pod: Pod) -> Drainability | None:
+    def check_without_pdbs(self, pod: Pod) -> DrainabilityStatus | None:
         """What every rule but the last says; None: it is for the budgets to say how many may go."""
         for rule in _RULES:
             found = rule(self, pod)
@@ -127,39 +127,39 @@ class DrainRules:
                 return found
         return None
 
-    def used_up(self, slot: int) -> Drainability:
+    def pdb_exhausted(self, slot: int) -> DrainabilityStatus:
         """The last rule, about a budget that lets no pod go."""
-        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.slots.name(slot)} lets no pod go")
+        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(slot)} lets no pod go")
 
-    def controller(self, pod: Pod, owner: OwnerReference) -> Controller:
+    def find_controller(self, pod: Pod, owner: OwnerReference) -> ControllerInfo:
         return self.controllers.get((pod.metadata.namespace, owner.kind, owner.name), UNKNOWN)
 
 
-MOVE: Final = Drainability(drain=Drain.MOVE)
-_SKIP: Final = Drainability(drain=Drain.SKIP)
-_LET_GO: Final = Drainability(drain=Drain.LET_GO)
+MOVE: Final = DrainabilityStatus(outcome=DrainOutcome.MOVE)
+_SKIP: Final = DrainabilityStatus(outcome=DrainOutcome.SKIP)
+_LET_GO: Final = DrainabilityStatus(outcome=DrainOutcome.LET_GO)
 
 
-def _blocked(code: str, why: str) -> Drainability:
-    return Drainability(drain=Drain.BLOCK, code=code, why=why)
+def _blocked(code: str, why: str) -> DrainabilityStatus:
+    return DrainabilityStatus(outcome=DrainOutcome.BLOCK, code=code, message=why)
 
 
 # ---- the rules, each None where it does not decide
 
 
-def _mirror(_: DrainRules, pod: Pod) -> Drainability | None:
+def _mirror(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _SKIP if is_mirror_pod(pod) else None
 
 
-def _overdue(rules: DrainRules, pod: Pod) -> Drainability | None:
+def _overdue(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _SKIP if is_overdue(pod, rules.now) else None
 
 
-def _controller(rules: DrainRules, pod: Pod) -> Drainability | None:
+def _controller(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     owner = controller_of(pod.metadata)
     if owner is None:
         return None
-    known = rules.controller(pod, owner)
+    known = rules.find_controller(pod, owner)
     if not known.exists:
         return _blocked(CONTROLLER_NOT_FOUND, f"its {owner.kind} {owner.name} does not exist")
     least = rules.options.min_replica_count
@@ -169,25 +169,27 @@ def _controller(rules: DrainRules, pod: Pod) -> Drainability | None:
     return None
 
 
-def _daemon(_: DrainRules, pod: Pod) -> Drainability | None:
+def _daemon(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _LET_GO if is_daemon_pod(pod) else None
 
 
-def _safe(_: DrainRules, pod: Pod) -> Drainability | None:
+def _safe(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
-def _terminal(_: DrainRules, pod: Pod) -> Drainability | None:
+def _terminal(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _LET_GO if pod.status.phase in _ENDED else None
 
 
-def _on_completion(_: DrainRules, pod: Pod) -> Drainability | None:
+def _on_completion(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if pod.metadata.annotations.get(SAFE_TO_EVICT) != ON_COMPLETION:
         return None
-    return Drainability(drain=Drain.WAIT, code=WAITS_FOR_COMPLETION, why="it may go only when it has completed")
+    return DrainabilityStatus(
+        outcome=DrainOutcome.WAIT, code=WAITS_FOR_COMPLETION, message="it may go only when it has completed"
+    )
 
 
-def _replicated(rules: DrainRules, pod: Pod) -> Drainability | None:
+def _replicated(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     owner = controller_of(pod.metadata)
     if owner is None:
         return _blocked(NOT_REPLICATED, "it has no controller that would make it again")
@@ -196,8 +198,8 @@ def _replicated(rules: DrainRules, pod: Pod) -> Drainability | None:
     return _blocked(NOT_REPLICATED, f"its controller is a {owner.kind}")
 
 
-def _system(rules: DrainRules, pod: Pod) -> Drainability | None:
-    if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.slots.meaning(pod):
+def _system(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+    if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.pdbs.matching(pod):
         return None
     created = pod.metadata.creation_timestamp
     if created is not None and created + timedelta(seconds=rules.options.system_pod_timeout_s) < rules.now:
@@ -205,13 +207,13 @@ def _system(rules: DrainRules, pod: Pod) -> Drainability | None:
     return _blocked(SYSTEM_POD, "it is a young system pod without a disruption budget")
 
 
-def _unsafe(_: DrainRules, pod: Pod) -> Drainability | None:
+def _unsafe(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if pod.metadata.annotations.get(SAFE_TO_EVICT) != "false":
         return None
     return _blocked(NOT_SAFE_TO_EVICT, 'it is annotated safe-to-evict "false"')
 
 
-def _local_storage(rules: DrainRules, pod: Pod) -> Drainability | None:
+def _local_storage(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if not rules.options.skip_local_storage:
         return None
     listed = pod.metadata.annotations.get(SAFE_LOCAL_VOLUMES, "")
@@ -220,7 +222,7 @@ def _local_storage(rules: DrainRules, pod: Pod) -> Drainability | None:
     return _blocked(LOCAL_STORAGE, f"it has local storage ({', '.join(at_risk)})") if at_risk else None
 
 
-_RULES: Final[tuple[Callable[[DrainRules, Pod], Drainability | None], ...]] = (
+_RULES: Final[tuple[Callable[[DrainRules, Pod], DrainabilityStatus | None], ...]] = (
     _mirror,
     _overdue,
     _controller,

@@ -9,7 +9,8 @@ On a node with accelerators the share of these, elsewhere the larger of cpu and 
 leaving are not counted; pods that are only booked are counted apart; daemon and mirror pods may be left out, and then
 what they take is left out of the divisor too.
 
-Public: `utilisation_of(arrays, homes, rules=..., now=...) -> Utilisation`, and `Thresholds` for its rules.
+Public: `compute_utilization(arrays, homes, rules=..., now=...) -> Utilisation`, and `UtilizationThresholds` for its
+rules.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy, ScaleDown
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
-    from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
+    from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo, ControllerKey
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.nodes.planning.state.node_pods import NodePods, PodsByNode
     from plimsoll.scheduling.cluster_view import PodKey
@@ -59,10 +60,10 @@ class ScaleDownState:
     """Node to when it was first found unneeded, without a break since."""
     unremovable_until: Mapping[str, datetime] = field(default_factory=dict)
     """Node to when a fruitless look at it is tried again."""
-    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    controllers: Mapping[ControllerKey, ControllerInfo] = field(default_factory=dict)
     hints: Mapping[PodKey, str] = field(default_factory=dict)
     """Pod to the node a place was found on last time."""
-    leaving: frozenset[str] = frozenset()
+    being_deleted: frozenset[str] = frozenset()
     """Nodes being deleted that may not be tainted yet."""
     deletions: Mapping[str, int] | None = None
     """Group to deletions that its target size does not know of; None: all its leaving nodes."""
@@ -82,26 +83,28 @@ def with_bookings(known: ScaleDownState, homes: PodsByNode) -> ScaleDownState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class ShrinkableGroup:
     """A group, and how many of its nodes may go."""
 
     group: NodeGroup
     spare: int
 
 
-def group_rooms(snapshot: Snapshot, policy: Policy, known: ScaleDownState, homes: PodsByNode) -> dict[str, Room]:
+def shrinkable_groups(
+    snapshot: Snapshot, policy: Policy, known: ScaleDownState, homes: PodsByNode
+) -> dict[str, ShrinkableGroup]:
     """Groups that may shrink, by id. What is not autoscaled is missing."""
     leaving = Counter(
         snapshot.group_of.get(home.state.name, "")
         for home in homes.nodes
-        if home.flags.being_deleted or home.state.name in known.leaving
+        if home.flags.being_deleted or home.state.name in known.being_deleted
     )
-    found: dict[str, Room] = {}
+    found: dict[str, ShrinkableGroup] = {}
     for group in snapshot.groups:
         sizes = sizes_of(group, policy)
         if sizes is not None:
             going = leaving[group.id] if known.deletions is None else known.deletions.get(group.id, 0)
-            found[group.id] = Room(group=group, spare=max(group.target_size - going - sizes.least, 0))
+            found[group.id] = ShrinkableGroup(group=group, spare=max(group.target_size - going - sizes.least, 0))
     return found
 
 
@@ -111,15 +114,15 @@ class EligibilityChecker:
 
     snapshot: Snapshot
     policy: Policy
-    known: ScaleDownState
-    rooms: Mapping[str, Room]
+    state: ScaleDownState
+    groups: Mapping[str, ShrinkableGroup]
     now: datetime
 
-    def refusals(self, homes: Sequence[NodePods]) -> list[Reason | None]:
+    def unremovable_reasons(self, homes: Sequence[NodePods]) -> list[Reason | None]:
         """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
-        known, group_of = self.known, self.snapshot.group_of
-        noted = known.leaving | known.unready | known.booked
-        shrinking = {name for name, room in self.rooms.items() if room.spare > 0}
+        known, group_of = self.state, self.snapshot.group_of
+        noted = known.being_deleted | known.unready | known.booked
+        shrinking = {name for name, room in self.groups.items() if room.spare > 0}
         return [
             None
             if (
@@ -128,20 +131,20 @@ class EligibilityChecker:
                 and home.state.name not in noted
                 and not home.state.problem
             )
-            else self.refusal(home)
+            else self.unremovable_reason(home)
             for home in homes
         ]
 
-    def refusal(self, home: NodePods) -> Reason | None:
+    def unremovable_reason(self, home: NodePods) -> Reason | None:
         """Why the node is no candidate whatever its pods do; None when it may be one."""
         state, standing = home.state, home.flags
-        if standing.being_deleted or state.name in self.known.leaving:
+        if standing.being_deleted or state.name in self.state.being_deleted:
             return Reason(code=CURRENTLY_BEING_DELETED, message="it is being deleted")
         if standing.upcoming:
             return Reason(code=NOT_STARTED, message="it has not joined yet")
         if standing.scale_down_disabled:
             return Reason(code=DISABLED_ANNOTATION, message="annotated scale-down-disabled")
-        room = self.rooms.get(self.snapshot.group_of.get(state.name, ""))
+        room = self.groups.get(self.snapshot.group_of.get(state.name, ""))
         if room is None:
             return Reason(code=NOT_AUTOSCALED, message="its group is not autoscaled")
         if room.spare <= 0:
@@ -151,14 +154,14 @@ class EligibilityChecker:
             return Reason(code=UNREADABLE, message=state.problem)
         if not self.policy.scale_down.unready_enabled and not self.is_ready(home):
             return Reason(code=UNREADY_DISABLED, message="it is not ready, and unready nodes are left alone")
-        if state.name in self.known.booked:
+        if state.name in self.state.booked:
             return Reason(code=BOOKED, message="it is held for a provisioning request")
         return None
 
     def is_ready(self, home: NodePods) -> bool:
-        return home.flags.ready and home.state.name not in self.known.unready
+        return home.flags.ready and home.state.name not in self.state.unready
 
-    def held(self, row: int, utilisation: Utilisation) -> Reason:
+    def booked_reason(self, row: int, utilisation: Utilization) -> Reason:
         """Of a booked node: what is used, and apart from that what is only booked."""
         used, booked = float(utilisation.share[row]), float(utilisation.booked[row])
         told = "it is held for a provisioning request"
@@ -166,22 +169,22 @@ class EligibilityChecker:
             told += f": of {utilisation.resource[row]} {booked:.1%} is booked and {used:.1%} used"
         return Reason(code=BOOKED, message=told, facts={"utilization": used, "booked": booked})
 
-    def too_full(self, row: int, utilisation: Utilisation) -> Reason | None:
+    def utilization_reason(self, row: int, utilisation: Utilization) -> Reason | None:
         if utilisation.is_low[row]:
             return None
         share, limit = float(utilisation.share[row]), float(utilisation.threshold[row])
         message = f"{utilisation.resource[row]} is used to {share:.1%}, more than {limit:.1%}"
         return Reason(code=NOT_UNDERUTILIZED, message=message, facts={"utilization": share, "threshold": limit})
 
-    def tried_lately(self, name: str) -> Reason | None:
-        until = self.known.unremovable_until.get(name)
+    def recently_unremovable_reason(self, name: str) -> Reason | None:
+        until = self.state.unremovable_until.get(name)
         if until is None or until <= self.now:
             return None
         return Reason(code=RECENTLY_UNREMOVABLE, message="no place was found for its pods a short while ago")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Utilisation:
+class Utilization:
     """By row [N]. A node that offers nothing of what counts is not used at all."""
 
     share: Floats
@@ -196,7 +199,7 @@ class Utilisation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Thresholds:
+class UtilizationThresholds:
     """By row [N], because a provider may say otherwise for a group than the options do for all."""
 
     plain: Floats
@@ -205,7 +208,7 @@ class Thresholds:
     ignores_mirrors: bool
 
     @classmethod
-    def of(cls, arrays: NodeArrays, options: ScaleDown, snapshot: Snapshot | None = None) -> Thresholds:
+    def of(cls, arrays: NodeArrays, options: ScaleDown, snapshot: Snapshot | None = None) -> UtilizationThresholds:
         rows = len(arrays)
         plain = np.full(rows, options.utilization_threshold)
         gpu = np.full(rows, options.gpu_utilization_threshold)
@@ -220,7 +223,9 @@ class Thresholds:
         return cls(plain=plain, gpu=gpu, ignores_daemons=ignores, ignores_mirrors=options.ignore_mirror_pods)
 
 
-def utilisation_of(arrays: NodeArrays, homes: PodsByNode, *, rules: Thresholds, now: datetime) -> Utilisation:
+def compute_utilization(
+    arrays: NodeArrays, homes: PodsByNode, *, rules: UtilizationThresholds, now: datetime
+) -> Utilization:
     """Rows of all are the nodes of one view."""
     offered = arrays.alloc.astype(np.float64)
     asked = offered - arrays.free
@@ -242,7 +247,7 @@ def utilisation_of(arrays: NodeArrays, homes: PodsByNode, *, rules: Thresholds, 
     rows = np.arange(len(arrays))
     share = shares[rows, deciding]
     threshold = np.where(has_gpu, rules.gpu, rules.plain)
-    return Utilisation(
+    return Utilization(
         share=share,
         resource=tuple(names[column] for column in deciding.tolist()),
         is_gpu=has_gpu,
@@ -252,7 +257,7 @@ def utilisation_of(arrays: NodeArrays, homes: PodsByNode, *, rules: Thresholds, 
     )
 
 
-def _set_aside(arrays: NodeArrays, homes: PodsByNode, rules: Thresholds, overdue: Flags) -> Floats:
+def _set_aside(arrays: NodeArrays, homes: PodsByNode, rules: UtilizationThresholds, overdue: Flags) -> Floats:
     """[N, R]: what pods take that are left out of the share: mirror pods on all rows, daemon pods on some."""
     everywhere = np.array([pod_kind.is_mirror and rules.ignores_mirrors for pod_kind in homes.kinds], dtype=np.bool_)
     taken = _taken(arrays, homes, everywhere & ~overdue)

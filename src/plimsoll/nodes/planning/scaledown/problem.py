@@ -1,8 +1,8 @@
 """Everything a plan of removals looks at, made once: who is on which node, who may move, and where each could go.
 
-`ScaleDownProblem.of(snapshot, rules, memory=...)`. Rows are nodes [N], kinds are pods alike to every rule about moving
-[K], classes are pods alike to every rule about places [C]. Costs by what changed since the memory was kept, and by
-kinds and classes, not by pods. Nothing here decides anything.
+`ScaleDownProblem.update(snapshot, rules, memory=...)`. Rows are nodes [N], kinds are pods alike to every rule about
+moving [K], classes are pods alike to every rule about places [C]. Costs by what changed since the memory was kept, and
+by kinds and classes, not by pods. Nothing here decides anything.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.planning.equivalence.scheduling_keys import running_keys
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
-from plimsoll.nodes.planning.scaledown.drainability import Drain
-from plimsoll.nodes.planning.scaledown.drainability_cache import DrainVerdicts
+from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
+from plimsoll.nodes.planning.scaledown.drainability_cache import DrainabilityCache
 from plimsoll.nodes.planning.scaledown.running_classes import RunningClassesCache
 from plimsoll.nodes.planning.state.node_arrays import NodeArraysCache
 from plimsoll.nodes.planning.state.node_pods import PodsByNodeCache
@@ -25,9 +25,9 @@ from plimsoll.nodes.planning.state.node_pods import PodsByNodeCache
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
-    from plimsoll.nodes.planning.scaledown.drainability import Drainability, DrainRules
-    from plimsoll.nodes.planning.scaledown.drainability_cache import Drained
-    from plimsoll.nodes.planning.scaledown.running_classes import Sorted
+    from plimsoll.nodes.planning.scaledown.drainability import DrainabilityStatus, DrainRules
+    from plimsoll.nodes.planning.scaledown.drainability_cache import KindDrainability
+    from plimsoll.nodes.planning.scaledown.running_classes import RunningClasses
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodsByNode
     from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
@@ -41,11 +41,11 @@ class ScaleDownProblem:
     snapshot: Snapshot
     rules: DrainRules
     arrays: NodeArrays
-    homes: PodsByNode
-    sorted: Sorted
+    pods_by_node: PodsByNode
+    running_classes: RunningClasses
     predicates: Predicates
-    drained: Drained
-    first: Ints
+    drainability: KindDrainability
+    first_pod: Ints
     """[C]: where in line its first pod stands: an order of classes that does not depend on who was seen before."""
     requests: Ints
     """[C, R]: of resources that anybody asks for."""
@@ -53,11 +53,11 @@ class ScaleDownProblem:
     """[N, R]"""
     moving: Ints
     """[N]: pods that need a place when the node goes."""
-    slot_use: Ints
+    pdb_use: Ints
     """[N, B]: pods under each disruption budget among them."""
-    kept_by: dict[int, int]
+    blocking_kind: dict[int, int]
     """Row to the kind of the first pod that keeps the node."""
-    looks: Flags
+    interacting: Flags
     """[N]: rows with pods to move that look at others, or have volumes or ports."""
     cache: PlannerCache
 
@@ -73,59 +73,61 @@ class ScaleDownProblem:
         # Classes that are only remembered count for nothing: not even for how large the others are.
         requests = np.where((first < len(homes.kind))[:, None], predicates.requests, 0)
         columns = np.flatnonzero((requests > 0).any(axis=0))
-        drained = known.get(DrainVerdicts).of(homes, rules)
-        looking = drained.moves & (kinds.class_of >= 0) & _at(kinds.looks, kinds.class_of)
+        drained = known.get(DrainabilityCache).update(homes, rules)
+        looking = drained.moves & (kinds.class_of >= 0) & _at(kinds.interacting, kinds.class_of)
         return cls(
             snapshot=snapshot,
             rules=rules,
             arrays=arrays,
-            homes=homes,
-            sorted=kinds,
+            pods_by_node=homes,
+            running_classes=kinds,
             predicates=predicates,
-            drained=drained,
-            first=first,
+            drainability=drained,
+            first_pod=first,
             requests=np.ascontiguousarray(requests[:, columns]),
             free=np.ascontiguousarray(arrays.free[:, columns]),
             moving=_counted(homes, drained.moves),
-            slot_use=_slot_use(homes, rules, drained),
-            kept_by=_first_keeping(homes, drained.keeps),
-            looks=_counted(homes, looking) > 0,
+            pdb_use=_slot_use(homes, rules, drained),
+            blocking_kind=_first_keeping(homes, drained.blocks),
+            interacting=_counted(homes, looking) > 0,
             cache=known,
         )
 
     @property
-    def verdicts(self) -> tuple[Drainability, ...]:
+    def statuses(self) -> tuple[DrainabilityStatus, ...]:
         """By kind [K]."""
-        return self.drained.verdicts
+        return self.drainability.statuses
 
-    def to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
+    def pods_to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node that need a place when it goes, with their classes."""
         return [
-            (placed, int(self.sorted.class_of[kind]))
-            for placed, kind in self.homes.pods(row)
-            if self.verdicts[kind].drain is Drain.MOVE
+            (placed, int(self.running_classes.class_of[kind]))
+            for placed, kind in self.pods_by_node.pods(row)
+            if self.statuses[kind].outcome is DrainOutcome.MOVE
         ]
 
     def first_of_class(self, row: int, number: int) -> PodKey | None:
         """A pod of a class on a node; None where the class only came there by moves."""
-        class_of = self.sorted.class_of
-        return next((placed.key for placed, kind in self.homes.pods(row) if class_of[kind] == number), None)
+        class_of = self.running_classes.class_of
+        return next((placed.key for placed, kind in self.pods_by_node.pods(row) if class_of[kind] == number), None)
 
-    def let_go(self, row: int) -> list[PlacedPod]:
+    def disposable_pods(self, row: int) -> list[PlacedPod]:
         """Daemon pods and the like: they may be evicted, and need no place."""
-        return [placed for placed, kind in self.homes.pods(row) if self.verdicts[kind].drain is Drain.LET_GO]
+        return [
+            placed for placed, kind in self.pods_by_node.pods(row) if self.statuses[kind].outcome is DrainOutcome.LET_GO
+        ]
 
-    def lines(self, rows: Flags) -> tuple[Ints, Ints]:
+    def class_counts(self, rows: Flags) -> tuple[Ints, Ints]:
         """Where each row's lines begin [N + 1], and lines (class, pods): what chosen rows have to move."""
-        chosen = rows[self.homes.row]
-        chosen[chosen] = self.drained.moves[self.homes.kind[chosen]]
-        classes = max(len(self.sorted.table), 1)
-        cells = self.homes.row[chosen] * classes + self.sorted.class_of[self.homes.kind[chosen]]
+        chosen = rows[self.pods_by_node.row]
+        chosen[chosen] = self.drainability.moves[self.pods_by_node.kind[chosen]]
+        classes = max(len(self.running_classes.table), 1)
+        cells = self.pods_by_node.row[chosen] * classes + self.running_classes.class_of[self.pods_by_node.kind[chosen]]
         found, pods = np.unique(cells, return_counts=True)
         starts = np.searchsorted(found, np.arange(len(self.arrays) + 1) * classes)
         return starts.astype(np.int64), np.column_stack((found % classes, pods)).astype(np.int64)
 
-    def static(self, one: PodClass) -> Flags:
+    def static_fit(self, one: PodClass) -> Flags:
         """[N]: rows that cordon, taints and node affinity leave to a class."""
         fits = np.ones(len(self.arrays), dtype=np.bool_)
         if one.problem is not None:
@@ -136,12 +138,12 @@ class ScaleDownProblem:
                 fits &= codes == 0
         return fits
 
-    def permissions(self) -> tuple[Ints, Flags]:
+    def node_kinds(self) -> tuple[Ints, Flags]:
         """[N], [kinds of nodes, C]: nodes that every simple class sees alike are of one kind."""
         wishes: dict[object, int] = {}
         rows: list[Flags] = []
-        wish_of = np.zeros(len(self.sorted.table), dtype=np.int64)
-        for pod_class in self.sorted.table:
+        wish_of = np.zeros(len(self.running_classes.table), dtype=np.int64)
+        for pod_class in self.running_classes.table:
             wish = (
                 None
                 if pod_class.problem is not None
@@ -153,16 +155,16 @@ class ScaleDownProblem:
             )
             if wish not in wishes:
                 wishes[wish] = len(rows)
-                rows.append(self.static(pod_class))
+                rows.append(self.static_fit(pod_class))
             wish_of[pod_class.index] = wishes[wish]
         if not rows:
             return np.zeros(len(self.arrays), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)
         kinds, kind_of = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
-        allowed = kinds[:, wish_of] & ~self.sorted.looks
+        allowed = kinds[:, wish_of] & ~self.running_classes.interacting
         return kind_of.reshape(-1).astype(np.int64), np.ascontiguousarray(allowed)
 
 
-def _first_pods(homes: PodsByNode, kinds: Sorted) -> Ints:
+def _first_pods(homes: PodsByNode, kinds: RunningClasses) -> Ints:
     """[C]: the place of the first pod of each class; behind all pods where there is none."""
     pods = len(homes.kind)
     first = np.full(len(kinds.table), pods, dtype=np.int64)
@@ -182,9 +184,9 @@ def _counted(homes: PodsByNode, kinds: Flags) -> Ints:
     return np.bincount(homes.row[kinds[homes.kind]], minlength=len(homes.nodes)).astype(np.int64)
 
 
-def _slot_use(homes: PodsByNode, rules: DrainRules, drained: Drained) -> Ints:
-    use = np.zeros((len(homes.nodes), len(rules.slots.allowed)), dtype=np.int64)
-    for slot, kinds in drained.under.items():
+def _slot_use(homes: PodsByNode, rules: DrainRules, drained: KindDrainability) -> Ints:
+    use = np.zeros((len(homes.nodes), len(rules.pdbs.allowed)), dtype=np.int64)
+    for slot, kinds in drained.by_pdb.items():
         meant = np.zeros(len(homes.kinds), dtype=np.bool_)
         meant[list(kinds)] = True
         use[:, slot] = _counted(homes, meant & drained.moves)

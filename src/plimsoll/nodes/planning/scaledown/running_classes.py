@@ -1,4 +1,4 @@
-"""Kinds of running pods sorted into classes, and kept so while kinds come and go: `sorted_kinds(...) -> Sorted`.
+"""Kinds of running pods sorted into classes, and kept so while kinds come and go: `classify_kinds(...) -> Sorted`.
 
 Homes tell kinds apart by everything that bears on moving a pod; classes by what bears on where it may go. Sorting all
 kinds of a large cluster takes longer than all the rest of a turn, so a turn sorts only kinds that are new. Kinds that
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Ints
 
 
-class MadeFrom(NamedTuple):
+class ClassInputs(NamedTuple):
     """Everything but the kinds that classes of running pods follow from."""
 
     numbered_by: HomeKinds
@@ -41,7 +41,7 @@ class MadeFrom(NamedTuple):
     storage: Storage
     namespaces: Mapping[str, Mapping[str, str]]
 
-    def is_like(self, other: MadeFrom) -> bool:
+    def equals(self, other: ClassInputs) -> bool:
         """By content, though mostly the objects are the very same ones."""
         return (
             self.numbered_by is other.numbered_by
@@ -58,37 +58,39 @@ class MadeFrom(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sorted:
+class RunningClasses:
     """Kinds sorted into classes."""
 
     table: ClassTable
     class_of: Ints
     """[K]; -1 for kinds that belong to their node, and for those that were gone already."""
-    looks: Flags
+    interacting: Flags
     """[C]: how many fit is not a matter of resources alone: terms, ports, volumes, or somebody who keeps them away."""
-    telling: Ints
+    distinguishing: Ints
     """Kinds with terms or storage: while they are there, others are told apart by what these can see."""
-    made_from: MadeFrom
+    inputs: ClassInputs
 
 
 class RunningClassesCache:
     """The classes of the latest snapshot. Only kinds that are new since then are classified."""
 
     def __init__(self) -> None:
-        self._latest: Sorted | None = None
+        self._latest: RunningClasses | None = None
 
-    def update(self, view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys) -> Sorted:
-        self._latest = sorted_kinds(view, arrays, homes, forms=forms, before=self._latest)
+    def update(
+        self, view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys
+    ) -> RunningClasses:
+        self._latest = classify_kinds(view, arrays, homes, forms=forms, before=self._latest)
         return self._latest
 
 
-def sorted_kinds(
-    view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys, before: Sorted | None
-) -> Sorted:
+def classify_kinds(
+    view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys, before: RunningClasses | None
+) -> RunningClasses:
     avoiders = tuple(arrays.running_pods.anti_affinity_rows)
-    made_from = MadeFrom(homes.kind_index, arrays.running_pods.label_groups, avoiders, view.storage, view.namespaces)
+    made_from = ClassInputs(homes.kind_index, arrays.running_pods.label_groups, avoiders, view.storage, view.namespaces)
     there = np.bincount(homes.kind, minlength=len(homes.kinds)) > 0
-    if before is not None and before.made_from.is_like(made_from) and there[before.telling].all():
+    if before is not None and before.inputs.equals(made_from) and there[before.distinguishing].all():
         found = _extended(before, view, homes, there, forms)
         if found is not None:
             return found
@@ -104,18 +106,18 @@ def sorted_kinds(
         for pod_kind, number in zip(ours, table.class_of.tolist(), strict=True)
         if table.classes[number].form.meets_others or _has_storage(pod_kind)
     ]
-    return Sorted(
+    return RunningClasses(
         table=table,
         class_of=class_of,
-        looks=_looks(table.classes, made_from, view),
-        telling=np.array(telling, dtype=np.int64),
-        made_from=made_from,
+        interacting=_looks(table.classes, made_from, view),
+        distinguishing=np.array(telling, dtype=np.int64),
+        inputs=made_from,
     )
 
 
 def _extended(
-    before: Sorted, view: ClusterView, homes: PodsByNode, there: Flags, forms: SchedulingKeys
-) -> Sorted | None:
+    before: RunningClasses, view: ClusterView, homes: PodsByNode, there: Flags, forms: SchedulingKeys
+) -> RunningClasses | None:
     """With the kinds that are new; None where these could change how the others are sorted."""
     class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
     class_of[: len(before.class_of)] = before.class_of
@@ -129,16 +131,16 @@ def _extended(
     if table is None:
         return None
     class_of[[pod_kind.number for pod_kind in new]] = table.class_of[len(before.table.class_of) :]
-    fresh = table.classes[len(before.looks) :]
-    looks = np.concatenate((before.looks, _looks(fresh, before.made_from, view)))
-    return replace(before, table=table, class_of=class_of, looks=looks)
+    fresh = table.classes[len(before.interacting) :]
+    looks = np.concatenate((before.interacting, _looks(fresh, before.inputs, view)))
+    return replace(before, table=table, class_of=class_of, interacting=looks)
 
 
 def _entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
     return [PendingPods(key=str(pod_kind.number), pod=pod_kind.pod, count=1) for pod_kind in kinds]
 
 
-def _looks(classes: Sequence[PodClass], made_from: MadeFrom, view: ClusterView) -> Flags:
+def _looks(classes: Sequence[PodClass], made_from: ClassInputs, view: ClusterView) -> Flags:
     terms = made_from.terms
     found = [
         not pod_class.is_simple or any(term_matches(term, pod_class.pod, view.namespaces) for term in terms)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM
-from plimsoll.nodes.model.scale_down_plan import Move, NodeRemoval, NodesToDelete, UnremovableNode
+from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, PodMove, UnremovableNode
 from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import NO_PLACE
-from plimsoll.nodes.planning.scaledown.simulator import RemovalSimulator, Stuck
+from plimsoll.nodes.planning.scaledown.simulator import RemovalSimulator, Unplaceable
 from plimsoll.nodes.planning.state.resource_limits import Counted, Floor, broken_floors, floors, usage_of_rows
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_down_plan import UnneededNode
-    from plimsoll.nodes.planning.scaledown.planner import Simulation
+    from plimsoll.nodes.planning.scaledown.planner import ScaleDownSimulation
 
 NOT_LONG_ENOUGH: Final = "NotUnneededLongEnough"
 NOT_UNREADY_LONG_ENOUGH: Final = "NotUnreadyLongEnough"
@@ -34,11 +34,11 @@ TOO_MANY_AT_ONCE: Final = "NodeGroupMaxDeletionCountReached"
 
 
 def nodes_to_delete(
-    simulation: Simulation, policy: Policy, *, now: datetime, known: ScaleDownState | None = None
+    simulation: ScaleDownSimulation, policy: Policy, *, now: datetime, state: ScaleDownState | None = None
 ) -> NodesToDelete:
-    choice = _Choice(simulation, policy, known or ScaleDownState(), now)
+    choice = _Selection(simulation, policy, state or ScaleDownState(), now)
     choice.pick(_in_line(simulation.unneeded))
-    return choice.departures()
+    return choice.result()
 
 
 def _in_line(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
@@ -47,26 +47,26 @@ def _in_line(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
     )
 
 
-class _Choice:
+class _Selection:
     """Nodes taken in line until something has run out."""
 
-    def __init__(self, simulation: Simulation, policy: Policy, known: ScaleDownState, now: datetime) -> None:
+    def __init__(self, simulation: ScaleDownSimulation, policy: Policy, known: ScaleDownState, now: datetime) -> None:
         self._simulation = simulation
         self._policy = policy
         self._known = known
         self._now = now
         self._kept: dict[str, Reason] = {}
         self._chosen: list[UnneededNode] = []
-        self._spare = {group: room.spare for group, room in simulation.rooms.items()}
-        self._floors = floors(usage_of_rows(simulation.occupancy.arrays), policy)
+        self._spare = {group: room.spare for group, room in simulation.groups.items()}
+        self._floors = floors(usage_of_rows(simulation.problem.arrays), policy)
         options = policy.scale_down
         self._left = max(options.parallelism - known.removals_under_way, 0)
         self._drains = max(options.drain_parallelism - known.drains_under_way, 0)
-        self._moves: dict[str, tuple[Move, ...]] = {}
+        self._moves: dict[str, tuple[PodMove, ...]] = {}
 
     def pick(self, line: Sequence[UnneededNode]) -> None:
         due = [node for node in line if self._is_due(node)]
-        whole = {node.group for node in due if self._simulation.rooms[node.group].group.zero_or_max}
+        whole = {node.group for node in due if self._simulation.groups[node.group].group.zero_or_max}
         for group in sorted(whole):
             self._pick_whole(group, [node for node in due if node.group == group])
         for unneeded_node in due:
@@ -76,7 +76,7 @@ class _Choice:
 
     def _is_due(self, one: UnneededNode) -> bool:
         """Strictly longer than it has to be."""
-        rules = self._simulation.rooms[one.group].group.shrinking or self._policy.scale_down
+        rules = self._simulation.groups[one.group].group.shrinking or self._policy.scale_down
         wait = rules.unneeded_time_s if one.is_ready else rules.unready_time_s
         since = self._known.unneeded_since.get(one.node)
         if since is not None and since + timedelta(seconds=wait) < self._now:
@@ -98,7 +98,7 @@ class _Choice:
 
     def _pick_whole(self, group: str, due: list[UnneededNode]) -> None:
         """All of its nodes or none; the first such group may go though it is more than may go at once."""
-        room = self._simulation.rooms[group]
+        room = self._simulation.groups[group]
         drains = sum(1 for node in due if not node.is_empty)
         reason = ""
         if len(due) < room.group.target_size:
@@ -141,7 +141,7 @@ class _Choice:
             failed = self._failing()
             if failed is None:
                 return
-            whole = self._simulation.rooms[failed.group].group.zero_or_max
+            whole = self._simulation.groups[failed.group].group.zero_or_max
             dropped = [node for node in self._chosen if node == failed or (whole and node.group == failed.group)]
             for unneeded_node in dropped:
                 if unneeded_node != failed:
@@ -149,7 +149,7 @@ class _Choice:
             self._chosen = [node for node in self._chosen if node not in dropped]
 
     def _failing(self) -> UnneededNode | None:
-        occupancy = self._simulation.occupancy
+        occupancy = self._simulation.problem
         row_of = occupancy.arrays.row_of
         drained = [node for node in self._chosen if not node.is_empty]
         self._moves = {}
@@ -158,34 +158,34 @@ class _Choice:
         rehousing = RemovalSimulator(
             occupancy,
             receives=self._simulation.receives,
-            gone=[row_of[node.node] for node in self._chosen],
-            hints=self._simulation.hints(),
+            removed=[row_of[node.node] for node in self._chosen],
+            hints=self._simulation.pod_hints(),
         )
         for unneeded_node in drained:
-            found = rehousing.empty(row_of[unneeded_node.node])
-            if isinstance(found, Stuck):
+            found = rehousing.simulate_removal(row_of[unneeded_node.node])
+            if isinstance(found, Unplaceable):
                 self._keep(unneeded_node, NO_PLACE, f"pod {found.pod} fits on no node that stays")
                 return unneeded_node
             self._moves[unneeded_node.node] = found
         return None
 
     def _counted(self, one: UnneededNode) -> Counted:
-        return Counted.of(self._simulation.occupancy.snapshot.view.nodes[one.node].node)
+        return Counted.of(self._simulation.problem.snapshot.view.nodes[one.node].node)
 
     def _keep(self, one: UnneededNode, code: str, message: str) -> None:
         self._kept[one.node] = Reason(code=code, message=message)
 
-    def departures(self) -> NodesToDelete:
+    def result(self) -> NodesToDelete:
         ordered = _in_line(self._chosen)
         return NodesToDelete(
             removals=tuple(self._removal(unneeded_node) for unneeded_node in ordered),
-            kept=tuple(UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._kept.items())),
+            unremovable=tuple(UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._kept.items())),
         )
 
     def _removal(self, one: UnneededNode) -> NodeRemoval:
-        occupancy = self._simulation.occupancy
+        occupancy = self._simulation.problem
         row = occupancy.arrays.row_of[one.node]
-        share = f"used to {one.utilisation:.1%}"
+        share = f"used to {one.utilization:.1%}"
         message = "empty" if one.is_empty else f"{share}, and its {one.pods} pods fit elsewhere"
         code = "Unready" if not one.is_ready else "Empty" if one.is_empty else "Underutilized"
         return NodeRemoval(
@@ -193,8 +193,8 @@ class _Choice:
             group=one.group,
             is_empty=one.is_empty,
             moves=self._moves.get(one.node, ()),
-            daemons=tuple(placed.key for placed in occupancy.let_go(row)),
+            daemons=tuple(placed.key for placed in occupancy.disposable_pods(row)),
             is_risky=one.is_risky,
-            goes_whole=self._simulation.rooms[one.group].group.zero_or_max,
-            reason=Reason(code=code, message=message, facts={"utilization": one.utilisation}),
+            atomic=self._simulation.groups[one.group].group.zero_or_max,
+            reason=Reason(code=code, message=message, facts={"utilization": one.utilization}),
         )

@@ -1,9 +1,9 @@
 """Nodes emptied for the sake of argument: where each of their pods would go, all of them or none.
 
-Two ways, one answer. `in_bulk` hands pods that ask for nothing but resources and node rules to the solver, for all
-nodes at once. `RemovalSimulator` takes one node at a time, with the plain rules of `scheduling` asked about every pod:
-for pods that look at others or have volumes, and as the verifier of what is proposed in the end. Neither chooses what
-goes.
+Two ways, one answer. `remove_in_bulk` hands pods that ask for nothing but resources and node rules to the solver, for
+all nodes at once. `RemovalSimulator` takes one node at a time, with the plain rules of `scheduling` asked about every
+pod: for pods that look at others or have volumes, and as the verifier of what is proposed in the end. Neither chooses
+what goes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.nodes.model.scale_down_plan import Move
+from plimsoll.nodes.model.scale_down_plan import PodMove
 from plimsoll.nodes.planning.state.node_pods import without_node
 from plimsoll.scheduling import ClusterView, Fits
 from plimsoll.scheduling.feasibility import prepared
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from plimsoll.solver.consolidation.consolidate import Limits, Removals
     from plimsoll.solver.problem import Flags, Floats, Ints
 
-QUESTIONS: Final = 200_000
+MAX_CHECKS: Final = 200_000
 """So many pairs of pod and node are looked at one by one in one plan."""
-MANY: Final = 200
+MANY_REMOVALS: Final = 200
 """From so many removals on, those in front are emptied into those at the end first."""
 
 MovedPods = dict[int, list[tuple["PlacedPod", int]]]
@@ -41,20 +41,20 @@ MovedPods = dict[int, list[tuple["PlacedPod", int]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stuck:
+class Unplaceable:
     """Why a node cannot be emptied: this pod finds no place."""
 
     pod: PodKey
-    is_tired: bool = False
+    gave_up: bool = False
     """Nobody looked everywhere: too many questions were asked already."""
 
 
-def cluster_of(
+def build_node_set(
     occupancy: ScaleDownProblem, removable: Flags, *, receives: Flags, price: Floats | None = None
 ) -> NodeSet:
     """The solver's view. Rows with pods that look at others are to be left out of `removable`."""
-    starts, lines = occupancy.lines(removable)
-    kind, allowed = occupancy.permissions()
+    starts, lines = occupancy.class_counts(removable)
+    kind, allowed = occupancy.node_kinds()
     return NodeSet(
         requests=occupancy.requests,
         free=occupancy.free,
@@ -65,11 +65,11 @@ def cluster_of(
         dwellers=lines,
         removable=removable,
         receives=receives,
-        ties=occupancy.first,
+        ties=occupancy.first_pod,
     )
 
 
-def in_bulk(occupancy: ScaleDownProblem, order: Ints, limits: Limits, *, receives: Flags) -> Removals:
+def remove_in_bulk(occupancy: ScaleDownProblem, order: Ints, limits: Limits, *, receives: Flags) -> Removals:
     """Each row of the order in turn; what was moved before moves on with its new node.
 
     Where many may go, the first of them are emptied into the last alone, as far as there is room by volume: else most
@@ -77,8 +77,8 @@ def in_bulk(occupancy: ScaleDownProblem, order: Ints, limits: Limits, *, receive
     """
     removable = np.zeros(len(occupancy.arrays), dtype=np.bool_)
     removable[order] = True
-    cluster = cluster_of(occupancy, removable, receives=receives)
-    heads = _heads(cluster, order, receives) if min(limits.removals, len(order)) >= MANY else 0
+    cluster = build_node_set(occupancy, removable, receives=receives)
+    heads = _heads(cluster, order, receives) if min(limits.removals, len(order)) >= MANY_REMOVALS else 0
     if not heads:
         return remove_in_order(cluster, order, limits)
     closed = receives.copy()
@@ -138,11 +138,11 @@ def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]
     return starts, np.column_stack((cells % classes, totals)).astype(np.int64)
 
 
-def lodgers_after(occupancy: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tuple[Move, ...]]:
+def apply_moves(occupancy: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tuple[PodMove, ...]]:
     """The solver's moves (class, from, to, pods), in order, by name: who ends where, and moves from first to last."""
     waiting: dict[tuple[int, int], list[tuple[PlacedPod, int]]] = defaultdict(list)
     for row in dict.fromkeys(moves[:, 1].tolist()):
-        for placed, number in reversed(occupancy.to_move(row)):
+        for placed, number in reversed(occupancy.pods_to_move(row)):
             waiting[row, number].append((placed, row))
     for number, source, target, pods in moves.tolist():
         there = waiting[source, number]
@@ -150,17 +150,19 @@ def lodgers_after(occupancy: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, 
         waiting[target, number].extend(taken)
     gone = set(moves[:, 1].tolist())
     lodgers: MovedPods = defaultdict(list)
-    named: list[Move] = []
+    named: list[PodMove] = []
     names = occupancy.arrays.names
     for (row, number), listed in sorted(waiting.items(), key=lambda item: item[0]):
         for placed, source in listed:
             if source != row and row not in gone:
                 lodgers[row].append((placed, number))
-                named.append(Move(pod=placed.key, source=names[source], target=names[row]))
+                named.append(PodMove(pod=placed.key, source=names[source], target=names[row]))
     return lodgers, tuple(named)
 
 
-def refused(occupancy: ScaleDownProblem, lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]]) -> set[PodKey]:
+def find_refused_moves(
+    occupancy: ScaleDownProblem, lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]]
+) -> set[PodKey]:
     """Pods moved in bulk that the plain rules do not let onto their new nodes. Each node is asked by itself.
 
     That is enough, because pods that look beyond their node are never moved in bulk.
@@ -188,28 +190,28 @@ class RemovalSimulator:
         occupancy: ScaleDownProblem,
         *,
         receives: Flags,
-        gone: Iterable[int] = (),
-        lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]] | None = None,
+        removed: Iterable[int] = (),
+        moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]] | None = None,
         hints: Mapping[PodKey, str] | None = None,
     ) -> None:
-        """`gone` rows stand no more; `lodgers` were moved to their rows before."""
+        """`removed` rows stand no more; `moved_pods` were moved to their rows before."""
         self._occupancy = occupancy
         self._receives = receives.copy()
         self._hints = hints or {}
         self.free: Ints = occupancy.free.copy()
-        self.lodgers: MovedPods = defaultdict(list)
-        self.moves: list[Move] = []
-        self.questions = QUESTIONS
+        self.moved_pods: MovedPods = defaultdict(list)
+        self.moves: list[PodMove] = []
+        self.checks_left = MAX_CHECKS
         self._states: dict[str, NodeState] = dict(occupancy.snapshot.view.nodes)
         self._repelling = {state.name: None for state in occupancy.snapshot.view.anti_affine_nodes}
-        for row in gone:
+        for row in removed:
             self._leave(row)
-        for row, listed in (lodgers or {}).items():
+        for row, listed in (moved_pods or {}).items():
             self._settle(row, listed)
 
-    def empty(self, row: int) -> tuple[Move, ...] | Stuck:
+    def simulate_removal(self, row: int) -> tuple[PodMove, ...] | Unplaceable:
         """Everything that has to leave the row onto others, or nothing."""
-        pods = [*self._occupancy.to_move(row), *self.lodgers.get(row, ())]
+        pods = [*self._occupancy.pods_to_move(row), *self.moved_pods.get(row, ())]
         replay = Replay(self._view(without=row))
         groups: dict[object, Alike] = {}
         free = self.free.copy()
@@ -220,20 +222,20 @@ class RemovalSimulator:
             group = groups.get(alike) or groups.setdefault(alike, replay.alike(without_node(placed.pod)))
             found = self._first_fit(replay, group, (placed, number), free, without=row)
             if found is None:
-                return Stuck(pod=placed.key, is_tired=self.questions < 0)
+                return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
             replay.place(group, self._occupancy.arrays.names[found], str(placed.key))
             free[found] -= self._occupancy.requests[number]
             placed_at.append((placed, number, found))
         return self._committed(row, placed_at)
 
-    def _committed(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[Move, ...]:
+    def _committed(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[PodMove, ...]:
         names = self._occupancy.arrays.names
         self._leave(row)
-        self.lodgers.pop(row, None)
+        self.moved_pods.pop(row, None)
         for placed, number, target in placed_at:
             self._settle(target, [(placed, number)])
         made = tuple(
-            Move(pod=placed_pod.key, source=names[row], target=names[target]) for placed_pod, _, target in placed_at
+            PodMove(pod=placed_pod.key, source=names[row], target=names[target]) for placed_pod, _, target in placed_at
         )
         self.moves += made
         return made
@@ -252,7 +254,7 @@ class RemovalSimulator:
         occupancy = self._occupancy
         needs = occupancy.requests[number]
         asked = needs > 0
-        possible = self._receives & occupancy.static(occupancy.sorted.table.classes[number])
+        possible = self._receives & occupancy.static_fit(occupancy.running_classes.table.classes[number])
         possible &= (free[:, asked] >= needs[asked]).all(axis=1)
         possible[without] = False
         rows = np.flatnonzero(possible)
@@ -262,8 +264,8 @@ class RemovalSimulator:
         if hint >= 0 and possible[hint]:
             ordered.insert(0, hint)
         for row in ordered:
-            self.questions -= 1
-            if self.questions < 0:
+            self.checks_left -= 1
+            if self.checks_left < 0:
                 return None
             if isinstance(replay.verdict(group, occupancy.arrays.names[row]), Fits):
                 return int(row)
@@ -277,7 +279,7 @@ class RemovalSimulator:
     def _settle(self, row: int, listed: Sequence[tuple[PlacedPod, int]]) -> None:
         name = self._occupancy.arrays.names[row]
         self._states[name] = self._states[name].with_pods(placed for placed, _ in listed)
-        self.lodgers[row].extend(listed)
+        self.moved_pods[row].extend(listed)
         if any(placed.anti_affinity for placed, _ in listed):
             self._repelling[name] = None
         for _, number in listed:
