@@ -37,7 +37,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def fill_in(pod: Json, limit_range: Json) -> None:
-    """Give every container what the range has as default and the container does not say, and tell so in a note."""
+    """Give every container the defaults that it does not set itself, and record that in an annotation."""
     defaults: dict[str, Json] = {"requests": {}, "limits": {}}
     for limit in limits_of(limit_range):
         if limit.get("type") == "Container":

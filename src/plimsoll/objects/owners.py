@@ -31,7 +31,7 @@ class OwnerChain(Value):
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The owner that manages the object: Kubernetes allows one, and the first wins where somebody wrote two."""
+    """The owner that manages the object. Kubernetes allows one; the first wins if there are two."""
     # A plain loop: asked a dozen times for every event of a pod, and a generator costs more than the answer.
     for owner in metadata.owner_references:
         if owner.controller:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AffinityTerm:
-    """A compiled term of one pod: whom it means, and over which topology."""
+    """A compiled term of a pod: which pods it selects, and over which topology."""
 
     __slots__ = ("_namespace_selector", "_namespaces", "selector", "topology_key")
 
@@ -36,7 +36,7 @@ class AffinityTerm:
         self._namespaces = frozenset({owner.metadata.namespace} if own else term.namespaces)
 
     def means(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod of this namespace with these labels is meant."""
+        """Whether the term selects a pod of this namespace with these labels."""
         if not self.selector.matches(labels):
             return False
         return namespace in self._namespaces or self._namespace_selector.matches(namespace_labels)
@@ -58,7 +58,7 @@ def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
 
 
 def existing_anti_affinity(pod: Pod) -> tuple[AffinityTerm, ...]:
-    """Of a pod that is running already; terms nobody can read keep nobody away."""
+    """Anti-affinity terms of a running pod; terms that cannot be parsed are ignored."""
     try:
         return anti_affinity_terms(pod)
     except InvalidSelector:

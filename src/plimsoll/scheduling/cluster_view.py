@@ -29,7 +29,7 @@ _REMEMBERED: Final = 8
 
 
 class PodKey(NamedTuple):
-    """What tells a pod from every other pod of a cluster at one time."""
+    """The identity of a pod within a cluster."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class PodKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-# Pods that no selector can tell apart: namespace and labels. Replicas are kin, so each selector is asked once for all.
+# Pods with the same namespace and labels match the same selectors: each selector is evaluated once for all of them.
 Kin = tuple[str, frozenset[tuple[str, str]]]
 
 
@@ -168,7 +168,7 @@ class NodeState:
         return self._holding(dict(sorted(pods.items())), used)
 
     def with_unreadable(self, bad: BadObject) -> NodeState:
-        """The same with a pod that nobody can read, and that so nobody can take off."""
+        """The same state with a pod that cannot be decoded and therefore cannot be removed."""
         other = self._holding(self.pods, self.used)
         other.unreadable_pods = (*self.unreadable_pods, bad)
         other.problem = other.problem or _told(bad)
@@ -247,7 +247,7 @@ class ClusterView:
 
     @property
     def anti_affine_nodes(self) -> Iterable[NodeState]:
-        """Nodes with a pod whose required anti-affinity may keep others away: mostly none, and then nobody looks."""
+        """Nodes with a pod whose required anti-affinity may keep others away; mostly none."""
         return (self._nodes[name] for name in self._anti_affine)
 
     @property

@@ -1,7 +1,7 @@
 """May this pod run on this node? Every rule, in kube-scheduler's order; the first one that refuses decides.
 
-This is the reference: the embedded scheduler places by it, plans are verified with it, the fast engine is compared with
-it, and `explain` tells people everything that stands in a pod's way. Rules are prepared once for a pod and a view (what
+This is the reference: the embedded scheduler uses it, plans are verified with it, and the fast planner is compared with
+it. `explain` lists everything that keeps a pod off a node. Rules are prepared once for a pod and a view (what
 kube-scheduler calls PreFilter), then asked about each node.
 """
 
@@ -151,7 +151,7 @@ def elsewhere(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE
 
 
 def explain(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, tuple[Refusal, ...]]:
-    """For every node everything that stands in the way, not only the first; nothing where the pod fits."""
+    """All refusals per node, not only the first; empty where the pod fits."""
     rules = prepared(pod, view, profile=profile)
     if view.holds(pod):
         view = view.without_pod(pod)

@@ -25,7 +25,7 @@ _NO_PORTS: Final[frozenset[HostPort]] = frozenset()
 
 
 def host_ports(pod: Pod) -> frozenset[HostPort]:
-    """Of containers and sidecars. On the host network every port is a host port, as the API server defaults it."""
+    """Host ports of containers and sidecars. On the host network every port is a host port, by API server default."""
     spec = pod.spec
     together = (
         *spec.containers,

@@ -1,4 +1,11 @@
-"""What a pod requests of a node: the formula of kube-scheduler (docs/design/nodes.md 6.2)."""
+"""What a pod requests of a node: the formula of kube-scheduler (docs/design/nodes.md 6.2).
+
+The arithmetic must equal kube-scheduler's to the unit, or pods would stay pending on nodes that were added for them.
+
+For each resource, containers and sidecars (restartable init containers) run together and are summed. An init container
+runs beside the sidecars started before it. The request is the larger of both, or the pod-level request, plus overhead.
+A limit without a request counts as the request. Every pod needs one of `pods`.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +98,7 @@ def _asked(quantities: ResourceList, *, path: str) -> ResourceVector:
 
 
 def _said_by_the_pod(need: ResourceVector, resources: ResourceRequirements) -> ResourceVector:
-    """Pod-level requests replace the sum of the containers; a pod-level limit stands in where nobody requests."""
+    """Pod-level requests replace the sum of the containers; a pod-level limit counts where no container requests."""
     path = "spec.resources"
     requests = _asked(resources.requests, path=f"{path}.requests")
     limits = _asked(resources.limits, path=f"{path}.limits")

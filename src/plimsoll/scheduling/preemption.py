@@ -1,7 +1,7 @@
 """Could pods of lower priority make room? What kube-scheduler tries when no node fits (DefaultPreemption).
 
-Used for the second half of the message in `messages`, and by the scheduler, which carries the choice out. Nothing is
-evicted here. Disruption budgets are not weighed, and only pods of one node are tried at a time.
+The result is the second half of the message in `messages`. Nothing is evicted here. Disruption budgets are not weighed,
+and only pods of one node are tried at a time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def ineligible(pod: Pod, view: ClusterView, refused: Mapping[str, Verdict]) -> s
 
 
 def _is_preempted(pod: Pod) -> bool:
-    """On its way out because the scheduler sent it away for somebody else."""
+    """Whether the pod is terminating because the scheduler preempted it."""
     return pod.metadata.deletion_timestamp is not None and any(
         condition.type == "DisruptionTarget"
         and condition.status == "True"

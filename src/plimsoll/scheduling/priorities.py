@@ -1,6 +1,6 @@
-"""Who comes first: priorities of pods, who is expendable, and in which order pods are placed.
+"""Priorities of pods: resolution, the expendable cutoff, and the order in which pods are placed.
 
-Data and comparisons only. Who is preempted for whom is decided in `preemption` and acted on by the scheduler.
+Data and comparisons only; `preemption` chooses victims.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def priority_of(pod: Pod) -> int:
 
 
 def resolved_priority(pod: Pod, classes: Mapping[str, int], *, default: int = 0) -> int | None:
-    """The priority admission would give: its own, its class's, or the default; none for a class nobody defined."""
+    """The priority admission would give: its own, its class's, or the default; None for an unknown class."""
     if pod.spec.priority is not None:
         return pod.spec.priority
     name = pod.spec.priority_class_name

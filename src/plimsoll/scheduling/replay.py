@@ -2,8 +2,8 @@
 
 `feasible` judges one pod against one view; after every placement the next question would recount all nodes. A replay
 prepares the rules once for pods that are alike (same labels, same spec, different names) and keeps their counts up to
-date with what is placed. It answers exactly what `feasible` would on the view so far: `tests/scheduling` compares them.
-Plans are verified with it, and the compatible estimator places with it. Unlike a view it changes.
+date with what is placed. It answers exactly what `feasible` would answer on the view so far; `tests/scheduling`
+compares them. Unlike a view it is mutable.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Replay:
         return group
 
     def prepare(self) -> None:
-        """Count for everybody now. Who is asked about only after many were placed would have to count all of these."""
+        """Count for all groups now. A group that is first used after many placements would recount them."""
         for alike in self._known:
             self._rules_of(alike)
 
@@ -121,7 +121,7 @@ class Replay:
         return found[1]
 
     def _beware_of(self, placed: PlacedPod) -> None:
-        """From now on somebody may keep others away, also those who were prepared when nobody did."""
+        """A placed pod has anti-affinity: rules prepared before must be prepared again with it."""
         if placed.anti_affinity and not self._repels:
             self._repels = True
             self._minding.clear()
@@ -148,7 +148,7 @@ class Replay:
         return group.rules
 
     def _watch_for_repulsion(self, rules: Prepared, pod: Pod, view: ClusterView) -> None:
-        """Count who avoids the pod even while nobody does yet: the rule is left out of views that hold no such pod."""
+        """Count pods that avoid this one even if there are none yet: a view without such pods omits the rule."""
         if any(isinstance(rule, InterPod) for rule in rules.rules) or rules.everywhere:
             return
         fresh: Rule | Refusal | None = prepare_inter_pod(pod, view, always=True)

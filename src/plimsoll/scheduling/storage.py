@@ -1,7 +1,7 @@
 """Storage objects by name, and what a pod's volumes come down to: claims, bound or still to be bound.
 
-Part of the view. The three volume rules (`volumes`, `volume_limits`, `volume_conflicts`) all ask it the same questions:
-which claims does the pod use, to which volume is a claim bound, does its class wait for the first consumer.
+The volume rules share it: which claims a pod uses, to which volume a claim is bound, and whether its class waits for
+the first consumer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Storage:
         self._unbound: dict[str, list[UnboundVolume]] | None = None
 
     def csi_node_of(self, node: Node) -> CSINode | None:
-        """Its own, or that of the node which a node that is not there yet was made from."""
+        """The node's CSINode, or for an upcoming node the CSINode of the node that its template was made from."""
         meta = node.metadata
         return self.csi_nodes.get(meta.name) or self.csi_nodes.get(meta.annotations.get(ATTACHES_LIKE, ""))
 

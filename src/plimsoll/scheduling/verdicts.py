@@ -1,6 +1,6 @@
 """What a scheduling rule answers: the pod fits, or it does not and this is why.
 
-Every rule module of this package speaks in these; so do the callers of `feasible`. Expected outcomes are values: no
+Expected outcomes are values: no
 rule raises because a pod does not fit or because an object is malformed.
 """
 
@@ -56,7 +56,7 @@ FITS: Final = Fits()
 
 
 class Rule(Protocol):
-    """One rule, prepared for one pod: it answers for any node of the view it was prepared with."""
+    """A rule prepared for a pod and a view; it answers for any node of that view."""
 
     def refuse(self, place: NodeState) -> Refusal | None: ...
 

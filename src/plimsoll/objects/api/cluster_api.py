@@ -84,7 +84,7 @@ class DeprecatedMachineStatus(Wire):
 
 
 class MachineStatus(Wire):
-    """Failures that nobody mends: since v1beta2 they stand under `deprecated`."""
+    """Terminal failures; since v1beta2 they are under `deprecated`."""
 
     node_ref: ObjectReference | None = None
     failure_reason: str = ""

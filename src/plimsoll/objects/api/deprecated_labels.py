@@ -15,7 +15,7 @@ OLD_SYSTEM_LABELS: Final = {
     "beta.kubernetes.io/os": "kubernetes.io/os",
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
 }
-"""Those that every node has, whoever made it; old name to new."""
+"""Labels that every node has; old name to new name."""
 OLD_LABELS: Final = {
     **OLD_SYSTEM_LABELS,
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",

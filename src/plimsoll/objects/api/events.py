@@ -1,4 +1,4 @@
-"""Events, under their two names: the core/v1 kind everybody writes and reads, and the events.k8s.io/v1 view of it.
+"""Events, under their two names: the core/v1 kind, and the events.k8s.io/v1 view of it.
 
 The server keeps one object and serves both; the field names differ (`involvedObject`/`regarding`, `message`/`note`).
 """

@@ -7,7 +7,7 @@ Every other module of wire structs builds on this one. Three conventions hold fo
 * Lists are tuples. Against lists, 20,000 pods decode in less than half the time, take an eighth less memory and leave
   nothing for the garbage collector to walk (4 ms instead of 130 ms a pass), because it drops a tuple of untracked
   things from its books. And a struct without a map in it can be hashed, which is how equals are grouped.
-* Structs are slices: what nobody in Plimsoll reads is not declared and is skipped by the decoder. So an object that
+* Structs are slices: what Plimsoll does not read is not declared and is skipped by the decoder. So an object that
   went through them is never written back whole.
 
 Maps stay dicts, because msgspec builds them fastest. Nobody writes to the map of a decoded object: a default may be

@@ -54,7 +54,7 @@ class AttachedVolume(Wire):
 
 
 class NodeStatus(Wire):
-    """Images are left out: a node lists up to fifty, and nobody here scores by them."""
+    """Images are left out: a node lists up to fifty, and no rule here uses them."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}

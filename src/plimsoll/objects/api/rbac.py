@@ -1,4 +1,4 @@
-"""Who may do what: roles, bindings and service accounts. Read by the embedded API server and by `doctor`."""
+"""RBAC: roles, bindings and service accounts."""
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 

@@ -16,7 +16,7 @@ class ServicePort(Wire):
 
 
 class ServiceSpec(Wire):
-    """Without a selector somebody else keeps the endpoints; `cluster_ip` None (the text) makes it headless."""
+    """Without a selector the endpoints are managed elsewhere; `cluster_ip` None (the text) makes it headless."""
 
     type: str = ""
     selector: dict[str, str] = {}

@@ -27,7 +27,7 @@ GROUP_ID_ANNOTATION: Final = "cloud.plimsoll.io/group-id"
 """On nodes and machines: the node group they belong to."""
 CAPACITY_TYPE_LABEL: Final = "cloud.plimsoll.io/capacity-type"
 BILLING_FINALIZER: Final = "cloud.plimsoll.io/billing"
-"""Keeps a machine that somebody deletes until its node is gone and its cost is in the books."""
+"""Finalizer that keeps a deleted machine until its node is gone and its cost is recorded."""
 
 
 class CapacityType(StrEnum):
@@ -91,7 +91,7 @@ class BootRule(Wire):
     group: str = ""
     zone: str = ""
     every: int = 1
-    """Of the machines of a group only every n-th, by the number in its name: 1 all, 2 those with even numbers."""
+    """Only every n-th machine of a group, by the number in its name: 1 is all, 2 is those with even numbers."""
     seconds: float | None = None
     never: bool = False
     """It starts and costs money, but no node ever comes."""
@@ -102,7 +102,7 @@ class FaultKind(StrEnum):
     """What goes wrong with a call to the cloud."""
 
     FAIL = "Fail"
-    """Nothing is done, and the caller is told `message`."""
+    """The call does nothing and fails with `message`."""
     TIME_OUT = "TimeOut"
     """It is done, and after `seconds` the caller hears that time is up."""
     LATE = "Late"
@@ -214,7 +214,7 @@ class NodeGroupStatus(Wire):
     deleting: int = 0
     failed: int = 0
     next_number: int = 0
-    """Of the next machine: names are never used twice."""
+    """The number of the next machine: names are never reused."""
     message: str = ""
 
 
@@ -236,7 +236,7 @@ class MachineState(StrEnum):
 
 
 class ErrorClass(StrEnum):
-    """What Cluster Autoscaler tells apart: whether another group may help, or nothing is known."""
+    """The classes of Cluster Autoscaler: another group may help, or the cause is unknown."""
 
     OUT_OF_RESOURCES = "OutOfResourcesErrorClass"
     OTHER = "OtherErrorClass"

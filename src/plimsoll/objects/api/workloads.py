@@ -216,7 +216,7 @@ class DaemonSet(WireObject):
 
 
 class ControllerRevision(WireObject):
-    """`data` is the patch that leads back to this revision; whoever owns it knows its shape."""
+    """`data` is the patch that leads back to this revision; its owner knows its shape."""
 
     data: Json = None
     revision: int = 0
@@ -232,7 +232,7 @@ class JobCondition(Wire):
 
 
 class PodFailurePolicyOnExitCodesRequirement(Wire):
-    """Of containers that ended with another code than 0; without a name of any of them."""
+    """Exit codes other than 0 of containers; without a name, of any container."""
 
     container_name: str | None = None
     operator: str = ""

@@ -2,7 +2,7 @@
 
 `objects.schema` compiles the rules of a CRD once (`compile_expression`), asks each for its worst case
 (`Program.estimated_cost`) and evaluates them per object under a `CostBudget`. Nothing here knows schemas, field paths
-or how a failed rule is reported. docs/decisions/0002-own-cel.md tells why this is our own.
+or how a failed rule is reported. docs/decisions/0002-own-cel.md says why this is an implementation of our own.
 """
 
 from plimsoll.objects.cel.cost.budget import CostBudget

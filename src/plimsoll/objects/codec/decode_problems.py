@@ -1,4 +1,4 @@
-"""What is wrong with an object that could not be decoded, told with the path of the field."""
+"""Why an object could not be decoded, with the path of the field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_KEY: Final = 316
 
 
 class Unreadable(Value):
-    """The reason alone, before it is known whose it is."""
+    """The reason without the object that it belongs to."""
 
     problem: str
 

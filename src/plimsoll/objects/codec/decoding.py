@@ -39,7 +39,7 @@ class RawObject(Value, Generic[T]):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Of the view: who asks of an object only who it is need not ask whether its bytes are with it."""
+        """The metadata of the view, so that callers need not know whether the raw bytes are present."""
         return self.view.metadata
 
     def __repr__(self) -> str:
@@ -198,7 +198,7 @@ def _envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
 
 
 def _not_a_list(struct: type[WireObject], kind: str, *, has_items: bool) -> str:
-    """A dump of several kinds is a `List`; a list of another kind is somebody else's answer."""
+    """Whether a list holds the expected kind. A dump of several kinds is a `List`."""
     if kind not in {"", "List", f"{struct.kind_name()}List"}:
         return f"kind: expected {struct.kind_name()}List, got {kind[:64]}"
     return "" if kind or has_items else "items: expected a list, got none"

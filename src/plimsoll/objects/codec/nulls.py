@@ -37,7 +37,7 @@ def without_nulls(value: Any, shape: Shape) -> Any:
 
 
 def _container(shape: Shape) -> Shape:
-    """Of `X | None` the X: no wire type has two containers in one union."""
+    """The X of `X | None`; no wire type has two containers in one union."""
     if not isinstance(shape, inspect.UnionType):
         return shape
     return next((type_ for type_ in shape.types if isinstance(type_, _CONTAINERS)), shape)

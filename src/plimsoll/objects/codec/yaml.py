@@ -40,7 +40,7 @@ def load_all(text: str, *, letters_are_text: bool = False, odd_numbers: bool = F
     """Each document of the text with the line it starts on. Empty documents are left out.
 
     `letters_are_text`: a bare `y` or `N` is no truth value but a name, as YAML 1.2 has it.
-    `odd_numbers`: `.nan` and `.inf` are numbers, for who has something to say about them in their place.
+    `odd_numbers`: `.nan` and `.inf` are numbers, for callers that report them with their path.
     """
     builder = _Builder(letters_are_text=letters_are_text, odd_numbers=odd_numbers)
     try:

@@ -56,7 +56,7 @@ def decode_body(body: bytes, *, api_version: str = "", kind: str = "") -> Decode
 
 
 class DecodedMessage(Value):
-    """The message as JSON has it. `unknown` are the fields nobody here knows, as bytes by the path of their message."""
+    """The message as JSON has it. `unknown` holds unknown fields, as bytes by the path of their message."""
 
     value: dict[str, Any]
     unknown: dict[str, bytes] = {}
@@ -76,7 +76,7 @@ class _Envelope(Value):
 
 
 class _Walk:
-    """One body; collects the field numbers that nobody knows, and what stands under them."""
+    """The decoding of a body; collects unknown field numbers and their bytes."""
 
     def __init__(self) -> None:
         self.unknown: list[str] = []

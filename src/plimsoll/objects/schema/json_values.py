@@ -139,7 +139,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _are_of_same_types(one: Any, other: Any) -> bool:
-    """Of values that Python thinks equal: only numbers and booleans can still differ, and their texts do."""
+    """Whether values that Python considers equal are equal in JSON: only numbers and booleans can still differ."""
     if type(one) is not type(other):
         return False
     if not isinstance(one, (dict, list)):

@@ -1,11 +1,11 @@
 """Required affinity and anti-affinity between pods (kube-scheduler's InterPodAffinity).
 
-Three questions, in this order: is there company where the pod wants company; is nobody there whom it avoids; is nobody
-anywhere who avoids it. The last one binds pods that have no terms of their own (anti-affinity is symmetric), so the
-view knows which nodes hold such pods, and when there are none, nothing is counted.
+Three checks, in this order: the pod's affinity terms match a pod in the domain; its anti-affinity terms match none; no
+existing pod has an anti-affinity term that matches it. The last check binds pods without terms (anti-affinity is
+symmetric), so the view knows which nodes hold such pods, and counts nothing if there are none.
 
-A pod wanting company that nobody can give yet may be the first of its group: it fits anywhere (where the topology
-label exists), if it matches its own terms.
+A pod whose affinity no pod satisfies yet may be the first of its group: it fits wherever the topology label exists, if
+it matches its own terms.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:
 
 
 def prepare_inter_pod(pod: Pod, view: ClusterView, *, always: bool = False) -> InterPod | Refusal | None:
-    """`always`: also where nobody has terms yet, for counts that are kept up to date."""
+    """`always`: prepare the rule even if no pod has terms yet, for counts that are updated later."""
     affinity = pod.spec.affinity
     has_terms = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
     if not has_terms and not view.has_anti_affinity and not always:

@@ -1,12 +1,4 @@
-"""How much of each resource a pod needs, and whether a node has it left (kube-scheduler's NodeResourcesFit).
-
-The arithmetic has to be kube-scheduler's to the unit, or pods would wait on machines bought for them. It is used by the
-view (what is taken), by the rule below, and by every planner.
-
-For each resource: what runs together is the sum of the containers and the sidecars (restartable init containers);
-while an init container runs, it runs beside the sidecars started before it; the need is the larger, or what the pod as
-a whole says, plus overhead. A limit without a request counts as the request. Every pod needs one of `pods`.
-"""
+"""Whether a node has enough free resources for a pod (kube-scheduler's NodeResourcesFit)."""
 
 from __future__ import annotations
 

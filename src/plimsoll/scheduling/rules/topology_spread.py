@@ -60,7 +60,7 @@ class _Constraint:
     def count(self, place: NodeState, namespace: str) -> None:
         """The node's domain exists even with no pod in it; pods on their way out do not count.
 
-        A selector that is there but empty counts nobody: kube-scheduler skips the counting for it.
+        A selector that is there but empty counts no pod: kube-scheduler skips it.
         """
         matching = sum(placed.count for placed in place.pods.values() if self.means(placed, namespace))
         domain = place.labels[self.key]
@@ -80,7 +80,7 @@ class _Constraint:
         self.minimum = min(self.counts.values(), default=0) if self._has_minimum else 0
 
     def note(self, placed: PlacedPod, place: NodeState, namespace: str) -> None:
-        """One more pod, after counting: the least is followed by levels, for there may be a domain a node."""
+        """Count one more pod. The minimum is kept by levels, because there may be one domain per node."""
         domain = place.labels[self.key]
         if domain not in self.counts or not self.means(placed, namespace):
             return

@@ -166,7 +166,7 @@ def prepare_binding(pod: Pod, view: ClusterView) -> _Binding | Refusal | None:
 def volume_choices(pod: Pod, place: NodeState, view: ClusterView) -> dict[str, str]:
     """What is to be bound before a pod can run on a node it fits on: each waiting claim, and the volume it would get.
 
-    No volume (empty) means that one is to be provisioned. For whoever places the pod.
+    An empty name means that a volume must be provisioned.
     """
     binding = prepare_binding(pod, view)
     return (binding.choices(place) or {}) if isinstance(binding, _Binding) else {}

@@ -23,7 +23,7 @@ _ZEROS: Final = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
 class Notes(Protocol):
-    """Who is told what is wrong."""
+    """The receiver of decoding errors."""
 
     def mistyped(self, value: Any, place: Place | None, go_type: str) -> None: ...
 
@@ -201,7 +201,7 @@ def zero(schema: Schema) -> Any:
 
 
 def path_of(place: Place | None) -> str:
-    """For people: `spec.containers[0].name`."""
+    """The path as a user writes it: `spec.containers[0].name`."""
     steps: list[str] = []
     while place is not None:
         place, struct, step = place
@@ -210,7 +210,7 @@ def path_of(place: Place | None) -> str:
 
 
 def go_place(place: Place | None) -> str:
-    """For Go: the struct that holds the field, and the fields on the way. Elements do not count as steps."""
+    """The path as Go reports it: the struct that holds the field, and the fields above it. Elements do not count."""
     holder, names = "", []
     while place is not None:
         place, struct, step = place

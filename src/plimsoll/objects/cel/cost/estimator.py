@@ -82,7 +82,7 @@ class _Estimator:
         self._locals: dict[str, list[_Local]] = {}
 
     def cost(self, node: Node) -> Range:
-        """Of evaluating the node; reckoned once, even where a macro uses a node twice."""
+        """The cost of evaluating the node; computed once, even if a macro uses the node twice."""
         if node not in self._costs:
             for link in reversed(leading_chain(node, self._checked.first_operand)):
                 if link not in self._costs:
@@ -272,7 +272,7 @@ class _Estimator:
         return self._standard_price(node, function, [argument.size for argument in arguments])
 
     def _standard_price(self, node: Call, function: str, sizes: list[Range]) -> Price:
-        """Operators: those that do not evaluate all operands, and those whose price hangs on the overload meant."""
+        """Operators: those that do not evaluate all operands, and those whose cost depends on the overload."""
         match function:
             case "_&&_" | "_||_":
                 return Price(NOTHING)

@@ -34,7 +34,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Cost of the call alone, without its arguments, and the size of what it returns if that can be told."""
+    """Cost of the call alone, without its arguments, and the size of its result if it is known."""
 
     cost: Range
     size: Range | None = None
@@ -51,7 +51,7 @@ def _one(_target: Operand | None, _arguments: list[Operand]) -> Price:
 
 
 def _over_elements(target: Operand | None, _arguments: list[Operand]) -> Price | None:
-    """One step an element, more where elements are text; on a string, its traversal."""
+    """One step per element, more for text elements; for a string, its traversal."""
     if target is None:
         return None
     element = _element(target)

@@ -20,7 +20,7 @@ def call_cost(function: str, arguments: Arguments) -> int:
 
 
 def length(value: object) -> int:
-    """Of text, lists and maps; everything else counts as one."""
+    """The size of text, lists and maps; everything else counts as one."""
     if type(value) is int:
         return 1
     return len(value) if isinstance(value, str | bytes | Sequence | Mapping) else 1
@@ -59,7 +59,7 @@ def _substring(arguments: Arguments) -> int:
 
 
 def _elements(arguments: Arguments) -> int:
-    """One an element, and for text its length."""
+    """One step per element, and for text its length."""
     items = arguments[0]
     if isinstance(items, str):
         return 1 + _traversal(len(items))

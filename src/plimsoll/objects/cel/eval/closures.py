@@ -1,4 +1,4 @@
-"""One function for each kind of node: they evaluate operands in a frame and charge for what they do.
+"""Evaluation functions, one per kind of syntax node: they evaluate operands in a frame and charge their cost.
 
 Errors of CEL are exceptions; `&&`, `||` and the folds made of them catch them, because a later operand may decide the
 answer whatever the failed one would have been.

@@ -226,7 +226,7 @@ _calendar("getDayOfWeek", lambda moment: moment.isoweekday() % 7)
 
 
 def _clock(name: str, part: Callable[[datetime], int], nanos: int) -> None:
-    """Of a timestamp the part of its clock, of a duration the whole of it in that unit."""
+    """A part of a timestamp's clock time, or a whole duration in that unit."""
 
     @LIBRARY.function(
         f"<timestamp>.{name}() -> int", f"<timestamp>.{name}(string) -> int", f"<duration>.{name}() -> int"

@@ -15,7 +15,7 @@ class BadLiteral(ValueError):
 
 
 def int_value(text: str) -> int:
-    """Of an int token, a minus sign in front included."""
+    """The value of an int token, with a leading minus sign."""
     value = int(text, 16) if "0x" in text else _decimal(text, "invalid int literal")
     if not INT_MIN <= value <= INT_MAX:
         raise BadLiteral("invalid int literal")

@@ -31,7 +31,7 @@ class Source:
         self._starts = [0] + [index + 1 for index, char in enumerate(text) if char == "\n"]
 
     def offset_of(self, line: int, column: int) -> int:
-        """Of a place counted from line 1 and column 0."""
+        """The offset of a position, counted from line 1 and column 0."""
         return self._starts[min(line, len(self._starts)) - 1] + column
 
     def render(self, issues: list[Issue]) -> str:

@@ -113,5 +113,5 @@ class Bindings:
 
 
 def more_general(one: t.CelType, other: t.CelType) -> t.CelType:
-    """Of two types that go together, the one that says less."""
+    """The more general of two compatible types."""
     return one if is_dynamic(one) or isinstance(one, t.TypeVariable) or not is_dynamic(other) else other

@@ -54,7 +54,7 @@ _CREDIT_CARD = re.compile(
 
 
 def checker_of(format_: str) -> Callable[[str], bool] | None:
-    """Who checks the format, or nobody if it is not enforced."""
+    """The check of a format, or None if the format is not enforced."""
     return _CHECKERS.get(format_.replace("-", ""))
 
 

@@ -248,7 +248,7 @@ def preserving_errors(spec: dict[str, Any], old: dict[str, Any] | None) -> list[
 
 
 def approval_errors(metadata: dict[str, Any], group: str, old: dict[str, Any] | None) -> list[FieldError]:
-    """Groups of the Kubernetes community need somebody's approval, which an annotation names."""
+    """API groups of the Kubernetes community need an approval, which an annotation names."""
     if not any(group == domain or group.endswith(f".{domain}") for domain in ("k8s.io", "kubernetes.io")):
         return []
     approval = (metadata.get("annotations") or {}).get(APPROVAL_ANNOTATION) or ""
