@@ -1,61 +1,234 @@
-"""What we know although our cache does not yet: the objects we have just written.
+"""This process's own writes that its caches do not show yet.
 
-A cache lags behind our own writes. Who plans from it alone would make a machine twice; who waits for it would crawl. So
-each answer of the server is kept until the cache has come as far. Nothing here outlives the process: after a restart
-the cache begins with everything.
+A cache lags behind the server. A controller that acts again on a stale cache would create a pod or a machine twice.
+There are two remedies, named as in client-go:
+
+* `Expectations`: the controller skips an owner until the cache shows everything that was written for it.
+* `MutationCache`: the controller reads its own writes on top of the cache, and need not wait.
+
+Both are memory only: a new process starts with caches that show everything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from plimsoll.kube.informer.events import Key, V, key_of, view_of
 from plimsoll.kube.informer.store.tracker import is_newer
 from plimsoll.objects.api.meta import WireObject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.clock import Clock
     from plimsoll.kube.informer import Informer
 
 T = TypeVar("T", bound=WireObject)
 
+# As client-go: a write that is not observed within this time never will be; acting on the cache is the lesser evil.
+_TIMEOUT_S: Final = 300.0
+# Enough writes to be worth a sweep for those that the cache shows by now.
+_SWEEP_AT: Final = 64
 
-class MutationCache(Generic[T]):
-    """A cache of cluster-scoped objects with our own writes on top; `local.own_writes` waits for caches instead."""
+RECHECK_S: Final = 5.0
+"""When to check again while writes are unobserved. Their events wake a controller earlier, with one exception: an
+object that was created and deleted between two deliveries of the informer causes no event."""
+
+
+class Mutations(Generic[T]):
+    """The objects as the server answered our last write to each, until a newer version of it is observed."""
+
+    def __init__(self) -> None:
+        self._written: dict[Key, T] = {}
+        self._replaced: dict[Key, set[str]] = {}
+        """Versions that our writes replaced, for versions that cannot be compared as numbers."""
+
+    def wrote(self, written: T, *, replaced: str = "") -> None:
+        """Record the server's answer to a write, and the version that the write was based on."""
+        key = key_of(written)
+        self._written[key] = written
+        if replaced:
+            self._replaced.setdefault(key, set()).add(replaced)
+
+    def newest(self, cached: T) -> T:
+        """The cached object, or our own write if that is newer."""
+        key = key_of(cached)
+        written = self._written.get(key)
+        if written is None:
+            return cached
+        version = cached.metadata.resource_version
+        is_older = version in self._replaced.get(key, ()) or _is_after(written.metadata.resource_version, version)
+        return written if is_older else cached
+
+    def newest_of(self, listed: Iterable[T]) -> tuple[T, ...]:
+        """The complete list of a cache with our own writes in it.
+
+        Writes that the cache shows, and writes to objects that are not listed, are forgotten.
+        """
+        found = {key_of(cached): (cached, self.newest(cached)) for cached in listed}
+        for key in list(self._written):
+            cached, newest = found.get(key, (None, None))
+            if newest is cached:
+                self._forget(key)
+        return tuple(newest for _, newest in found.values())
+
+    def _forget(self, key: Key) -> None:
+        self._written.pop(key, None)
+        self._replaced.pop(key, None)
+
+
+class MutationCache(Mutations[T]):
+    """The cache of an informer with our own writes on top, created and removed objects included."""
 
     def __init__(self, informer: Informer[T]) -> None:
+        super().__init__()
         self._informer = informer
-        self._written: dict[str, T] = {}
         self._removed: set[str] = set()
-        self._echoes: dict[str, str] = {}
-        """By name, the version of a write of ours that the informer has not told of yet."""
+        self._unobserved: dict[Key, str] = {}
+        """The version of our last write to an object, until the informer delivers it."""
+        self._sweep_at = _SWEEP_AT
 
-    def wrote(self, new: T) -> None:
-        self._written[new.metadata.name] = new
-        self._echoes[new.metadata.name] = new.metadata.resource_version
+    def __len__(self) -> int:
+        """The number of own writes that the cache does not show yet."""
+        self._sweep()
+        return len(self._written)
 
-    def is_echo(self, new: T) -> bool:
-        """Whether this state, which the informer tells of, is what we wrote: no news. To be asked once of each."""
-        if self._echoes.get(new.metadata.name) != new.metadata.resource_version:
-            return False
-        del self._echoes[new.metadata.name]
-        return True
+    def wrote(self, written: T, *, replaced: str = "") -> None:
+        if len(self._written) + len(self._unobserved) >= self._sweep_at:
+            self._sweep()
+            self._sweep_at = max(_SWEEP_AT, 2 * (len(self._written) + len(self._unobserved)))
+        super().wrote(written, replaced=replaced)
+        self._unobserved[key_of(written)] = written.metadata.resource_version
 
     def removed(self, old: T) -> None:
-        self._written.pop(old.metadata.name, None)
-        self._echoes.pop(old.metadata.name, None)
+        """Record that we deleted the object."""
+        key = key_of(old)
+        self._forget(key)
+        self._unobserved.pop(key, None)
         self._removed.add(old.metadata.uid)
 
-    def get(self, name: str) -> T | None:
-        written = self._written.get(name)
-        found = self._informer.cache.get(name) if written is None else written
-        return None if found is None or found.metadata.uid in self._removed else found
+    def is_own_write(self, delivered: T) -> bool:
+        """Whether the informer delivers a state that we wrote ourselves. True once per write."""
+        key = key_of(delivered)
+        if self._unobserved.get(key) != delivered.metadata.resource_version:
+            return False
+        del self._unobserved[key]
+        return True
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        cached = self._informer.cache.get(name, namespace)
+        if cached is not None:
+            return None if cached.metadata.uid in self._removed else self.newest(cached)
+        written = self._written.get(Key(namespace, name))
+        return written if written is not None and self._is_ahead(written) else None
 
     def list(self) -> tuple[T, ...]:
-        """In the order of names."""
-        position = self._informer.position
-        self._written = {
-            name: one for name, one in self._written.items() if is_newer(one.metadata.resource_version, position)
-        }
+        """All objects, in the order of namespaces and names."""
+        self._sweep()
         cached = self._informer.cache.list()
-        self._removed &= {one.metadata.uid for one in cached}
-        known = {one.metadata.name: one for one in cached if one.metadata.uid not in self._removed}
-        return tuple(one for _, one in sorted((known | self._written).items()))
+        self._removed &= {value.metadata.uid for value in cached}
+        found = {key_of(value): self.newest(value) for value in cached if value.metadata.uid not in self._removed}
+        return tuple(value for _, value in sorted((self._written | found).items()))
+
+    def _sweep(self) -> None:
+        """Forget the writes that the cache shows by now, or that were deleted since."""
+        for key in [key for key, written in self._written.items() if not self._is_ahead(written)]:
+            self._forget(key)
+        for key in self._unobserved.keys() - self._written.keys():
+            if self._informer.cache.get(key.name, key.namespace) is None:
+                del self._unobserved[key]
+
+    def _is_ahead(self, written: T) -> bool:
+        return is_newer(written.metadata.resource_version, self._informer.position)
+
+
+class _Write(NamedTuple):
+    uid: str
+    version: str
+    """Empty for a deletion."""
+    at_s: float
+
+
+class Expectations(Generic[V]):
+    """Writes to the objects of one informer that the cache does not show yet, by the uid of the owner.
+
+    A write is observed when the cache has reached its version. A deletion is observed when the object is gone, or has
+    a deletion timestamp.
+    """
+
+    def __init__(self, informer: Informer[V], *, clock: Clock) -> None:
+        self._informer = informer
+        self._clock = clock
+        self._unobserved: dict[str, dict[Key, _Write]] = {}
+        self._swept_at_s = clock.monotonic_s()
+
+    def expect_write(self, owner: str, written: WireObject) -> None:
+        """An object was created or patched, and now has this version."""
+        self._expect(owner, written, written.metadata.resource_version)
+
+    def expect_deletion(self, owner: str, deleted: WireObject) -> None:
+        """An object was deleted, or was found to be gone."""
+        self._expect(owner, deleted, "")
+
+    def are_fulfilled(self, owner: str) -> bool:
+        """Whether the cache shows everything that was written for `owner`."""
+        writes = self._unobserved.get(owner)
+        if writes is None:
+            return True
+        position = self._informer.position
+        for key in [key for key, write in writes.items() if self._is_observed(key, write, position)]:
+            del writes[key]
+        if writes:
+            return False
+        del self._unobserved[owner]
+        return True
+
+    def has_any(self, owner: str) -> bool:
+        """Whether something was written for `owner` since `are_fulfilled` last returned True."""
+        return owner in self._unobserved
+
+    def awaits(self, owner: str, key: Key) -> bool:
+        """Whether a write to this object was made for `owner` and not checked since."""
+        return key in self._unobserved.get(owner, ())
+
+    def _expect(self, owner: str, value: WireObject, version: str) -> None:
+        now_s = self._clock.monotonic_s()
+        if now_s - self._swept_at_s > _TIMEOUT_S:
+            self._sweep(now_s)
+        self._unobserved.setdefault(owner, {})[key_of(value)] = _Write(value.metadata.uid, version, now_s)
+
+    def _sweep(self, now_s: float) -> None:
+        """Drop expired writes: `are_fulfilled` is no longer called for an owner that is gone."""
+        self._swept_at_s = now_s
+        for owner, writes in list(self._unobserved.items()):
+            recent = {key: write for key, write in writes.items() if not _is_expired(write, now_s)}
+            if recent:
+                self._unobserved[owner] = recent
+            else:
+                del self._unobserved[owner]
+
+    def _is_observed(self, key: Key, write: _Write, position: str) -> bool:
+        cached: Any = self._informer.cache.get(key.name, key.namespace)
+        metadata = None if cached is None else view_of(cached).metadata
+        is_there = metadata is not None and metadata.uid == write.uid
+        if not write.version:
+            observed = not is_there or (metadata is not None and metadata.deletion_timestamp is not None)
+        elif metadata is not None and is_there and metadata.resource_version == write.version:
+            observed = True
+        else:
+            observed = _reaches(position, write.version)
+        return observed or _is_expired(write, self._clock.monotonic_s())
+
+
+def _is_expired(write: _Write, now_s: float) -> bool:
+    return now_s - write.at_s > _TIMEOUT_S
+
+
+def _reaches(position: str, version: str) -> bool:
+    """Whether `position` is at least `version`; False if they cannot be compared as numbers."""
+    return position.isdecimal() and version.isdecimal() and int(position) >= int(version)
+
+
+def _is_after(version: str, other: str) -> bool:
+    """Whether `version` is newer; False if they cannot be compared as numbers."""
+    return version != other and _reaches(version, other)

@@ -83,7 +83,7 @@ class CloudController:
 
     def _of_what_others_did(self, change: Change[Machine]) -> Iterable[str]:
         """A thousand machines that were just made are no news: each look at them would be one at all of them."""
-        is_own = isinstance(change, Added | Updated) and self._machines.is_echo(change.new)
+        is_own = isinstance(change, Added | Updated) and self._machines.is_own_write(change.new)
         return () if is_own else (EVERYTHING,)
 
     def _of_nodes(self, change: Change[Node]) -> Iterable[str]:

@@ -24,7 +24,7 @@ from plimsoll.local.endpoints.slice_plan import (
     SlicePlan,
     plan_slices,
 )
-from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -58,7 +58,7 @@ class EndpointSliceController:
         self._slices.add_index(_BY_SERVICE, _service_key)
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()
-        self._own_writes = OwnWrites(self._slices, clock=component.clock)
+        self._own_writes = Expectations(self._slices, clock=component.clock)
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,
@@ -79,8 +79,8 @@ class EndpointSliceController:
             return Done()
         if not _is_ours_to_keep(service):
             return Done()
-        if not self._own_writes.are_seen(service.metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not self._own_writes.are_fulfilled(service.metadata.uid):
+            return Again(after_s=RECHECK_S)
         pods = self._selected.of(service)
         drawn = SliceManifests(service, self._zones(pods))
         plans = [self._plan(service, pods, family, drawn) for family in families_of(service)]
@@ -108,7 +108,7 @@ class EndpointSliceController:
         owner, namespace = writing.service.metadata.uid, writing.service.metadata.namespace
         for new in plan.create:
             made = await self._client.create(EndpointSlice, writing.new(new), namespace=namespace)
-            self._own_writes.wrote(owner, made)
+            self._own_writes.expect_write(owner, made)
         for change in plan.update:
             name = change.slice.metadata.name
             try:
@@ -117,14 +117,14 @@ class EndpointSliceController:
                 )
             except NotFound:
                 continue
-            self._own_writes.wrote(owner, written)
+            self._own_writes.expect_write(owner, written)
         for gone in plan.delete:
             options = DeleteOptions(uid=gone.metadata.uid)
             try:
                 await self._client.delete(EndpointSlice, gone.metadata.name, namespace=namespace, options=options)
             except NotFound:
                 continue
-            self._own_writes.deleted(owner, gone)
+            self._own_writes.expect_deletion(owner, gone)
 
     def _pod_changed(self, change: Change[Any]) -> None:
         for key in self._selected.services_of(change):

@@ -16,7 +16,7 @@ from plimsoll.kube.informer.events import Added, Updated, key_of
 from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.volumes.annotations import BIND_COMPLETED, is_default_class
 from plimsoll.local.volumes.binding_writes import BindingWrites
-from plimsoll.local.volumes.latest import Latest
+from plimsoll.kube.informer.own_writes import MutationCache
 from plimsoll.local.volumes.plan import (
     AssignClass,
     BindClaim,
@@ -78,8 +78,8 @@ class VolumeBinder:
         self._classes = informers.of(StorageClass)
         self._pods = informers.of(Pod)
         self._add_indexes()
-        self._latest_claims = Latest(self._claims)
-        self._latest_volumes = Latest(self._volumes)
+        self._latest_claims = MutationCache(self._claims)
+        self._latest_volumes = MutationCache(self._volumes)
         self._writes = BindingWrites(component.client, claims=self._latest_claims, volumes=self._latest_volumes)
         self.controller: Controller[BinderKey] = Controller(
             NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
@@ -142,7 +142,7 @@ class VolumeBinder:
     def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         free = self._volumes.cache.by_index(_FREE_BY_CLASS, class_name(claim))
         kept = self._volumes.cache.by_index(_BY_CLAIM, key_of(claim))
-        return tuple(self._latest_volumes.of(volume) for volume in (*free, *kept))
+        return tuple(self._latest_volumes.newest(volume) for volume in (*free, *kept))
 
     def _default_class(self) -> str:
         """The youngest of those that are marked, as the API server's admission takes it."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.kube.client import Client
-    from plimsoll.local.volumes.latest import Latest
+    from plimsoll.kube.informer.own_writes import MutationCache
     from plimsoll.local.volumes.plan import VolumePlan
     from plimsoll.objects.api.meta import ObjectMeta
 
@@ -34,7 +34,7 @@ class BindingWrites:
     """Writes claims and volumes, and notes what came of it."""
 
     def __init__(
-        self, client: Client, *, claims: Latest[PersistentVolumeClaim], volumes: Latest[PersistentVolume]
+        self, client: Client, *, claims: MutationCache[PersistentVolumeClaim], volumes: MutationCache[PersistentVolume]
     ) -> None:
         self._client = client
         self._claims = claims

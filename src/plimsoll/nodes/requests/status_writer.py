@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.kube.errors import ApiCallFailed, NotFound
+from plimsoll.kube.informer.own_writes import Mutations
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 
@@ -39,18 +40,11 @@ class RequestStatusWriter:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._written: dict[str, ProvisioningRequest] = {}
-        """By uid: as the server answered last."""
-        self._outdated: dict[str, set[str]] = {}
-        """By uid: versions that our own writes replaced."""
+        self._mutations: Mutations[ProvisioningRequest] = Mutations()
 
     def freshest(self, listed: Iterable[ProvisioningRequest]) -> tuple[ProvisioningRequest, ...]:
-        """What a cache shows, but for objects that it shows as they were before we wrote them."""
-        found = tuple(self._fresher(request) for request in listed)
-        there = {request.metadata.uid for request in found}
-        self._written = {uid: request for uid, request in self._written.items() if uid in there}
-        self._outdated = {uid: versions for uid, versions in self._outdated.items() if uid in self._written}
-        return found
+        """The list of a cache, with our own writes where the cache does not show them yet."""
+        return self._mutations.newest_of(listed)
 
     async def write_all(self, verdicts: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
         """The same, each with whether it was written."""
@@ -61,7 +55,7 @@ class RequestStatusWriter:
 
     async def write(self, seen: RequestView, conditions: Conditions, details: Details) -> bool:
         """Whether the server has it."""
-        base = self._written.get(seen.request.metadata.uid, seen.request).metadata
+        base = self._mutations.newest(seen.request).metadata
         status: dict[str, Any] = {"conditions": conditions.to_json()}
         if texts := details.to_map():
             status["provisioningClassDetails"] = texts
@@ -80,8 +74,7 @@ class RequestStatusWriter:
         except (ApiCallFailed, TimeoutError) as error:
             log.warning("provreq.not_written", request=seen.name, problem=str(error) or type(error).__name__)
             return False
-        self._outdated.setdefault(base.uid, set()).add(base.resource_version)
-        self._written[base.uid] = written
+        self._mutations.wrote(written, replaced=base.resource_version)
         return True
 
     async def delete(self, seen: RequestView) -> bool:
@@ -105,14 +98,3 @@ class RequestStatusWriter:
         async with turns:
             is_written = await self.write(verdict.view, verdict.conditions, verdict.details)
         return replace(verdict, is_written=is_written)
-
-    def _fresher(self, listed: ProvisioningRequest) -> ProvisioningRequest:
-        uid = listed.metadata.uid
-        if listed.metadata.resource_version in self._outdated.get(uid, ()):
-            return self._written[uid]
-        self._forget(uid)
-        return listed
-
-    def _forget(self, uid: str) -> None:
-        self._written.pop(uid, None)
-        self._outdated.pop(uid, None)

@@ -22,8 +22,8 @@ from plimsoll.objects.api.pods import Pod
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from plimsoll.kube.informer.own_writes import Expectations
     from plimsoll.local.components import Component
-    from plimsoll.local.own_writes import OwnWrites
     from plimsoll.objects.api.meta import ObjectMeta
     from plimsoll.objects.api.resource import Resource
 
@@ -82,7 +82,7 @@ def name_prefix(owner: str) -> str:
 class PodControl:
     """Makes and deletes the pods of owners of one kind, tells events about it, and remembers it until it is seen."""
 
-    def __init__(self, component: Component, resource: Resource, own_writes: OwnWrites[Pod]) -> None:
+    def __init__(self, component: Component, resource: Resource, own_writes: Expectations[Pod]) -> None:
         self._component = component
         self._resource = resource
         self._own_writes = own_writes
@@ -106,7 +106,7 @@ class PodControl:
                 return None
             self._tell(owner, EventType.WARNING, "FailedCreate", f"Error creating: {error}")
             return error
-        self._own_writes.wrote(owner.uid, pod)
+        self._own_writes.expect_write(owner.uid, pod)
         self._tell(owner, EventType.NORMAL, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
         return None
 
@@ -118,12 +118,12 @@ class PodControl:
                 Pod, metadata.name, namespace=metadata.namespace, options=DeleteOptions(uid=metadata.uid)
             )
         except NotFound:
-            self._own_writes.deleted(owner.uid, pod)
+            self._own_writes.expect_deletion(owner.uid, pod)
             return None
         except PlimsollError as error:
             self._tell(owner, EventType.WARNING, "FailedDelete", f"Error deleting: {error}")
             return error
-        self._own_writes.deleted(owner.uid, pod)
+        self._own_writes.expect_deletion(owner.uid, pod)
         self._tell(owner, EventType.NORMAL, "SuccessfulDelete", f"Deleted pod: {metadata.name}")
         return None
 

@@ -32,7 +32,7 @@ from plimsoll.local.controller_manager.workloads.common.status_patches import co
 from plimsoll.local.controller_manager.workloads.common.template_hash import template_hash
 from plimsoll.local.controller_manager.workloads.daemon_sets.placement import daemon_pod, revision_labels, target_node
 from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonView, daemon_plan, daemon_status
-from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import DaemonSet
@@ -74,7 +74,7 @@ class DaemonSetController:
         self._pods = component.informers.of(Pod)
         index_by_controller(self._pods)
         self._revisions = Revisions(component, self._resource, hash_label=REVISION_LABEL, hash_of=_template_hash)
-        self._own_writes = OwnWrites(self._pods, clock=component.clock)
+        self._own_writes = Expectations(self._pods, clock=component.clock)
         self._making = PodControl(component, self._resource, self._own_writes)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self._failures = BackoffTable(_FAILED_PODS, component.entropy)
@@ -95,8 +95,8 @@ class DaemonSetController:
         if found is None or found.view.metadata.deletion_timestamp is not None:
             return Done()
         metadata = found.view.metadata
-        if not self._own_writes.are_seen(metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not self._own_writes.are_fulfilled(metadata.uid):
+            return Again(after_s=RECHECK_S)
         established = await self._revisions.ensure_current(
             Owner(
                 metadata=metadata,
@@ -109,7 +109,7 @@ class DaemonSetController:
         view = self._view(found.view, pods, established)
 
         error = await self._act(view, established)
-        if error is not None or self._own_writes.are_seen(metadata.uid):
+        if error is not None or self._own_writes.are_fulfilled(metadata.uid):
             await self._tell(view, collisions=established.collisions)
         if error is not None:
             raise error
@@ -188,8 +188,8 @@ class DaemonSetController:
             return
 
     def _next_look(self, view: DaemonView) -> Done | Again:
-        if not self._own_writes.are_seen(view.daemon_set.metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not self._own_writes.are_fulfilled(view.daemon_set.metadata.uid):
+            return Again(after_s=RECHECK_S)
         uid, now_s = view.daemon_set.metadata.uid, self._clock.monotonic_s()
         waits = [self._failures.state((uid, name)).ready_at - now_s for name in view.waiting]
         ready_s = next_availability_s(view.pods, min_ready_s=view.daemon_set.spec.min_ready_seconds, now=view.now)

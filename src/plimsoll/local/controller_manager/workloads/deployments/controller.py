@@ -38,7 +38,7 @@ from plimsoll.local.controller_manager.workloads.common.template_hash import (
 from plimsoll.local.controller_manager.workloads.deployments.plan import creation_failed, creation_problem, rollout_plan
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import is_rolling, replicas_of
 from plimsoll.local.controller_manager.workloads.deployments.revisions import REVISION, OwnedSet
-from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 from plimsoll.objects.owners import controller_of
@@ -75,8 +75,8 @@ class DeploymentController:
         self._pods = component.informers.of(Pod)
         index_by_controller(self._sets)
         index_by_controller(self._pods)
-        self._own_sets = OwnWrites(self._sets, clock=component.clock)
-        self._own_statuses = OwnWrites(self._deployments, clock=component.clock)
+        self._own_sets = Expectations(self._sets, clock=component.clock)
+        self._own_statuses = Expectations(self._deployments, clock=component.clock)
         self._adoption = ControllerRefManager(component.client, ReplicaSet, self._resource)
         self._fingerprints = Fingerprints()
         self.controller: Controller[Key] = Controller(
@@ -97,8 +97,8 @@ class DeploymentController:
             return Done()
         deployment = found.view
         uid = deployment.metadata.uid
-        if not (self._own_sets.are_seen(uid) and self._own_statuses.are_seen(uid)):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not (self._own_sets.are_fulfilled(uid) and self._own_statuses.are_fulfilled(uid)):
+            return Again(after_s=RECHECK_S)
         if _selects_everything(deployment):
             return await self._refuse(deployment)
         owned = await self._owned(found)
@@ -166,7 +166,7 @@ class DeploymentController:
                 problem = creation_problem(new.name, str(error))
                 self._record(deployment, "ReplicaSetCreateError", problem, event_type=EventType.WARNING)
             raise
-        self._own_sets.wrote(deployment.metadata.uid, made)
+        self._own_sets.expect_write(deployment.metadata.uid, made)
         if new.replicas:
             self._record(deployment, "ScalingReplicaSet", f"Scaled up replica set {new.name} from 0 to {new.replicas}")
 
@@ -190,7 +190,7 @@ class DeploymentController:
         annotations = {"annotations": change.annotations} if change.annotations else {}
         body = {"metadata": {"resourceVersion": metadata.resource_version, **annotations}, "spec": changed}
         written = await self._client.merge_patch(ReplicaSet, metadata.name, body, namespace=metadata.namespace)
-        self._own_sets.wrote(deployment.metadata.uid, written)
+        self._own_sets.expect_write(deployment.metadata.uid, written)
         if change.replicas is not None:
             before = replicas_of(change.replica_set)
             way = "up" if change.replicas > before else "down"
@@ -204,7 +204,7 @@ class DeploymentController:
             await self._client.delete(ReplicaSet, metadata.name, namespace=metadata.namespace, options=options)
         except NotFound:
             return
-        self._own_sets.deleted(deployment.metadata.uid, replica_set)
+        self._own_sets.expect_deletion(deployment.metadata.uid, replica_set)
 
     async def _refuse(self, deployment: Deployment) -> Done:
         message = "This deployment is selecting all pods. A non-empty selector is required."
@@ -234,7 +234,7 @@ class DeploymentController:
         except NotFound:
             # It was deleted meanwhile.
             return
-        self._own_statuses.wrote(metadata.uid, written)
+        self._own_statuses.expect_write(metadata.uid, written)
 
     def _record(
         self, deployment: Deployment, reason: str, message: str, *, event_type: EventType = EventType.NORMAL

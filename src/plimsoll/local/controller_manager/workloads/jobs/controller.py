@@ -19,6 +19,7 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import of_owner
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Added, Key, Updated, key_of, view_of
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
@@ -51,7 +52,6 @@ from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     uncounted_in,
     with_uncounted,
 )
-from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Job
@@ -93,7 +93,7 @@ class JobController:
         self._informer = component.informers.of(Pod)
         index_by_controller(self._informer)
         self._informer.add_index(_TRACKED_BY_JOB, _job_of_tracked)
-        self._written = OwnWrites(self._jobs, clock=component.clock)
+        self._written = Expectations(self._jobs, clock=component.clock)
         self._pods = JobPods(component, self._resource)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self.controller: Controller[Key] = Controller(
@@ -115,8 +115,8 @@ class JobController:
             return Done()
         job = found.view
         metadata = job.metadata
-        if not (self._written.are_seen(metadata.uid) and self._pods.own_writes.are_seen(metadata.uid)):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not (self._written.are_fulfilled(metadata.uid) and self._pods.own_writes.are_fulfilled(metadata.uid)):
+            return Again(after_s=RECHECK_S)
         if (end := finished_at(job)) is not None:
             return await self._after_the_end(job, end + timedelta(seconds=job.spec.ttl_seconds_after_finished or 0))
         selector = label_selector(job.spec.selector)
@@ -203,7 +203,7 @@ class JobController:
         written = await self._client.merge_patch(
             Job, metadata.name, body, namespace=metadata.namespace, subresource="status"
         )
-        self._written.wrote(metadata.uid, written)
+        self._written.expect_write(metadata.uid, written)
         return written
 
     def _tell_end(self, job: Job, status: JobStatus, verdict: JobOutcome) -> None:

@@ -13,7 +13,7 @@ from plimsoll.local.controller_manager.workloads.common.pod_control import (
 )
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY
 from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, is_tracked
-from plimsoll.local.own_writes import OwnWrites
+from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class JobPods:
     def __init__(self, component: Component, resource: Resource) -> None:
         self._client = component.client
         self._resource = resource
-        self.own_writes: OwnWrites[Pod] = OwnWrites(component.informers.of(Pod), clock=component.clock)
+        self.own_writes: Expectations[Pod] = Expectations(component.informers.of(Pod), clock=component.clock)
         self._making = PodControl(component, resource, self.own_writes)
 
     async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:
@@ -77,9 +77,9 @@ class JobPods:
             patched = await self._client.strategic_patch(Pod, metadata.name, body, namespace=metadata.namespace)
         except (NotFound, Invalid):
             # Gone, or another pod has its name by now.
-            self.own_writes.deleted(owner_uid, pod)
+            self.own_writes.expect_deletion(owner_uid, pod)
         else:
-            self.own_writes.wrote(owner_uid, patched)
+            self.own_writes.expect_write(owner_uid, patched)
 
 
 def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, index: int | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     replica_plan,
     replica_status,
 )
-from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import ReplicaSet
 from plimsoll.objects.owners import controller_of
@@ -87,7 +87,7 @@ class ReplicaSetController:
         self._pods = component.informers.of(Pod)
         index_by_controller(self._sets)
         index_by_controller(self._pods)
-        self._own_writes = OwnWrites(self._pods, clock=component.clock)
+        self._own_writes = Expectations(self._pods, clock=component.clock)
         self._making = PodControl(component, self._resource, self._own_writes)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self._settled: dict[Key, _Settled] = {}
@@ -110,8 +110,8 @@ class ReplicaSetController:
             return Done()
         replica_set = found.view
         metadata = replica_set.metadata
-        if not self._own_writes.are_seen(metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not self._own_writes.are_fulfilled(metadata.uid):
+            return Again(after_s=RECHECK_S)
         active = active_pods(candidates_in_any_order(self._pods, metadata))
         if self._is_settled(key, found, active):
             return Done()

@@ -39,7 +39,7 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     stateful_status,
 )
 from plimsoll.local.controller_manager.workloads.stateful_sets.pods import StatefulPods
-from plimsoll.local.own_writes import LOOK_AGAIN_S
+from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import StatefulSet
 from plimsoll.runtime.services import Service
@@ -92,8 +92,8 @@ class StatefulSetController:
         if found is None:
             return Done()
         metadata = found.view.metadata
-        if not self._pods.own_writes.are_seen(metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not self._pods.own_writes.are_fulfilled(metadata.uid):
+            return Again(after_s=RECHECK_S)
         established = await self._established(found)
         history = self._revisions.history(metadata)
         current = _named(history, found.view.status.current_revision) or established.revision
@@ -114,7 +114,7 @@ class StatefulSetController:
             for controller_revision in (current, established.revision)
         }
         error = await self._act(view, found, templates=templates)
-        if error is not None or self._pods.own_writes.are_seen(metadata.uid):
+        if error is not None or self._pods.own_writes.are_fulfilled(metadata.uid):
             await self._tell(view)
         if error is not None:
             raise error
@@ -170,8 +170,8 @@ class StatefulSetController:
             return
 
     def _next_look(self, view: StatefulSetView) -> Done | Again:
-        if not self._pods.own_writes.are_seen(view.stateful_set.metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
+        if not self._pods.own_writes.are_fulfilled(view.stateful_set.metadata.uid):
+            return Again(after_s=RECHECK_S)
         wait_s = next_availability_s(view.pods, min_ready_s=view.stateful_set.spec.min_ready_seconds, now=view.now)
         return Done() if wait_s is None else Again(after_s=wait_s)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject, is_namespace_terminating
@@ -23,7 +24,6 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     pod_name,
     stateful_pod,
 )
-from plimsoll.local.own_writes import OwnWrites
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolumeClaim
 
@@ -51,7 +51,7 @@ class StatefulPods:
         self._resource = resource
         self._pod_resource = component.client.calls.resource(Pod)
         self.claims: Informer[PersistentVolumeClaim] = component.informers.of(PersistentVolumeClaim)
-        self.own_writes: OwnWrites[Pod] = OwnWrites(component.informers.of(Pod), clock=component.clock)
+        self.own_writes: Expectations[Pod] = Expectations(component.informers.of(Pod), clock=component.clock)
 
     # ---- pods
 
@@ -72,7 +72,7 @@ class StatefulPods:
             return error
         except PlimsollError as error:
             return self._failed(owner, "create", name, error)
-        self.own_writes.wrote(metadata.uid, pod)
+        self.own_writes.expect_write(metadata.uid, pod)
         self._tell(owner, EventType.NORMAL, "SuccessfulCreate", _done("create", name, owner))
         return None
 
@@ -83,11 +83,11 @@ class StatefulPods:
                 Pod, metadata.name, namespace=metadata.namespace, options=DeleteOptions(uid=metadata.uid)
             )
         except NotFound:
-            self.own_writes.deleted(owner.metadata.uid, pod)
+            self.own_writes.expect_deletion(owner.metadata.uid, pod)
             return None
         except PlimsollError as error:
             return self._failed(owner, "delete", metadata.name, error)
-        self.own_writes.deleted(owner.metadata.uid, pod)
+        self.own_writes.expect_deletion(owner.metadata.uid, pod)
         self._tell(owner, EventType.NORMAL, "SuccessfulDelete", _done("delete", metadata.name, owner))
         return None
 
@@ -97,7 +97,7 @@ class StatefulPods:
         assert ordinal is not None
         body = {"metadata": {"uid": pod.metadata.uid, "labels": identity_labels(owner.metadata, ordinal)}}
         patched = await self._client.merge_patch(Pod, pod.metadata.name, body, namespace=pod.metadata.namespace)
-        self.own_writes.wrote(owner.metadata.uid, patched)
+        self.own_writes.expect_write(owner.metadata.uid, patched)
         self._tell(owner, EventType.NORMAL, "SuccessfulUpdate", _done("update", pod.metadata.name, owner))
 
     # ---- claims
