@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key
 from plimsoll.kube.informer.own_writes import Expectations, MutationCache, Mutations
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod

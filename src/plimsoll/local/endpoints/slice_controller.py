@@ -13,6 +13,7 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, backends_of, families_of
 from plimsoll.local.endpoints.selected_pods import SelectedPods
@@ -24,7 +25,6 @@ from plimsoll.local.endpoints.slice_plan import (
     SlicePlan,
     plan_slices,
 )
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod

@@ -13,10 +13,10 @@ from plimsoll.kube.controller.controller import Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, states_in
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Added, Updated, key_of
+from plimsoll.kube.informer.own_writes import MutationCache
 from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.volumes.annotations import BIND_COMPLETED, is_default_class
 from plimsoll.local.volumes.binding_writes import BindingWrites
-from plimsoll.kube.informer.own_writes import MutationCache
 from plimsoll.local.volumes.plan import (
     AssignClass,
     BindClaim,

@@ -13,6 +13,7 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, Updated, key_of
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
@@ -32,7 +33,6 @@ from plimsoll.local.controller_manager.workloads.common.status_patches import co
 from plimsoll.local.controller_manager.workloads.common.template_hash import template_hash
 from plimsoll.local.controller_manager.workloads.daemon_sets.placement import daemon_pod, revision_labels, target_node
 from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonView, daemon_plan, daemon_status
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import DaemonSet

@@ -14,6 +14,7 @@ from plimsoll.kube.controller.controller import Again, Controller, ControllerSet
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Deleted, Key, key_of
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
@@ -38,7 +39,6 @@ from plimsoll.local.controller_manager.workloads.common.template_hash import (
 from plimsoll.local.controller_manager.workloads.deployments.plan import creation_failed, creation_problem, rollout_plan
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import is_rolling, replicas_of
 from plimsoll.local.controller_manager.workloads.deployments.revisions import REVISION, OwnedSet
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 from plimsoll.objects.owners import controller_of

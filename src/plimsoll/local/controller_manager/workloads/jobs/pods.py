@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.errors import Invalid, NotFound
+from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
     PodControl,
     pod_from,
@@ -13,7 +14,6 @@ from plimsoll.local.controller_manager.workloads.common.pod_control import (
 )
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY
 from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, is_tracked
-from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from plimsoll.kube.controller.controller import Again, Controller, ControllerSet
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Deleted, Key, key_of
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
     candidates_in_any_order,
@@ -35,7 +36,6 @@ from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     replica_plan,
     replica_status,
 )
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import ReplicaSet
 from plimsoll.objects.owners import controller_of

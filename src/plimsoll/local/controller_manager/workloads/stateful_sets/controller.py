@@ -16,6 +16,7 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
     candidates,
@@ -39,7 +40,6 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     stateful_status,
 )
 from plimsoll.local.controller_manager.workloads.stateful_sets.pods import StatefulPods
-from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import StatefulSet
 from plimsoll.runtime.services import Service
