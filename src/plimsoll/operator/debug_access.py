@@ -1,27 +1,37 @@
-"""Who may see the debugging pages: processes of the same machine, and whoever the API server says may.
+"""Access to the debugging pages: for processes of the same machine, and for users whom the API server lets.
 
-From elsewhere a bearer token is put to the API server (TokenReview), and then whether its owner may GET this path
-(SubjectAccessReview), as kube-apiserver's own pages do. A page in a browser must not get in by way of the machine it
-runs on: what names another host, or comes from another site, is not local.
+A request from another machine needs a bearer token. The API server says whose it is (TokenReview) and whether that user
+may GET the path (SubjectAccessReview), as for kube-apiserver's own pages. A page in a browser must not get in through
+the machine it runs on: a request that names another host, or comes from another site, is not local.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 
+from plimsoll.core.errors import GaveUp
 from plimsoll.core.values import Value
-from plimsoll.kube.errors import UnreadableAnswer
-from plimsoll.kube.transport import JSON, Request
+from plimsoll.kube.errors import ApiCallFailed, UnreadableAnswer
+from plimsoll.kube.transport import JSON
+from plimsoll.kube.transport import Request as ApiRequest
+from plimsoll.web.responses import text_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.requests import Request
+
     from plimsoll.kube.client import Client
+    from plimsoll.web.responses import PageResponse
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -29,11 +39,11 @@ _BEARER: Final = "bearer "
 
 
 class Access(Enum):
-    """What a caller is told."""
+    """The result of a review."""
 
-    GRANTED = 200
-    UNAUTHENTICATED = 401
-    FORBIDDEN = 403
+    GRANTED = "granted"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
 
 
 class _User(Value):
@@ -64,7 +74,7 @@ Review = TypeVar("Review", _TokenReview, _AccessReview)
 
 
 def is_local(peer: str, headers: Mapping[str, str]) -> bool:
-    """`headers` by lower-case names."""
+    """Whether a request comes from this machine and means it. `headers` have lower-case names."""
     if not _is_loopback(peer) or not _names_loopback(f"//{headers.get('host', '')}"):
         return False
     origin = headers.get("origin", "")
@@ -88,14 +98,45 @@ def _names_loopback(url: str) -> bool:
     return host == "localhost" or _is_loopback(host)
 
 
-class Reviewer:
-    """Asks the API server."""
+class DebugGuard:
+    """Decides whether a request may see a debugging page. Without a `reviewer` only local requests may."""
+
+    def __init__(self, reviewer: AccessReviewer | None = None) -> None:
+        self._reviewer = reviewer
+
+    async def find_refusal(self, request: Request) -> PageResponse | None:
+        """The response of a request that may not see the page; None: it may."""
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.scope["headers"]}
+        peer = (request.scope.get("client") or ("",))[0]
+        if is_local(peer, headers):
+            return None
+        if self._reviewer is None:
+            return text_response("this page is for the same machine only", HTTPStatus.FORBIDDEN)
+        path = request.scope["path"]
+        try:
+            access = await self._reviewer.review(headers.get("authorization", ""), path)
+        except (ApiCallFailed, GaveUp) as error:
+            log.warning("page.access_unknown", path=path, problem=str(error))
+            problem = "the API server cannot be asked whether you may see this"
+            return text_response(problem, HTTPStatus.SERVICE_UNAVAILABLE)
+        match access:
+            case Access.GRANTED:
+                return None
+            case Access.UNAUTHENTICATED:
+                unauthenticated = {"www-authenticate": "Bearer"}
+                return text_response("a bearer token is needed", HTTPStatus.UNAUTHORIZED, headers=unauthenticated)
+            case Access.FORBIDDEN:
+                return text_response("you may not see this page", HTTPStatus.FORBIDDEN)
+
+
+class AccessReviewer:
+    """Asks the API server who a token belongs to, and what its owner may see."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def access(self, authorization: str, path: str) -> Access:
-        """Raises what the client raises when the server cannot be asked: then nobody gets in."""
+    async def review(self, authorization: str, path: str) -> Access:
+        """Raises what the client raises if the API server cannot be asked; access is then refused."""
         if not authorization.lower().startswith(_BEARER):
             return Access.UNAUTHENTICATED
         token = authorization[len(_BEARER) :].strip()
@@ -104,19 +145,19 @@ class Reviewer:
         user = review.status.user
         if not review.status.authenticated or not user.username:
             return Access.UNAUTHENTICATED
-        asked = {
+        spec = {
             "user": user.username,
             "uid": user.uid,
             "groups": user.groups,
             "extra": user.extra,
             "nonResourceAttributes": {"path": path, "verb": "get"},
         }
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         answer = await self._review(_ACCESS_REVIEWS, body, _AccessReview)
         return Access.GRANTED if answer.status.allowed else Access.FORBIDDEN
 
     async def _review(self, path: str, body: dict[str, Any], kind: type[Review]) -> Review:
-        call = Request(
+        call = ApiRequest(
             "POST",
             path,
             headers={"content-type": JSON, "accept": JSON},

@@ -1,9 +1,8 @@
-"""Where the program's time goes, for the page `/debug/pprof/profile` (`--profiling`): stacks of all threads, sampled.
+"""A sampling profiler of this process, for the page `/debug/pprof/profile` (`--profiling`).
 
-A thread looks at what every other one is doing a hundred times a second, so the planner's thread is seen like the event
-loop's. The answer is one line a stack, outermost function first, with
-how often it was seen: what flame graph programs read. Nothing of the cluster stands in it. Live only: the sampler is a
-thread, and wall time is what it measures.
+A thread reads the stacks of all other threads a hundred times per second, the planner's as well as the event loop's.
+The result has one line per stack, outermost function first, with the number of samples: the input of flame graph
+programs. It holds nothing of the cluster. Live only: the sampler measures wall time.
 """
 
 from __future__ import annotations
@@ -24,38 +23,37 @@ _DEEPEST: Final = 200
 
 
 class Profiler(Protocol):
-    """What the page needs."""
+    """Measures for some seconds and returns the profile as text."""
 
     async def profile(self, seconds: float) -> str: ...
 
 
 class StackSampler:
-    """Samples while a page is waited for; ends at once when nobody waits any more."""
+    """Samples in a thread, which ends at once when the request is cancelled."""
 
     async def profile(self, seconds: float) -> str:
         ended = threading.Event()
         try:
-            seen = await asyncio.to_thread(_sampled, seconds, ended)
+            samples = await asyncio.to_thread(_sample, seconds, ended)
         finally:
             ended.set()
-        return "".join(f"{stack} {times}\n" for stack, times in seen.most_common())
+        return "".join(f"{stack} {times}\n" for stack, times in samples.most_common())
 
 
-def _sampled(seconds: float, ended: threading.Event) -> Counter[str]:
-    seen: Counter[str] = Counter()
+def _sample(seconds: float, ended: threading.Event) -> Counter[str]:
+    samples: Counter[str] = Counter()
     own = threading.get_ident()
     until = time.monotonic() + seconds
     while time.monotonic() < until and not ended.wait(_EVERY_S):
         names = {thread.ident: thread.name for thread in threading.enumerate()}
-        # The only way to see other threads; documented for debugging, which this is.
         for ident, frame in sys._current_frames().items():  # noqa: SLF001 - documented, and the only way to see them
             if ident != own:
-                seen[stack_of(frame, names.get(ident, "thread"))] += 1
-    return seen
+                samples[format_stack(frame, names.get(ident, "thread"))] += 1
+    return samples
 
 
-def stack_of(frame: FrameType, thread: str) -> str:
-    """Outermost first, parts separated by ";"."""
+def format_stack(frame: FrameType, thread: str) -> str:
+    """The functions of a stack, outermost first, separated by ";"."""
     names: list[str] = []
     at: FrameType | None = frame
     while at is not None and len(names) < _DEEPEST:

@@ -12,13 +12,13 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotSent
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.reporting.http.debug import Insights
-from plimsoll.nodes.reporting.http.pages import TellingPages
+from plimsoll.nodes.reporting.http.pages import build_pages
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.status import build_condition
-from plimsoll.operator.debug_access import Reviewer, is_local
+from plimsoll.operator.debug_access import AccessReviewer, is_local
 from plimsoll.operator.health import Health, HealthTimeouts
-from plimsoll.operator.profiler import stack_of
+from plimsoll.operator.profiler import format_stack
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import ADMIN, GUEST
 from tests.nodes.planning.worlds_of_offers import NOON
@@ -39,15 +39,17 @@ EVERYTHING = {"debugging_snapshot_enabled": True}
 class Site:
     """The pages over a turn, asked without a socket."""
 
-    def __init__(self, world: KubeWorld, *, reviewer: Reviewer | None = None, profiler: Profiler | None = None) -> None:
+    def __init__(
+        self, world: KubeWorld, *, reviewer: AccessReviewer | None = None, profiler: Profiler | None = None
+    ) -> None:
         self.world = world
         self.health = Health(HealthTimeouts(inactivity_s=600, failing_s=900, startup_s=1200))
         self.turn: LoopResult | None = None
         self.metrics = Metrics()
-        self.pages = TellingPages(
-            metrics=self.metrics,
+        self.pages = build_pages(
+            Insights(lambda: self.turn, _inline),
+            metrics=[self.metrics.exposition],
             health=self.health,
-            insights=Insights(lambda: self.turn, _inline),
             clock=world.clock,
             reviewer=reviewer,
             profiler=profiler,
@@ -98,7 +100,7 @@ def world() -> Iterator[KubeWorld]:
 
 @pytest.fixture
 def site(world: KubeWorld) -> Site:
-    return Site(world, reviewer=Reviewer(world.client))
+    return Site(world, reviewer=AccessReviewer(world.client))
 
 
 # ---- for everybody
@@ -156,7 +158,7 @@ def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: KubeWorld
 
 def test_when_the_server_cannot_be_asked_nobody_gets_in(world: KubeWorld):
     gone = ScriptedTransport(NotSent("refused"))
-    site = Site(world, reviewer=Reviewer(world.new_client(through=lambda _: gone)))
+    site = Site(world, reviewer=AccessReviewer(world.new_client(through=lambda _: gone)))
 
     assert site.get("/plan", peer=THERE, authorization="Bearer x")[0] == 503
 
@@ -314,7 +316,7 @@ def test_a_profile_only_where_the_operator_wants_it(world: KubeWorld):
 
 def test_a_profile_is_not_for_strangers(world: KubeWorld):
     looking = Looking()
-    site = Site(world, reviewer=Reviewer(world.client), profiler=looking)
+    site = Site(world, reviewer=AccessReviewer(world.client), profiler=looking)
 
     assert site.get("/debug/pprof/profile", peer=THERE)[0] == 401
     assert site.get("/debug/pprof/profile", peer=THERE, authorization=f"Bearer {GUEST}")[0] == 403
@@ -340,7 +342,7 @@ def test_one_profile_at_a_time(world: KubeWorld):
 
 
 def test_a_stack_is_told_from_the_outermost_function_on():
-    told = stack_of(inspect.currentframe(), "planner 1")
+    told = format_stack(inspect.currentframe(), "planner 1")
 
     assert told.startswith("planner_1;")
     assert told.endswith(";test_pages_of_the_autoscaler.test_a_stack_is_told_from_the_outermost_function_on")

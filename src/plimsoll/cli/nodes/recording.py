@@ -165,7 +165,7 @@ def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
     import asyncio
     import os
 
-    from plimsoll.app.node_autoscaling import Running, Settings
+    from plimsoll.app.node_autoscaling import NodeAutoscalerProcess, Settings
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
 
@@ -175,7 +175,7 @@ def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
     settings = Settings(access=connection.access(clock=clock), options=dry, environment=os.environ)
 
     async def turn() -> LoopResult:
-        async with Running(settings, clock=clock, entropy=SystemEntropy()) as autoscaler:
+        async with NodeAutoscalerProcess(settings, clock=clock, entropy=SystemEntropy()) as autoscaler:
             return await autoscaler.run_once()
 
     return asyncio.run(turn())

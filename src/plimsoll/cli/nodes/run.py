@@ -128,13 +128,13 @@ def _settings(connection: Connection, given: dict[str, Any], data: str) -> Setti
 def _run(settings: Settings, once: bool, output: Output) -> None:
     import asyncio
 
-    from plimsoll.app.node_autoscaling import Running
+    from plimsoll.app.node_autoscaling import NodeAutoscalerProcess
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.signals import run_until_signalled
 
     async def running() -> None:
-        async with Running(settings, clock=RealClock(), entropy=SystemEntropy()) as autoscaler:
+        async with NodeAutoscalerProcess(settings, clock=RealClock(), entropy=SystemEntropy()) as autoscaler:
             if once:
                 _tell(await autoscaler.run_once(), output)
                 return

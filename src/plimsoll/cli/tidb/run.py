@@ -17,7 +17,7 @@ from plimsoll.core.errors import PlimsollError, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.app.tidb_autoscaling import Chosen
+    from plimsoll.app.tidb_autoscaling import Settings
     from plimsoll.core.clock import Clock
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
     from plimsoll.tidb.reconciler import Failed
@@ -189,11 +189,11 @@ def tidb(
         _run(chosen, clock)
 
 
-def _chosen(connection: Connection, settings: TidbSettings, *, data: str, address: str, leader_elect: bool) -> Chosen:
+def _chosen(connection: Connection, settings: TidbSettings, *, data: str, address: str, leader_elect: bool) -> Settings:
     import socket
     from pathlib import Path
 
-    from plimsoll.app.tidb_autoscaling import Chosen
+    from plimsoll.app.tidb_autoscaling import Settings
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.web.address_guard import parse_exceptions
 
@@ -201,7 +201,7 @@ def _chosen(connection: Connection, settings: TidbSettings, *, data: str, addres
     directory = Path(data) if data else None
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-    return Chosen(
+    return Settings(
         access=connection.access(clock=RealClock()),
         settings=settings,
         data=directory,
@@ -224,15 +224,15 @@ def _clock(now: str, *, once: bool) -> Clock:
     return FixedClock(read_moment(now, path="--now"))
 
 
-def _run_once(chosen: Chosen, clock: Clock, output: Output) -> None:
+def _run_once(chosen: Settings, clock: Clock, output: Output) -> None:
     import asyncio
 
-    from plimsoll.app.tidb_autoscaling import Running
+    from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.tidb.reconciler import Failed
 
     async def once() -> tuple[ReconcileResult | Failed, ...]:
-        async with Running(chosen, clock=clock, entropy=SystemEntropy()) as running:
+        async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as running:
             return await running.run_once()
 
     results = asyncio.run(once())
@@ -257,15 +257,15 @@ def _why_failed(failed: Sequence[Failed]) -> PlimsollError:
     return Unreachable(told) if lost else PassFailed(told)
 
 
-def _run(chosen: Chosen, clock: Clock) -> None:
+def _run(chosen: Settings, clock: Clock) -> None:
     import asyncio
 
-    from plimsoll.app.tidb_autoscaling import Running
+    from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
     async def running() -> None:
-        async with Running(chosen, clock=clock, entropy=SystemEntropy()) as autoscaler:
+        async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as autoscaler:
             mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting as the lease allows"
             typer.echo(f"scaling TiDB clusters of {chosen.access.server}, {mode}; Ctrl-C ends it", err=True)
             await autoscaler.run()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.settings import InformerSettings
+    from plimsoll.kube.informer.status import InformerStatus
     from plimsoll.kube.requests.options import Selection
     from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decoding import RawObject
@@ -56,6 +57,10 @@ class SharedInformerFactory:
             )
             for number, ((_, keep_raw, _), informer) in enumerate(self._informers.items())
         ]
+
+    def statuses(self) -> tuple[InformerStatus, ...]:
+        """The state of every informer, in the order in which they were asked for."""
+        return tuple(informer.status for informer in self._informers.values())
 
     async def synced(self) -> None:
         """Return once every cache has been complete."""

@@ -1,0 +1,128 @@
+"""The pages of a controller process, as ASGI: `/metrics` and a health page for everyone, debugging pages for some.
+
+Debugging pages show names and reasons of the whole cluster, so a `DebugGuard` stands before each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse, text_response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.operator.debug_access import DebugGuard
+    from plimsoll.operator.health import Health
+    from plimsoll.operator.profiler import Profiler
+
+METRICS: Final = "/metrics"
+PROFILE: Final = "/debug/pprof/profile"
+"""The path of Cluster Autoscaler's profile; `seconds` as there."""
+_DEFAULT_PROFILE_S: Final = 30.0
+_MAX_PROFILE_S: Final = 60
+
+Exposition = Callable[[], bytes]
+"""Metrics in Prometheus' text format."""
+Page = Callable[["Request"], Awaitable[Response]]
+
+
+class OperatorPages:
+    """An ASGI application for GET and HEAD. `health` maps the path of the health page to its response."""
+
+    def __init__(
+        self,
+        *,
+        metrics: Sequence[Exposition],
+        health: Mapping[str, Callable[[], Response]],
+        debug: Mapping[str, Page] | None = None,
+        guard: DebugGuard | None = None,
+    ) -> None:
+        self._metrics = metrics
+        routes = [Route(METRICS, self._show_metrics)]
+        routes += [Route(path, _without_request(respond)) for path, respond in health.items()]
+        if debug:
+            assert guard is not None
+            routes += [Route(path, _guarded(page, guard)) for path, page in debug.items()]
+        self._router = Router(routes, redirect_slashes=False, default=text_response("no such page", 404))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in {"GET", "HEAD"}:
+            await text_response("only GET", HTTPStatus.METHOD_NOT_ALLOWED)(scope, receive, send)
+            return
+        await self._router(scope, receive, send)
+
+    async def _show_metrics(self, _request: Request) -> Response:
+        return PageResponse(b"".join(expose() for expose in self._metrics), content_type=PROMETHEUS_TEXT)
+
+
+def _without_request(respond: Callable[[], Response]) -> Page:
+    async def page(_request: Request) -> Response:
+        return respond()
+
+    return page
+
+
+def _guarded(page: Page, guard: DebugGuard) -> Page:
+    async def guarded(request: Request) -> Response:
+        refusal = await guard.find_refusal(request)
+        return await page(request) if refusal is None else refusal
+
+    return guarded
+
+
+def check_health(health: Health, clock: Clock) -> Callable[[], Response]:
+    """A health page in Cluster Autoscaler's words."""
+
+    def respond() -> Response:
+        problem = health.problem(clock.monotonic_s())
+        if problem:
+            return text_response(f"Error: {problem}", HTTPStatus.INTERNAL_SERVER_ERROR)
+        return text_response("OK")
+
+    return respond
+
+
+class ProfilePage:
+    """Takes one profile at a time: two would sample each other."""
+
+    def __init__(self, profiler: Profiler) -> None:
+        self._profiler = profiler
+        self._is_profiling = False
+
+    async def show(self, request: Request) -> Response:
+        seconds = _parse_seconds(read_query(request).get("seconds", []))
+        if seconds is None:
+            problem = f"say for how long: {PROFILE}?seconds=30, at most {_MAX_PROFILE_S}"
+            return text_response(problem, HTTPStatus.BAD_REQUEST)
+        if self._is_profiling:
+            return text_response("a profile is being taken already", HTTPStatus.CONFLICT)
+        self._is_profiling = True
+        try:
+            return PageResponse((await self._profiler.profile(seconds)).encode(errors="replace"))
+        finally:
+            self._is_profiling = False
+
+
+def read_query(request: Request) -> dict[str, list[str]]:
+    """The values of each parameter; parameters without a value are left out."""
+    return parse_qs(request.scope["query_string"].decode("latin-1"))
+
+
+def _parse_seconds(values: list[str]) -> float | None:
+    """How long a profile takes; None: not a whole number of seconds within the limit."""
+    if not values:
+        return _DEFAULT_PROFILE_S
+    text = values[0]
+    is_number = len(values) == 1 and text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_PROFILE_S))
+    return float(text) if is_number and 0 < int(text) <= _MAX_PROFILE_S else None

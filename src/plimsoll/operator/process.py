@@ -1,0 +1,149 @@
+"""A leader-elected controller process: connection, lease, services, pages and a clean exit.
+
+The process that holds the lease acts; the others wait, and their pages answer all the same. Without a lease (a dry run,
+or `--leader-elect=false`) the process acts at once. It ends when it is cancelled or loses the lease.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+
+from plimsoll.kube.client import Client
+from plimsoll.kube.http import HttpTransport
+from plimsoll.kube.informer.factory import SharedInformerFactory
+from plimsoll.kube.leases import LeaseHolder, LeaseThread, SuspendAwareClock, run_while_leading, unique_identity
+from plimsoll.kube.recorder import EventRecorder
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.operator.metrics import ControllerMetrics
+from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.web.serving import check_address, serve_in_background
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
+
+    from starlette.types import ASGIApp
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.leases import LeaseSettings
+    from plimsoll.kube.requests.options import ClientSettings
+    from plimsoll.kube.transport import Guard, Transport
+    from plimsoll.runtime.services import Service
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """What a process is. `name` is its user agent and the source of its Events; `lease` None: it need not lead."""
+
+    name: str
+    access: Access
+    client: ClientSettings
+    host: str
+    address: str
+    """Where the pages are served, HOST:PORT."""
+    lease: LeaseSettings | None = None
+
+
+class Program(Protocol):
+    """What a process runs while it leads."""
+
+    @property
+    def pages(self) -> ASGIApp: ...
+
+    def services(self) -> Sequence[Service]: ...
+
+    async def leave(self) -> None:
+        """A clean exit: called when the services have ended."""
+        ...
+
+
+class ControllerProcess:
+    """Connected for as long as its block lasts. `metrics` shows the parts that this process made."""
+
+    def __init__(self, settings: ProcessSettings, *, clock: Clock, entropy: Entropy) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._entropy = entropy
+        self.metrics = ControllerMetrics()
+        self.stack = AsyncExitStack()
+        """What else is to be closed with the connection."""
+
+    async def __aenter__(self) -> Self:
+        await self._settings.access.credentials.current()
+        transport = await self.stack.enter_async_context(self._open_transport(self._settings.access))
+        self.client = self._make_client(transport)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stack.aclose()
+
+    def check_address(self) -> None:
+        """Raises `InvalidInput` unless the pages can be served."""
+        check_address(self._settings.address)
+
+    async def run(self, build: Callable[[Client, Guard | None], Program]) -> None:
+        """Runs a program until cancelled, or until leadership is lost. Pages are served all the time."""
+        holder = self._candidate()
+        program = build(self.client if holder is None else self.client.guarded(holder), holder)
+        async with serve_in_background(program.pages, self._settings.address, clock=self._clock, entropy=self._entropy):
+            await self._while_leading(holder, lambda: self._run_services(program))
+
+    async def run_once(self, work: Callable[[Client, Guard | None], Coroutine[Any, Any, T]]) -> T:
+        """Does some work while leading, and gives its result. No pages are served."""
+        holder = self._candidate()
+        client = self.client if holder is None else self.client.guarded(holder)
+        return await self._while_leading(holder, lambda: work(client, holder))
+
+    async def _while_leading(self, holder: LeaseHolder | None, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if holder is None:
+            return await work()
+        async with LeaseThread(holder, lambda: self._open_transport(self._settings.access), entropy=self._entropy):
+            return await run_while_leading(holder, work)
+
+    async def _run_services(self, program: Program) -> None:
+        try:
+            await Supervisor(list(program.services()), clock=self._clock, entropy=self._entropy).run()
+        finally:
+            await program.leave()
+
+    # ---- parts
+
+    def connect(self, access: Access) -> Client:
+        """A client of another cluster, for as long as the process is connected."""
+        transport = self._open_transport(access)
+        self.stack.push_async_exit(transport)
+        return self._make_client(transport)
+
+    def make_informers(self, client: Client) -> SharedInformerFactory:
+        informers = SharedInformerFactory(client, clock=self._clock, entropy=self._entropy)
+        self.metrics.add_informers(informers)
+        return informers
+
+    def make_recorder(self, client: Client) -> EventRecorder:
+        source = EventSource(component=self._settings.name)
+        recorder = EventRecorder(client, source, clock=self._clock, entropy=self._entropy)
+        self.metrics.add_recorder(recorder)
+        return recorder
+
+    def _candidate(self) -> LeaseHolder | None:
+        lease = self._settings.lease
+        if lease is None:
+            return None
+        identity = unique_identity(self._settings.host, self._entropy)
+        holder = LeaseHolder(lease, clock=SuspendAwareClock(), identity=identity)
+        self.metrics.add_lease(lease.name, holder)
+        return holder
+
+    def _make_client(self, transport: Transport) -> Client:
+        settings = self._settings.client
+        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=OUR_KINDS)
+
+    def _open_transport(self, access: Access) -> HttpTransport:
+        return HttpTransport(access, user_agent=self._settings.name)
