@@ -43,7 +43,7 @@ def status_is_written(world: KubeWorld, *, ago_s: float = 3, **options: Any) -> 
     now = datetime.now(UTC) - timedelta(seconds=ago_s)
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), now)
-    told = later(turn(standing=state.health(now), policy=policy(**options)), at=now)
+    told = later(turn(health=state.health(now), policy=policy(**options)), at=now)
     assert world.do(StatusWriter(world.client).write(told)) is None
 
 

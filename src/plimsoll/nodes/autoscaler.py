@@ -189,10 +189,10 @@ class Autoscaler:
         self, turn: LoopResult, cluster: ClusterObjects, cloud: ProviderState, brakes: ActionGuard
     ) -> LoopResult:
         assert turn.health is not None
-        policy, now, standing = turn.policy, turn.at, turn.health
+        policy, now, health = turn.policy, turn.at, turn.health
         viewpoint = PodFilterContext(rules=policy.pods, now=now, waits_for_scheduler=not self._parts.stepped)
         pods = self._sorter.filter(cluster.pods, viewpoint, extra_pods=self._evicted(cluster, now))
-        snapshot = self._snapshots.build(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
+        snapshot = self._snapshots.build(cluster, cloud, pods, health=health, policy=policy, number=turn.number)
         snapshot = self._expanding.with_nominations(snapshot)
         sitting = RequestContext(
             snapshot=snapshot,

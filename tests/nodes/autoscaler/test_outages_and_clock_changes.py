@@ -14,7 +14,7 @@ CHANGES = ("IncreaseSize", "DecreaseTargetSize", "Create", "DeleteNodes", "Force
 LARGE, SMALL = replica_set("large", 1, cpu="2500m"), replica_set("small", 1)
 
 
-def standing(kind: str, **options: str) -> TroubledWorld:
+def health(kind: str, **options: str) -> TroubledWorld:
     """Three nodes, of which one is needed."""
     return TroubledWorld(
         world=kind, nodeGroups=[group("g", target=3)], objects=[LARGE, SMALL], options={**PATIENT, **options}
@@ -50,7 +50,7 @@ def mend(world: TroubledWorld) -> None:
 @pytest.mark.parametrize("kind", ["live", "stepped"])
 @pytest.mark.parametrize("what", ["api and cloud", "api", "cloud"])
 def test_nothing_is_done_while_it_cannot_see_and_afterwards_it_goes_on(kind: str, what: str):
-    with standing(kind) as world:
+    with health(kind) as world:
         minutes(world, 4)
         cut(world, what)
         world.take({"apply": [replica_set("more", 4, cpu="2")]})
@@ -66,7 +66,7 @@ def test_nothing_is_done_while_it_cannot_see_and_afterwards_it_goes_on(kind: str
 @pytest.mark.parametrize("kind", ["live", "stepped"])
 @pytest.mark.parametrize("what", ["api and cloud", "api", "cloud"])
 def test_time_in_which_it_could_not_see_makes_no_node_unneeded(kind: str, what: str):
-    with standing(kind) as world:
+    with health(kind) as world:
         minutes(world, 3)
         cut(world, what)
         minutes(world, 10)
@@ -107,7 +107,7 @@ def test_no_growth_and_no_instance_is_given_up_for_want_of_news(kind: str, what:
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_a_clock_that_is_set_removes_no_node_early_and_none_late(hours: int):
-    with standing("stepped") as world:
+    with health("stepped") as world:
         world.take({"schedule": True}, {"loop": 12, "every": "10s"})
         world.clock.ahead += timedelta(hours=hours)
         world.take({"loop": 19, "every": "10s"})

@@ -27,9 +27,9 @@ def test_the_cluster_is_unhealthy_with_more_than_3_and_more_than_45_percent_unre
 ):
     registry = state()
     registry.observe(ObservedCluster(nodes=(*unready_nodes(unready), *ready_nodes(ready))), NOON)
-    standing = registry.health(NOON)
-    assert standing.is_healthy is healthy
-    reason = standing.unhealthy_reason()
+    health = registry.health(NOON)
+    assert health.is_healthy is healthy
+    reason = health.unhealthy_reason()
     assert (reason is None) is healthy
     if reason is not None:
         assert reason.code == "ClusterUnhealthy"

@@ -133,9 +133,9 @@ def test_an_instance_of_unknown_state_is_waited_for():
 def test_nodes_of_no_group_count_for_the_cluster_only():
     registry = state()
     registry.observe(ObservedCluster(nodes=(node("free"),), groups=(group(0),)), NOON)
-    standing = registry.health(NOON)
-    assert standing.total.ready == ("free",)
-    assert standing.groups["g"].readiness.registered == 0
+    health = registry.health(NOON)
+    assert health.total.ready == ("free",)
+    assert health.groups["g"].readiness.registered == 0
 
 
 def test_upcoming_is_the_target_without_what_is_ready_unready_given_up_or_suspended():
@@ -151,10 +151,10 @@ def test_upcoming_is_the_target_without_what_is_ready_unready_given_up_or_suspen
     )
     registry.observe(world(10, waiting=(instance("late"),)), at(-1000))
     registry.observe(observed, NOON)
-    standing = registry.health(NOON)
-    assert standing.groups["g"].readiness.long_unregistered == ("cloud://late",)
-    assert standing.upcoming == {"g": 10 - 2 - 1 - 1 - 1}
-    assert standing.not_started == {"young"}
+    health = registry.health(NOON)
+    assert health.groups["g"].readiness.long_unregistered == ("cloud://late",)
+    assert health.upcoming == {"g": 10 - 2 - 1 - 1 - 1}
+    assert health.not_started == {"young"}
 
 
 counts = st.integers(0, 30)

@@ -130,8 +130,8 @@ def test_snapshots_of_what_is_kept_are_those_of_a_first_look(story: list[Any], n
                 pods=book,
                 bad_pods=tuple(cache.bad.values()),
             )
-            standing = ClusterHealth(at=NOON)
-            return told(snapshots.build(cluster, ProviderState(), pods, standing=standing, policy=POLICY, number=1))
+            health = ClusterHealth(at=NOON)
+            return told(snapshots.build(cluster, ProviderState(), pods, health=health, policy=POLICY, number=1))
 
         assert seen(book, sorter, snapshots) == seen(PodStore(cache), PodFilter(), LoopSnapshots())
 

@@ -19,7 +19,7 @@ TEMPLATE = node("template")
 
 
 class Groups:
-    """Stands for a standing: so many nodes of group g are on their way."""
+    """Stands for a health: so many nodes of group g are on their way."""
 
     def __init__(self, count: int) -> None:
         self.at = NOON
@@ -28,8 +28,8 @@ class Groups:
 
 def coming(nodes: UpcomingNodeCache, count: int, *, options: Any = None, **group: Any) -> list[UpcomingNode]:
     made = NodeGroup(id="g", min_size=0, max_size=9, target_size=count, **{"template": TEMPLATE, **group})
-    standing: Any = Groups(count)
-    return nodes.build((made,), standing, read_options(options or {}), ())
+    health: Any = Groups(count)
+    return nodes.build((made,), health, read_options(options or {}), ())
 
 
 def test_as_many_as_before_or_fewer_are_the_ones_of_before():

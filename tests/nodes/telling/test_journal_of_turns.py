@@ -321,18 +321,18 @@ def noted(*turns: LoopResult) -> list[list[str]]:
 
 
 def test_a_quiet_group_is_told_with_its_sizes_and_limits():
-    assert noted(turn(standing=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
+    assert noted(turn(health=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
     unbounded = standing_of(target=1, ready=1, most=2**31 - 1)
-    assert noted(turn(standing=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
+    assert noted(turn(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
     fixed = standing_of(autoscaled=False)
-    assert noted(turn(standing=fixed)) == [
+    assert noted(turn(health=fixed)) == [
         ["stays as it is: it is not autoscaled, so nothing changes it: 2 nodes, 2 ready"]
     ]
 
 
 def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
-    grows = grew(growth(offer("g", size=2), waiting("p"), nodes=2), standing=standing_of())
-    quiet = after(turn(standing=standing_of(target=4, ready=2)), seconds=10)
+    grows = grew(growth(offer("g", size=2), waiting("p"), nodes=2), health=standing_of())
+    quiet = after(turn(health=standing_of(target=4, ready=2)), seconds=10)
 
     told = "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10)"
     assert noted(grows, quiet) == [
@@ -342,20 +342,20 @@ def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
 
 
 def test_a_group_that_lost_a_node_is_told_with_when_it_did():
-    loses = turn(standing=standing_of(), scale_down=ScaleDownPart(ended=(ended(removal("n9")),)))
+    loses = turn(health=standing_of(), scale_down=ScaleDownPart(ended=(ended(removal("n9")),)))
 
     assert noted(loses)[0][0].endswith("; last lost node n9 at 2026-01-01 12:00:00 UTC")
 
 
 def test_a_turn_that_could_not_look_says_nothing_of_groups():
-    assert noted(turn(standing=None)) == [[]]
+    assert noted(turn(health=None)) == [[]]
 
 
 def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
     news, notes = JournalNews(), GroupNotes()
     told = []
     for seconds, target in ((0, 2), (10, 2), (20, 3)):
-        one = after(turn(standing=standing_of(target=target, ready=target)), seconds=seconds)
+        one = after(turn(health=standing_of(target=target, ready=target)), seconds=seconds)
         plan, outcomes = told_of(one)
         found = news.of(structs.replace(plan, not_done=(*plan.not_done, *notes.of(one))), outcomes)
         told.append(0 if found is None else len(found[0].not_done))

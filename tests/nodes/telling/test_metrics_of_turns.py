@@ -256,7 +256,7 @@ def standing_of(**options: Any) -> Any:
 
 
 def test_nodes_and_groups_of_the_cluster():
-    one = turn(standing=standing_of(), nodes=(node("n0"), node("n1")), options={"max_cpu": 32, "min_memory": 8})
+    one = turn(health=standing_of(), nodes=(node("n0"), node("n1")), options={"max_cpu": 32, "min_memory": 8})
     samples = after(one)
 
     assert samples["cluster_safe_to_autoscale"] == 1
@@ -274,7 +274,7 @@ def test_groups_that_auto_provisioning_made_are_counted_apart():
     state = ClusterState(policy(node_autoprovisioning=True))
     made = builders.group(1, id="nodeautoprovisioning-x")
     state.observe(replace(builders.world(3, *builders.ready_nodes(2)), groups=(made,)), NOON)
-    one = turn(standing=state.health(NOON), options={"node_autoprovisioning": True})
+    one = turn(health=state.health(NOON), options={"node_autoprovisioning": True})
     known = planned_group("nodeautoprovisioning-x", standard(1), autoprovisioned=True)
     samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))
 
@@ -283,8 +283,8 @@ def test_groups_that_auto_provisioning_made_are_counted_apart():
 
 
 def test_groups_are_listed_one_by_one_only_if_that_is_wanted():
-    assert "node_group_target_count{node_group=g}" not in after(turn(standing=standing_of()))
-    samples = after(turn(standing=standing_of(), options={"emit_per_nodegroup_metrics": True}))
+    assert "node_group_target_count{node_group=g}" not in after(turn(health=standing_of()))
+    samples = after(turn(health=standing_of(), options={"emit_per_nodegroup_metrics": True}))
     assert samples["node_group_target_count{node_group=g}"] == 3
     assert samples["node_group_min_count{node_group=g}"] == 1
     assert samples["node_group_backoff_status{node_group=g,reason=}"] == 0

@@ -38,7 +38,7 @@ def running(seconds: float = 0, **parts: Any) -> LoopResult:
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), NOON)
     at = NOON + timedelta(seconds=seconds)
-    return later(turn(standing=state.health(at), **parts), at=at)
+    return later(turn(health=state.health(at), **parts), at=at)
 
 
 def document(world: KubeWorld) -> Any:
@@ -94,7 +94,7 @@ def test_candidates_are_the_unneeded_nodes(world: KubeWorld):
 
 
 def test_a_turn_that_saw_nothing_says_why(world: KubeWorld):
-    blind = turn(ended_early=Reason(code="CannotSee", message="the cloud is gone"), standing=None)
+    blind = turn(ended_early=Reason(code="CannotSee", message="the cloud is gone"), health=None)
     world.do(StatusWriter(world.client).write(blind))
 
     assert document(world) == {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from plimsoll.cli.nodes.flag_listing import NodeFlagsCommand
 from plimsoll.cli.nodes.run import TAKES_OTHER_WORDS, nodes
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_to_stderr
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 2.0
 
 app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
-app.command(name="nodes", short_help="Add and remove nodes as pods need them.", context_settings=TAKES_OTHER_WORDS)(
-    nodes
-)
+app.command(
+    name="nodes",
+    cls=NodeFlagsCommand,
+    short_help="Add and remove nodes as pods need them.",
+    context_settings=TAKES_OTHER_WORDS,
+)(nodes)
 app.command(name="tidb", short_help="Scale TiDB clusters as their load needs it.")(tidb)
 
 

@@ -88,7 +88,7 @@ def moment(text: str, *, now: datetime, path: str) -> datetime | None:
 
     import msgspec
 
-    from plimsoll.nodes.config.flags import read_duration_s
+    from plimsoll.core.value_parsing import read_duration_s
     from plimsoll.objects.api.meta import Time
 
     if not text:

@@ -155,7 +155,7 @@ def wait(
       plimsoll requests wait training -n batch --for consumed --timeout 30m
     """
     from plimsoll.core.errors import InvalidInput
-    from plimsoll.nodes.config.flags import read_duration_s
+    from plimsoll.core.value_parsing import read_duration_s
     from plimsoll.runtime.clocks import RealClock
 
     wait_s = read_duration_s(timeout)

@@ -1,26 +1,25 @@
 """`plimsoll run nodes`: the node autoscaler, with Cluster Autoscaler's flags as it spells them.
 
-There are more than a hundred of them, in one table (`nodes.options.FLAGS`); so they are read here and not declared one
-by one: a flag that only exists in a help text cannot be.
+There are more than a hundred of them, in one table (`nodes.config.options.FLAGS`). They are read here instead of being
+declared one by one, so the help text cannot name a flag that does not exist.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from plimsoll.cli.nodes.flag_listing import list_flags
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value, read_file, table
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from plimsoll.app.node_autoscaling import Settings
-    from plimsoll.nodes.config.flags import Flag
     from plimsoll.nodes.loop_result import LoopResult
 
 TAKES_OTHER_WORDS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -40,7 +39,9 @@ def nodes(
         str, typer.Option("--data", help="Directory of the journal; else it ends with the process.", metavar="DIR")
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="One turn, told on stdout; then end.")] = False,
-    flags: Annotated[bool, typer.Option("--list-flags", help="List all flags with their defaults, and end.")] = False,
+    flags: Annotated[
+        bool, typer.Option("--list-flags", help="List all flags with their defaults and descriptions, and exit.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -56,7 +57,7 @@ def nodes(
       plimsoll run nodes --node-autoprovisioning --max-cpu=200 --max-memory=800 --scale-down-unneeded-time=5m
     """
     if flags:
-        _list_flags(output)
+        list_flags(output)
         return
     given = {**read_config(config), **dict(read_flags(context_of_command.args))}
     log_to_stderr() if once else log_events_to_stderr()
@@ -159,43 +160,3 @@ def _tell(turn: LoopResult, output: Output) -> None:
     plan, _ = told_of(turn)
     for line in plan.lines():
         typer.echo(line)
-
-
-def _list_flags(output: Output) -> None:
-    if output is not Output.TABLE:
-        names = ("flag", "kind", "default", "state", "aliases", "note")
-        echo_value([dict(zip(names, row, strict=True)) for row in flag_rows()], output)
-        return
-    for line in table(("FLAG", "KIND", "DEFAULT", "STATE"), [row[:4] for row in flag_rows()]):
-        sys.stdout.write(f"{line}\n")
-
-
-def flag_rows() -> list[tuple[str, str, str, str, str, str]]:
-    """Every flag: its name, what may be written for it, its default, what becomes of it, other names, and a note."""
-    from plimsoll.nodes.config.options import FLAGS
-
-    return [
-        (
-            f"--{flag.name}",
-            flag.kind,
-            _shown(flag),
-            flag.state.value,
-            ", ".join(f"--{alias}" for alias in flag.aliases),
-            flag.note,
-        )
-        for flag in FLAGS.values()
-    ]
-
-
-def _shown(flag: Flag) -> str:
-    """A default as one would type it."""
-    from plimsoll.core.durations import format_duration
-
-    default = flag.default
-    if default is None or default in ((), ""):
-        return "-"
-    if isinstance(default, bool):
-        return str(default).lower()
-    if isinstance(default, tuple):
-        return ",".join(map(str, default))
-    return format_duration(default) if flag.kind == "duration" else str(getattr(default, "value", default))

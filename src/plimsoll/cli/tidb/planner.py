@@ -137,7 +137,7 @@ def _cluster(written: str) -> BaseCluster:
 
 
 def _duration_s(written: str, *, path: str) -> float:
-    from plimsoll.nodes.config.flags import read_duration_s
+    from plimsoll.core.value_parsing import read_duration_s
 
     seconds = read_duration_s(written)
     if not seconds:

@@ -116,7 +116,7 @@ def simulate(
 
 
 def _seconds(written: str, *, path: str, least: float = 0.0) -> float:
-    from plimsoll.nodes.config.flags import read_duration_s
+    from plimsoll.core.value_parsing import read_duration_s
 
     seconds = read_duration_s(written)
     if seconds is None or seconds < least:

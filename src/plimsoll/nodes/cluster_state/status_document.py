@@ -1,6 +1,6 @@
 """The status ConfigMap: `cluster-autoscaler-status`, its key `status`, with Cluster Autoscaler's keys and words. Pure.
 
-Whoever reads Cluster Autoscaler's status today reads ours. `status_document` makes plain data, from the standing and
+Programs that read Cluster Autoscaler's status read this one. `status_document` makes plain data from the health and
 from the document before (which may have been read back from the ConfigMap: times of transitions survive a restart);
 `status_text` writes it; `read_status` reads one.
 """
@@ -38,37 +38,37 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSummary:
-    """What a turn adds to the standing."""
+    """What a turn adds to the health."""
 
     candidates: Mapping[str, int] = field(default_factory=dict)
     """Nodes that could go, by group id; "" for those of no group."""
     looked_at: datetime | None = None
-    """When candidates were looked for last; None: with the standing."""
+    """When candidates were looked for last; None: with the health."""
     message: str = ""
 
 
-def status_document(standing: ClusterHealth, turn: LoopSummary, before: Document | None = None) -> Document:
+def status_document(health: ClusterHealth, turn: LoopSummary, before: Document | None = None) -> Document:
     """The document of a running autoscaler."""
     last = before or {}
     groups_before = {item["name"]: item for item in _items(last, "nodeGroups") if isinstance(item.get("name"), str)}
     groups = [
-        _group(group, standing, turn, groups_before.get(name, {}))
-        for name, group in sorted(standing.groups.items())
+        _group(group, health, turn, groups_before.get(name, {}))
+        for name, group in sorted(health.groups.items())
         if group.group.autoscaled
     ]
-    growing = any(group.is_scaling_up for group in standing.groups.values())
+    growing = any(group.is_scaling_up for group in health.groups.values())
     wide_before = _part(last, "clusterWide")
-    document = _head(standing.at, RUNNING, turn.message)
+    document = _head(health.at, RUNNING, turn.message)
     document["clusterWide"] = {
         "health": _probed(
-            {"status": _health(standing.is_healthy), "nodeCounts": _counts(standing.total)},
-            standing.at,
+            {"status": _health(health.is_healthy), "nodeCounts": _counts(health.total)},
+            health.at,
             _part(wide_before, "health"),
         ),
         "scaleUp": _probed(
-            {"status": "InProgress" if growing else "NoActivity"}, standing.at, _part(wide_before, "scaleUp")
+            {"status": "InProgress" if growing else "NoActivity"}, health.at, _part(wide_before, "scaleUp")
         ),
-        "scaleDown": _scale_down(sum(turn.candidates.values()), standing, turn, _part(wide_before, "scaleDown")),
+        "scaleDown": _scale_down(sum(turn.candidates.values()), health, turn, _part(wide_before, "scaleDown")),
     }
     document["nodeGroups"] = groups
     return document
@@ -118,8 +118,8 @@ def _head(now: datetime, status: str, message: str) -> Document:
     return document
 
 
-def _group(group: GroupHealth, standing: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
-    health = {
+def _group(group: GroupHealth, health: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
+    probe = {
         "status": _health(group.is_healthy),
         "nodeCounts": _counts(group.readiness),
         "cloudProviderTarget": group.target_size,
@@ -129,9 +129,9 @@ def _group(group: GroupHealth, standing: ClusterHealth, turn: LoopSummary, befor
     candidates = turn.candidates.get(group.group.id, 0)
     return {
         "name": group.group.id,
-        "health": _probed(health, standing.at, _part(before, "health")),
-        "scaleUp": _probed(_group_scale_up(group), standing.at, _part(before, "scaleUp")),
-        "scaleDown": _scale_down(candidates, standing, turn, _part(before, "scaleDown")),
+        "health": _probed(probe, health.at, _part(before, "health")),
+        "scaleUp": _probed(_group_scale_up(group), health.at, _part(before, "scaleUp")),
+        "scaleDown": _scale_down(candidates, health, turn, _part(before, "scaleDown")),
     }
 
 
@@ -145,9 +145,9 @@ def _group_scale_up(group: GroupHealth) -> Document:
     return {"status": "Backoff", "backoffInfo": {key: value for key, value in info.items() if value}}
 
 
-def _scale_down(candidates: int, standing: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
+def _scale_down(candidates: int, health: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
     status = "CandidatesPresent" if candidates else "NoCandidates"
-    return _probed({"status": status, "candidates": candidates}, turn.looked_at or standing.at, before)
+    return _probed({"status": status, "candidates": candidates}, turn.looked_at or health.at, before)
 
 
 def _probed(condition: Document, at: datetime, before: Document) -> Document:

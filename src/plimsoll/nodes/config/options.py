@@ -19,6 +19,7 @@ import difflib
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core import value_parsing
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.actuation.drain import parse_drain_tiers
 from plimsoll.nodes.config import flags
@@ -60,27 +61,105 @@ PARTS: Final[Mapping[str, type]] = {
 _COUNTED: Final = "effort is counted here, never timed, so that a plan can be replayed"
 _ALWAYS_FAST: Final = "pods are always planned by class, which is what this asks for"
 _ONE_PLAN: Final = "one plan covers all pods and groups of a loop"
-_DURATION: Final = ("duration", flags.parse_duration_s)
-_SWITCH: Final = ("true or false", flags.parse_switch)
-_COUNT: Final = ("count", flags.parse_count)
-_TEXT: Final = ("text", flags.parse_text)
+_DURATION: Final = ("duration", value_parsing.parse_duration_s)
+_SWITCH: Final = ("true or false", value_parsing.parse_switch)
+_COUNT: Final = ("count", value_parsing.parse_count)
+_TEXT: Final = ("text", value_parsing.parse_text)
 _ACCEPTED: Final = (
-    ("fastpath-binpacking-enabled", _SWITCH, False, _ALWAYS_FAST),
-    ("max-nodegroup-binpacking-duration", _DURATION, 10.0, _COUNTED),
-    ("max-binpacking-time", _DURATION, 300.0, _COUNTED),
-    ("predicate-parallelism", _COUNT, 4, "predicates are evaluated for all classes at once"),
-    ("provisioning-request-max-backoff-cache-size", _COUNT, 1000, "back-off is kept in the request, not in a cache"),
-    ("async-node-groups", _SWITCH, False, "creating a group never blocks the loop"),
-    ("enable-proactive-scaleup", _SWITCH, False, "pods are not injected ahead of their controllers"),
-    ("pod-injection-limit", _COUNT, 5000, "pods are not injected ahead of their controllers"),
-    ("salvo-scale-up", _SWITCH, False, _ONE_PLAN),
-    ("salvo-scale-up-budget", _DURATION, 60.0, _ONE_PLAN),
-    ("enable-graceful-degradation", _SWITCH, False, "a loop's work does not grow with the number of pods"),
-    ("pending-pods-batching-timeout", _DURATION, 240.0, "a loop's work does not grow with the number of pods"),
-    ("dynamic-node-delete-delay-after-taint-enabled", _SWITCH, False, "node-delete-delay-after-taint is used as it is"),
-    ("capacity-quotas-enabled", _SWITCH, False, "limits come from options only"),
-    ("parallel-scale-up", _SWITCH, False, "groups of one plan are always grown side by side"),
-    ("estimator", _TEXT, "binpacking", "there is one estimator"),
+    (
+        "fastpath-binpacking-enabled",
+        "Whether identical pods are packed together in the estimator.",
+        _SWITCH,
+        False,
+        _ALWAYS_FAST,
+    ),
+    (
+        "max-nodegroup-binpacking-duration",
+        "The time that bin packing may take per node group.",
+        _DURATION,
+        10.0,
+        _COUNTED,
+    ),
+    ("max-binpacking-time", "The time that bin packing may take per loop.", _DURATION, 300.0, _COUNTED),
+    (
+        "predicate-parallelism",
+        "Number of nodes whose predicates are evaluated in parallel.",
+        _COUNT,
+        4,
+        "predicates are evaluated for all classes at once",
+    ),
+    (
+        "provisioning-request-max-backoff-cache-size",
+        "Number of ProvisioningRequests whose back-off is remembered.",
+        _COUNT,
+        1000,
+        "back-off is kept in the request, not in a cache",
+    ),
+    (
+        "async-node-groups",
+        "Whether node groups are created asynchronously.",
+        _SWITCH,
+        False,
+        "creating a group never blocks the loop",
+    ),
+    (
+        "enable-proactive-scaleup",
+        "Whether pods are planned for before their controllers have created them.",
+        _SWITCH,
+        False,
+        "pods are not injected ahead of their controllers",
+    ),
+    (
+        "pod-injection-limit",
+        "Number of pods up to which --enable-proactive-scaleup adds pods.",
+        _COUNT,
+        5000,
+        "pods are not injected ahead of their controllers",
+    ),
+    ("salvo-scale-up", "Whether one loop makes several scale-ups after each other.", _SWITCH, False, _ONE_PLAN),
+    ("salvo-scale-up-budget", "The time that one loop may spend on several scale-ups.", _DURATION, 60.0, _ONE_PLAN),
+    (
+        "enable-graceful-degradation",
+        "Whether loops plan for fewer pods when planning takes too long.",
+        _SWITCH,
+        False,
+        "a loop's work does not grow with the number of pods",
+    ),
+    (
+        "pending-pods-batching-timeout",
+        "How long pending pods may wait for their turn when loops plan for fewer pods.",
+        _DURATION,
+        240.0,
+        "a loop's work does not grow with the number of pods",
+    ),
+    (
+        "dynamic-node-delete-delay-after-taint-enabled",
+        "Whether the delay between taint and drain follows the measured latency of the API server.",
+        _SWITCH,
+        False,
+        "node-delete-delay-after-taint is used as it is",
+    ),
+    (
+        "capacity-quotas-enabled",
+        "Whether CapacityQuota objects limit the cluster.",
+        _SWITCH,
+        False,
+        "limits come from options only",
+    ),
+    (
+        "parallel-scale-up",
+        "Whether several node groups are scaled up in parallel.",
+        _SWITCH,
+        False,
+        "groups of one plan are always grown side by side",
+    ),
+    (
+        "estimator",
+        "The estimator that computes how many nodes pods need.",
+        _TEXT,
+        "binpacking",
+        "there is one estimator",
+    ),
 )
 
 
@@ -99,8 +178,16 @@ def _declared() -> Iterator[Flag]:
         for _, flag in flags.flags_of(part):
             note = _WITHOUT_EFFECT.get(flag.name)
             yield flag if note is None else dataclasses.replace(flag, state=State.ACCEPTED, note=note)
-    for name, (kind, parse), default, note in _ACCEPTED:
-        yield Flag(name=name, kind=kind, default=default, parse=parse, state=State.ACCEPTED, note=note)
+    for name, description, (kind, parse), default, note in _ACCEPTED:
+        yield Flag(
+            name=name,
+            kind=kind,
+            description=description,
+            default=default,
+            parse=parse,
+            state=State.ACCEPTED,
+            note=note,
+        )
 
 
 FLAGS: Final[Mapping[str, Flag]] = {flag.name: flag for flag in sorted(_declared(), key=lambda one: one.name)}

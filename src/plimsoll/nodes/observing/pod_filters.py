@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, TypeGuard, Union
 from msgspec import structs
 
 from plimsoll.core.plans import Reason
+from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
-from plimsoll.nodes.config.flags import read_duration_s
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.results import PodState, SetAside

@@ -69,12 +69,12 @@ class ProviderState:
             gpu_label=self.gpu_label,
         )
 
-    def planned_groups(self, standing: ClusterHealth, policy: Policy) -> tuple[NodeGroup, ...]:
+    def planned_groups(self, health: ClusterHealth, policy: Policy) -> tuple[NodeGroup, ...]:
         """For planners: those of which a template is known, as the cluster state judges them."""
         return tuple(
-            _planned_group(group_read, policy, standing=standing)
+            _planned_group(group_read, policy, health=health)
             for group_read in self.groups.values()
-            if group_read.template is not None and group_read.port.id in standing.groups
+            if group_read.template is not None and group_read.port.id in health.groups
         )
 
 
@@ -194,10 +194,10 @@ def _observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup:
     )
 
 
-def _planned_group(read: NodeGroupState, policy: Policy, *, standing: ClusterHealth | None = None) -> NodeGroup:
+def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealth | None = None) -> NodeGroup:
     assert read.template is not None, "asked only about groups with a template"
     port, labels = read.port, read.template.node.metadata.labels
-    stands = None if standing is None else standing.groups[port.id]
+    stands = None if health is None else health.groups[port.id]
     is_spot = labels.get(CAPACITY_TYPE_LABEL) == CapacityType.SPOT
     made_by_us = is_ours(port.id, policy.nap.prefix)
     return NodeGroup(

@@ -48,14 +48,14 @@ class LoopSnapshots:
         cloud: ProviderState,
         pods: FilteredPods,
         *,
-        standing: ClusterHealth,
+        health: ClusterHealth,
         policy: Policy,
         number: int,
     ) -> Snapshot:
-        groups = cloud.planned_groups(standing, policy)
-        coming = self._coming.build(groups, standing, policy, cluster.daemon_sets)
+        groups = cloud.planned_groups(health, policy)
+        coming = self._coming.build(groups, health, policy, cluster.daemon_sets)
         around = SnapshotInputs(
-            at=standing.at,
+            at=health.at,
             namespaces=cluster.namespaces,
             storage=with_template_limits(cluster.storage, groups),
             groups=groups,
@@ -66,9 +66,9 @@ class LoopSnapshots:
                 **cloud.group_of,
                 **{upcoming_node.node.metadata.name: upcoming_node.group for upcoming_node in coming},
             },
-            creation_backoffs=standing.why_not_created(),
+            creation_backoffs=health.why_not_created(),
         )
-        not_started = standing.not_started
+        not_started = health.not_started
         nodes = {node.metadata.name: node for node in cluster.nodes if node.metadata.name not in not_started}
         nodes |= {upcoming_node.node.metadata.name: upcoming_node.node for upcoming_node in coming}
         besides: dict[PodKey, Pod | BadObject] = {
@@ -108,9 +108,9 @@ class UpcomingNodeCache:
         self._made: dict[str, _Made] = {}
 
     def build(
-        self, groups: Iterable[NodeGroup], standing: ClusterHealth, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
+        self, groups: Iterable[NodeGroup], health: ClusterHealth, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
     ) -> list[UpcomingNode]:
-        coming = standing.upcoming
+        coming = health.upcoming
         sets = DaemonSets(daemon_sets)
         before, self._made = self._made, {}
         for group in groups:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.config.flags import read_duration_s
+from plimsoll.core.value_parsing import read_duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

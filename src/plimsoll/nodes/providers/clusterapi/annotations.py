@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from plimsoll.core.value_parsing import find_problem, parse_duration_s, parse_number, parse_switch
 from plimsoll.core.values import Value
-from plimsoll.nodes.config.flags import Flag, parse_duration_s, parse_number, parse_switch, problem_of
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL
 from plimsoll.objects.api.cluster_api import MachineDeployment
 
@@ -79,13 +79,13 @@ def _ratio(value: object) -> float:
 
 
 _OPTIONS: Final = (
-    ("scaledownutilizationthreshold", "utilization_threshold", "number", _ratio),
-    ("scaledowngpuutilizationthreshold", "gpu_utilization_threshold", "number", _ratio),
-    ("scaledownunneededtime", "unneeded_s", "duration", parse_duration_s),
-    ("scaledownunreadytime", "unready_s", "duration", parse_duration_s),
-    ("maxnodeprovisiontime", "provision_s", "duration", parse_duration_s),
-    ("maxnodestartuptime", "startup_s", "duration", parse_duration_s),
-    ("ignoredaemonsetsutilization", "ignore_daemon_sets", "true or false", parse_switch),
+    ("scaledownutilizationthreshold", "utilization_threshold", _ratio),
+    ("scaledowngpuutilizationthreshold", "gpu_utilization_threshold", _ratio),
+    ("scaledownunneededtime", "unneeded_s", parse_duration_s),
+    ("scaledownunreadytime", "unready_s", parse_duration_s),
+    ("maxnodeprovisiontime", "provision_s", parse_duration_s),
+    ("maxnodestartuptime", "startup_s", parse_duration_s),
+    ("ignoredaemonsetsutilization", "ignore_daemon_sets", parse_switch),
 )
 
 
@@ -93,11 +93,11 @@ def options_of(found: Scalable, defaults: GroupOptions, keys: Keys) -> tuple[Gro
     """The options with what the annotations change, and what is wrong with those that change nothing."""
     changed: dict[str, float | bool] = {}
     problems: list[str] = []
-    for name, field, kind, parse in _OPTIONS:
+    for name, field, parse in _OPTIONS:
         text = found.metadata.annotations.get(f"{keys.options}{name}")
         if text is None:
             continue
-        problem = problem_of(Flag(name=name, kind=kind, default=None, parse=parse), text)
+        problem = find_problem(parse, text)
         if problem is None:
             changed[field] = parse(text)
         else:

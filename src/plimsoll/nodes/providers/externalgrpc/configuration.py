@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.value_parsing import find_problem, parse_duration_s
 from plimsoll.kube.configuration.certificates import client_pair
-from plimsoll.nodes.config.flags import Flag, parse_duration_s, problem_of
 from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FIELDS: Final = ("address", "key", "cert", "cacert", "grpc_timeout")
 _TIMEOUT_S: Final = 5.0
-_TIMEOUT: Final = Flag(name="grpc_timeout", kind="duration", default=_TIMEOUT_S, parse=parse_duration_s)
+_TIMEOUT: Final = "grpc_timeout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def configuration_of(document: dict[str, Any]) -> GrpcConfiguration:
             raise InvalidInput(f"is not known; known are {', '.join(_FIELDS)}", path=str(name))
     texts = {name: _text(document, name) for name in ("address", "key", "cert", "cacert")}
     check_address(texts["address"])
-    timeout_s = _timeout_s(document.get(_TIMEOUT.name))
+    timeout_s = _timeout_s(document.get(_TIMEOUT))
     identity = _identity(key=texts["key"], cert=texts["cert"], cacert=texts["cacert"])
     return GrpcConfiguration(address=texts["address"], identity=identity, timeout_s=timeout_s)
 
@@ -90,12 +90,12 @@ def content_of(path: Path, name: str) -> bytes:
 def _timeout_s(value: Any) -> float:
     if value is None:
         return _TIMEOUT_S
-    problem = problem_of(_TIMEOUT, value)
+    problem = find_problem(parse_duration_s, value)
     if problem is not None:
-        raise InvalidInput(problem, path=_TIMEOUT.name)
+        raise InvalidInput(problem, path=_TIMEOUT)
     seconds = parse_duration_s(value)
     if seconds <= 0:
-        raise InvalidInput("must be more than 0", path=_TIMEOUT.name)
+        raise InvalidInput("must be more than 0", path=_TIMEOUT)
     return seconds
 
 

@@ -9,8 +9,9 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
-from plimsoll.nodes.config.flags import problem_of, read_duration_s
+from plimsoll.nodes.config.flags import problem_of
 from plimsoll.nodes.config.options import known_flag
 from plimsoll.nodes.reporting.status.configmap import LAST_TURN, options_in
 
