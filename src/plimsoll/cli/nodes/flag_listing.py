@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
 from plimsoll.cli.shared.output import Output, echo_value, table
 
 if TYPE_CHECKING:
-    import click
-
     from plimsoll.nodes.config.flags import Flag
 
 
@@ -65,7 +63,7 @@ def list_flags(output: Output) -> None:
 class NodeFlagsCommand(TyperCommand):
     """A command whose `--help` also describes every flag of the node autoscaler."""
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         with formatter.section("Flags of the node autoscaler"):
             formatter.write_dl([(f"{row.flag} {row.kind.upper()}", _describe(row)) for row in flag_rows()])
