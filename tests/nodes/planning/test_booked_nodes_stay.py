@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.nodes.model.snapshot import PendingPods
-from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.nominations import settled
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods, is_placeholder, placeholder_pod
@@ -60,9 +60,9 @@ def test_pods_do_not_move_to_where_room_is_booked():
 def test_nothing_is_saved_on_booked_nodes():
     world = snapshot([node("n1"), node("n2")], groups=[group(size=2, price_per_hour=1.0)])
     options = policy(consolidation="underutilized")
-    terms = Terms(budgets=(), may_replace=False)
+    terms = ConsolidationOptions(budgets=(), may_replace=False)
     for where, going in ((world, ["n1", "n2"]), (booked(world, n1=1), ["n2"])):
-        found = consolidate(where, options, now=NOON, terms=terms)
+        found = consolidate(where, options, now=NOON, options=terms)
         assert sorted(removal.node for removal in found.removals) == going
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.requests.check_capacity import InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_capacity, check_queued_requests
 from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_worlds import group, running, waiting, world
@@ -19,7 +19,7 @@ POLICY = policy(expander="cost")
 
 
 def check(name: str, *pods: Any, keeps: bool = True) -> Check:
-    return Check(name=f"default/{name}", pods=pods, keeps=keeps)
+    return Check(name=f"default/{name}", pods=pods, reserves=keeps)
 
 
 def nodes(count: int = 3, cpu: int = 4) -> list[Any]:
@@ -98,13 +98,13 @@ def test_what_was_cut_from_nodes_fits_them(cuts: list[list[int]]):
 # ---- in line with others
 
 
-def asking(name: str, pods: Any, *, grows: bool = False) -> InLine:
-    return InLine(name=f"default/{name}", pods=(pods,), grows=grows)
+def asking(name: str, pods: Any, *, grows: bool = False) -> QueuedRequest:
+    return QueuedRequest(name=f"default/{name}", pods=(pods,), can_scale_up=grows)
 
 
 def test_ordinary_pods_get_what_checks_leave():
     snapshot = world(waiting("web", 4), nodes=nodes(), groups=[group("g")])
-    booked, found = with_checks(snapshot, POLICY, [asking("r", waiting("a", 10))])
+    booked, found = check_queued_requests(snapshot, POLICY, [asking("r", waiting("a", 10))])
     assert found["default/r"].fits
     plan = plan_scale_up(booked, POLICY)
     assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
@@ -116,6 +116,6 @@ def test_who_stands_in_front_has_first_call_on_nodes_that_are_there(atomic_first
     grower = waiting("a", 8, bundle="default/atomic")
     line = [asking("atomic", grower, grows=True), asking("r", waiting("b", 8))]
     snapshot = world(grower, nodes=nodes(), groups=[group("g")])
-    _, found = with_checks(snapshot, POLICY, line if atomic_first else line[::-1])
+    _, found = check_queued_requests(snapshot, POLICY, line if atomic_first else line[::-1])
     assert list(found) == ["default/r"]
     assert found["default/r"].fits is fits

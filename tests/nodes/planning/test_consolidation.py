@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.nodes.planning.consolidation.budgets import DisruptionBudget
-from plimsoll.nodes.planning.consolidation.planner import Consolidation, Terms, consolidate
+from plimsoll.nodes.planning.consolidation.planner import Consolidation, ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot
 
-FREELY = Terms(budgets=(), may_replace=False)
+FREELY = ConsolidationOptions(budgets=(), may_replace=False)
 
 
 def consolidated(
-    world: Snapshot, mode: str = "underutilized", *, terms: Terms = FREELY, **options: Any
+    world: Snapshot, mode: str = "underutilized", *, terms: ConsolidationOptions = FREELY, **options: Any
 ) -> Consolidation:
-    return consolidate(world, policy(consolidation=mode, **options), now=NOON, terms=terms)
+    return consolidate(world, policy(consolidation=mode, **options), now=NOON, options=terms)
 
 
 def going(world: Snapshot, mode: str = "underutilized", **more: Any) -> list[str]:
@@ -28,7 +28,7 @@ def going(world: Snapshot, mode: str = "underutilized", **more: Any) -> list[str
 
 
 def why(world: Snapshot, mode: str = "underutilized", **more: Any) -> dict[str, str]:
-    return {unremovable.node: unremovable.reason.code for unremovable in consolidated(world, mode, **more).kept}
+    return {unremovable.node: unremovable.reason.code for unremovable in consolidated(world, mode, **more).unremovable}
 
 
 def priced(nodes: int, price: float, name: str = "g", **more: Any) -> Any:
@@ -78,20 +78,20 @@ def test_moves_name_pods_with_their_new_nodes():
 
 
 def test_a_budget_limits_nodes_of_a_group():
-    assert len(going(half_used(6), terms=Terms(may_replace=False))) == 1
-    two = Terms(budgets=(DisruptionBudget(nodes=2),), may_replace=False)
+    assert len(going(half_used(6), terms=ConsolidationOptions(may_replace=False))) == 1
+    two = ConsolidationOptions(budgets=(DisruptionBudget(nodes=2),), may_replace=False)
     assert len(going(half_used(6), terms=two)) == 2
     assert "DisruptionLimitReached" in why(half_used(6), terms=two).values()
 
 
 def test_a_budget_of_none_stops_everything():
-    assert going(half_used(6), terms=Terms(budgets=(DisruptionBudget(nodes=0),))) == []
+    assert going(half_used(6), terms=ConsolidationOptions(budgets=(DisruptionBudget(nodes=0),))) == []
 
 
 def test_budgets_of_empty_and_used_nodes_are_apart():
     pods = [pod(f"p{index}", on=f"n{index}", cpu="2") for index in range(4)]
     world = snapshot([node(f"n{index}") for index in range(6)], pods, groups=[priced(6, 1.0)])
-    found = consolidated(world, terms=Terms(may_replace=False))
+    found = consolidated(world, terms=ConsolidationOptions(may_replace=False))
     assert sorted(removal.reason.code for removal in found.removals) == ["Empty", "Underutilized"]
 
 
@@ -161,7 +161,7 @@ class TestReplacement:
         return snapshot(nodes, [pod("a", on="n1", cpu="2")], groups=groups)
 
     def test_a_node_is_replaced_by_a_cheaper_one(self):
-        found = consolidated(self.world(cheap=0.5), terms=Terms(budgets=()))
+        found = consolidated(self.world(cheap=0.5), terms=ConsolidationOptions(budgets=()))
         assert found.replacement is not None
         assert found.replacement.nodes == ("n1",)
         assert [str(one) for one in found.replacement.pods] == ["default/a"]
@@ -169,20 +169,20 @@ class TestReplacement:
         assert found.savings_per_hour == 1.5
 
     def test_not_by_one_that_costs_as_much(self):
-        assert consolidated(self.world(cheap=2.0), terms=Terms(budgets=())).replacement is None
+        assert consolidated(self.world(cheap=2.0), terms=ConsolidationOptions(budgets=())).replacement is None
 
     def test_not_where_there_is_no_room(self):
-        assert consolidated(self.world(cheap=0.5, most=0), terms=Terms(budgets=())).replacement is None
+        assert consolidated(self.world(cheap=0.5, most=0), terms=ConsolidationOptions(budgets=())).replacement is None
 
     def test_not_when_nobody_may(self):
         assert consolidated(self.world(cheap=0.5)).replacement is None
 
     def test_not_in_the_mode_for_empty_nodes(self):
-        assert consolidated(self.world(cheap=0.5), "empty", terms=Terms(budgets=())).replacement is None
+        assert consolidated(self.world(cheap=0.5), "empty", terms=ConsolidationOptions(budgets=())).replacement is None
 
 
 def test_nodes_already_leaving_use_up_the_budget():
     world = half_used(6)
     known = ScaleDownState(being_deleted=frozenset({"n0"}))
-    found = consolidate(world, policy(consolidation="underutilized"), now=NOON, known=known)
+    found = consolidate(world, policy(consolidation="underutilized"), now=NOON, state=known)
     assert found.removals == ()

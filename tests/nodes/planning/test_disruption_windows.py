@@ -8,14 +8,14 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.planning.consolidation.budgets import (
+    DEFAULT_BUDGETS,
     EMPTY,
-    ONE_IN_TEN,
     UNDERUTILIZED,
     UNLIMITED,
-    Asked,
+    BudgetScope,
     DisruptionBudget,
     Window,
-    allowed,
+    allowed_disruptions,
 )
 
 THURSDAY_NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -51,13 +51,13 @@ def test_a_schedule_nobody_can_read_is_refused(schedule: str):
 
 
 def most(*budgets: DisruptionBudget, size: int = 30, reason: str = EMPTY, group: str = "g") -> int:
-    return allowed(budgets, Asked(group=group, size=size, reason=reason), THURSDAY_NOON)
+    return allowed_disruptions(budgets, BudgetScope(group=group, size=size, reason=reason), THURSDAY_NOON)
 
 
 def test_one_in_ten_and_never_less_than_one():
-    assert most(*ONE_IN_TEN, size=30) == 3
-    assert most(*ONE_IN_TEN, size=31) == 4
-    assert most(*ONE_IN_TEN, size=1) == 1
+    assert most(*DEFAULT_BUDGETS, size=30) == 3
+    assert most(*DEFAULT_BUDGETS, size=31) == 4
+    assert most(*DEFAULT_BUDGETS, size=1) == 1
 
 
 def test_the_smallest_budget_that_holds_counts():

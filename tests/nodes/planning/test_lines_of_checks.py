@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.requests import check_queue
-from plimsoll.nodes.planning.requests.check_capacity import InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_capacity, check_queued_requests
 from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
@@ -20,17 +20,19 @@ from tests.scheduling.cluster import node, required, term
 POLICY = policy(expander="cost")
 
 
-def asking(name: str, count: int = 1, cpu: Any = 1, *, grows: bool = False, keeps: bool = True, **more: Any) -> InLine:
+def asking(
+    name: str, count: int = 1, cpu: Any = 1, *, grows: bool = False, keeps: bool = True, **more: Any
+) -> QueuedRequest:
     pods = waiting(name, count, cpu=cpu, bundle=f"default/{name}", **more)
-    return InLine(name=f"default/{name}", pods=(pods,), grows=grows, keeps=keeps)
+    return QueuedRequest(name=f"default/{name}", pods=(pods,), can_scale_up=grows, reserves=keeps)
 
 
 def nodes(*cpus: int) -> list[Any]:
     return [node(f"n{number}", cpu=cpu, memory="256Gi") for number, cpu in enumerate(cpus)]
 
 
-def fits(snapshot: Any, *line: InLine) -> dict[str, bool]:
-    _, found = with_checks(snapshot, POLICY, line)
+def fits(snapshot: Any, *line: QueuedRequest) -> dict[str, bool]:
+    _, found = check_queued_requests(snapshot, POLICY, line)
     return {name.rpartition("/")[2]: checked.fits for name, checked in found.items()}
 
 
@@ -55,7 +57,7 @@ def test_a_thousand_alike_are_a_few_packings(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_room_of_each_is_told():
-    _, found = with_checks(world(nodes=nodes(4, 2)), POLICY, [asking("a", 5), asking("b", 1, cpu=0.5)])
+    _, found = check_queued_requests(world(nodes=nodes(4, 2)), POLICY, [asking("a", 5), asking("b", 1, cpu=0.5)])
     assert sum(sum(pods.values()) for pods in found["default/a"].places.values()) == 5
     assert {key for pods in found["default/b"].places.values() for key in pods} == {"default/b"}
 
@@ -88,13 +90,13 @@ def test_pods_that_run_and_keep_others_off_are_minded():
 def test_yes_has_its_room_and_no_has_none(cpus: list[int], asked: list[tuple[float, int, bool]]):
     line = [asking(f"r{at}", count, cpu=cpu, keeps=keeps) for at, (cpu, count, keeps) in enumerate(asked)]
     snapshot = world(nodes=nodes(*cpus))
-    booked, found = with_checks(snapshot, POLICY, line)
+    booked, found = check_queued_requests(snapshot, POLICY, line)
     view = booked.view
     assert all(state.free["cpu"] >= 0 for state in view.nodes.values())
     for in_line in line:
         answer = found[in_line.name]
         placed = sum(sum(pods.values()) for pods in answer.places.values())
-        assert placed == (answer.pods if answer.fits and in_line.keeps else 0)
+        assert placed == (answer.pods if answer.fits and in_line.reserves else 0)
         if not answer.fits and answer.pods == 1:
             # Room only gets less: who found none then finds none now.
             pod = in_line.pods[0].pod

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
-from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.problem.verifier import looks_at_others
 from plimsoll.nodes.planning.scaledown import simulator
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
@@ -238,15 +238,18 @@ def only_candidate(world: Snapshot, name: str) -> Snapshot:
 @settings(max_examples=40, deadline=None)
 def test_consolidation_is_safe_and_moves_no_pod_twice(world: Snapshot, mode: str):
     chosen = policy(consolidation=mode)
-    terms = Terms(budgets=(), may_replace=False)
-    found = consolidate(world, chosen, now=NOON, terms=terms)
+    terms = ConsolidationOptions(budgets=(), may_replace=False)
+    found = consolidate(world, chosen, now=NOON, options=terms)
     assert_pods_have_places(world, found.removals)
     assert_limits_hold(world, found.removals)
     assert_nobody_is_forced(world, found.removals)
     moved = [move.pod for node_removal in found.removals for move in node_removal.moves]
     assert len(moved) == len(set(moved))
-    named = [*(node_removal.node for node_removal in found.removals), *(unremovable.node for unremovable in found.kept)]
+    named = [
+        *(node_removal.node for node_removal in found.removals),
+        *(unremovable.node for unremovable in found.unremovable),
+    ]
     assert sorted(named) == sorted(world.view.nodes)
-    assert consolidate(world, chosen, now=NOON, terms=terms) == found
+    assert consolidate(world, chosen, now=NOON, options=terms) == found
     prices = {"a": 1.0, "b": 3.0}
     assert found.savings_per_hour == sum(prices[node_removal.group] for node_removal in found.removals)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.requests.replan import repacked, without_requests
+from plimsoll.nodes.planning.requests.replan import repack, without_requests
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.requests.intents import (
     RollbackPlan,
@@ -128,7 +128,7 @@ def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequen
     snapshot, plan = planned(*line, size=2, ordinary=web)
     names = {request.name for number, request in enumerate(line) if number in failed}
     left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
-    kept = repacked(left, snapshot, policy(expander="cost"), left={"g"}, grown={"g"})
+    kept = repack(left, snapshot, policy(expander="cost"), left={"g"}, grown={"g"})
     assert nodes_of(kept) == math.ceil((sum(request.total for request in line if request.name not in names) + web) / 4)
     assert pods_on(kept) == pods_on(left)
     parts = find_surplus(

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.planning.consolidation.budgets import Asked, allowed, read_allowance
+from plimsoll.nodes.planning.consolidation.budgets import BudgetScope, allowed_disruptions, parse_budget
 from plimsoll.operator.pause import ActionGuard
 
 MONDAY_NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def test_a_dry_run_and_a_pause_each_say_what_they_are():
 
 
 def most(written: str, *, reason: str = "Underutilized", now: datetime = MONDAY_NOON) -> int:
-    return allowed([read_allowance(written)], Asked(group="g", size=25, reason=reason), now)
+    return allowed_disruptions([parse_budget(written)], BudgetScope(group="g", size=25, reason=reason), now)
 
 
 def test_budgets_are_shares_or_numbers_for_some_reasons_at_some_times():
@@ -48,7 +48,7 @@ def test_budgets_are_shares_or_numbers_for_some_reasons_at_some_times():
 @pytest.mark.parametrize("wrong", ["", "ten", "101%", "1%2", "2:Bored", "1@often/8h", "1@0 9 * * */soon", "-1"])
 def test_a_budget_that_cannot_be_read_is_refused_with_an_example(wrong: str):
     with pytest.raises(InvalidInput):
-        read_allowance(wrong)
+        parse_budget(wrong)
 
 
 def test_the_option_names_itself_when_a_budget_is_wrong():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.prices import Overlay
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.requests.check_queue import Checked
+    from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.planning.scaleup.planner import Proposal
     from plimsoll.simulation.plan.inputs import PlanInput
 
@@ -125,7 +125,7 @@ class _Planned(NamedTuple):
     """A plan nobody has verified yet, the answers to checks, and the seconds both took."""
 
     proposal: Proposal
-    checks: Mapping[str, Checked]
+    checks: Mapping[str, CheckResult]
     seconds: float
 
 
@@ -197,7 +197,7 @@ def _document(
 
 
 def _request_answers(
-    given: PlanInput, answer: ScaleUpPlan, checks: Mapping[str, Checked], policy: Policy
+    given: PlanInput, answer: ScaleUpPlan, checks: Mapping[str, CheckResult], policy: Policy
 ) -> Mapping[str, Any]:
     """By NAMESPACE/NAME, in the order in which they are served."""
     if not given.requests:

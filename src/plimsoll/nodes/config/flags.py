@@ -26,7 +26,7 @@ from plimsoll.core.value_parsing import (
     parse_text,
     quote,
 )
-from plimsoll.nodes.planning.consolidation.budgets import read_allowance
+from plimsoll.nodes.planning.consolidation.budgets import parse_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -187,10 +187,10 @@ def parse_group_bounds(value: Any) -> NamedBounds:
 
 
 def parse_disruption_budget(value: Any) -> str:
-    """As `disruption_windows.read_allowance` reads it; kept as it was written."""
+    """As `disruption_windows.parse_budget` reads it; kept as it was written."""
     written = parse_text(value)
     try:
-        read_allowance(written)
+        parse_budget(written)
     except InvalidInput as error:
         raise InvalidValue(f"{quote(value)} {error.problem}") from error
     return written

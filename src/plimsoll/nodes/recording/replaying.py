@@ -16,8 +16,8 @@ from plimsoll.journal.recordings import Recording
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.observing.snapshots import with_placed_pods
-from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
-from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.consolidation.budgets import DEFAULT_BUDGETS, parse_budget
+from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
@@ -88,12 +88,10 @@ def _saving(turn: LoopResult) -> dict[str, Any]:
         with_placed_pods(turn.snapshot, turn.scale_up.plan.existing),
         turn.policy,
         now=turn.at,
-        known=turn.scale_down.known,
-        terms=Terms(
-            budgets=tuple(
-                read_allowance(consolidation_budget) for consolidation_budget in options.consolidation_budgets
-            )
-            or ONE_IN_TEN
+        state=turn.scale_down.known,
+        options=ConsolidationOptions(
+            budgets=tuple(parse_budget(consolidation_budget) for consolidation_budget in options.consolidation_budgets)
+            or DEFAULT_BUDGETS
         ),
     )
     replacement = found.replacement
@@ -101,7 +99,7 @@ def _saving(turn: LoopResult) -> dict[str, Any]:
         "removals": {node_removal.node: node_removal.reason for node_removal in found.removals},
         "replaced": [] if replacement is None else list(replacement.nodes),
         "replacement": None if replacement is None else scale_up_json(replacement.plan),
-        "kept": {unremovable.node: unremovable.reason for unremovable in found.kept},
+        "kept": {unremovable.node: unremovable.reason for unremovable in found.unremovable},
         "savingsPerHour": found.savings_per_hour,
     }
     return {"consolidation": told}

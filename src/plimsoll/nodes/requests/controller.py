@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.results import ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import Stale
-    from plimsoll.nodes.planning.requests.check_queue import Checked
+    from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.booking.booking import BookingResult
     from plimsoll.nodes.requests.booking.node_arrivals import MissingCapacity
@@ -223,7 +223,7 @@ class RequestController:
         )
         verdicts += by_classes.updates
         asking = by_classes.remaining
-        checks: tuple[Snapshot, Mapping[str, Checked]] = await self._tools.run_planner(
+        checks: tuple[Snapshot, Mapping[str, CheckResult]] = await self._tools.run_planner(
             lambda: answer_checks(session.snapshot, asking, at.policy)
         )
         snapshot, checked = checks

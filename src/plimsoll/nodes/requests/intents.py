@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from plimsoll.nodes.planning.requests.cost_shares import Share, shares
+from plimsoll.nodes.planning.requests.cost_shares import CostShare, share_costs
 from plimsoll.nodes.requests.model import Phase
 from plimsoll.nodes.requests.status import GroupStep, Intent
 
@@ -32,7 +32,7 @@ class Attempt:
     """One request's part of a plan that has a place for all its pods."""
 
     view: RequestView
-    share: Share = field(default_factory=Share)
+    share: CostShare = field(default_factory=CostShare)
     intent: Intent | None = None
     """None: nothing is added for it in this turn."""
 
@@ -55,20 +55,20 @@ def build_attempts(
 ) -> dict[str, Attempt]:
     """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
     left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
-    parts = shares(plan, pending)
+    parts = share_costs(plan, pending)
     taken = {scale_up.offer.group: scale_up.before for scale_up in plan.growths}
     made = {scale_up.offer.group for scale_up in plan.growths if not scale_up.offer.exists}
     found: dict[str, Attempt] = {}
     for seen in line:
         if any(pending_pods.key in left for pending_pods in seen.pods):
             continue
-        share = parts.get(seen.name, Share())
+        share = parts.get(seen.name, CostShare())
         intent = _intent(seen, share, taken, made) if share.nodes else None
         found[seen.name] = Attempt(view=seen, share=share, intent=intent)
     return found
 
 
-def _intent(seen: RequestView, share: Share, taken: dict[str, int], made: set[str]) -> Intent:
+def _intent(seen: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
     """What was begun before keeps the sizes it began with."""
     before = seen.details.intent or Intent(attempt=attempt_number(seen))
     groups = dict(before.groups)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
-    from plimsoll.nodes.planning.requests.check_queue import Checked
+    from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.requests.intents import Attempt
     from plimsoll.nodes.requests.model import RequestView
     from plimsoll.nodes.requests.status import Conditions, Details, Intent
@@ -81,7 +81,7 @@ class StatusUpdates:
 
     # ---- checks
 
-    def checked(self, seen: RequestView, found: Checked) -> StatusUpdate:
+    def checked(self, seen: RequestView, found: CheckResult) -> StatusUpdate:
         if found.fits:
             return self.found(seen)
         blocking = {_index(key): list(map(str, reasons)) for key, reasons in found.blocking.items()}

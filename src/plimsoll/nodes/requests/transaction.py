@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.prices import group_prices
-from plimsoll.nodes.planning.requests.replan import repacked, without_requests
+from plimsoll.nodes.planning.requests.replan import repack, without_requests
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes
 from plimsoll.nodes.requests.intents import (
     RollbackPlan,
@@ -154,7 +154,7 @@ class RequestTransaction:
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
         grown = {result.growth.offer.group for result in up.grown if may_have_scaled_up(result)}
         packed: ScaleUpPlan = await self.run_planner(
-            lambda: repacked(plan, self.snapshot, self.policy, left=left, grown=grown)
+            lambda: repack(plan, self.snapshot, self.policy, left=left, grown=grown)
         )
         return packed
 

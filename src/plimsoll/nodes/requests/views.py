@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.nodes.planning.requests.cost_shares import Share, shares
+from plimsoll.nodes.planning.requests.cost_shares import CostShare, share_costs
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, Details
 from plimsoll.nodes.requests.status_updates import StatusUpdates, format_cost
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods
-    from plimsoll.nodes.planning.requests.check_queue import Checked
+    from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.requests.model import RequestView, StatusUpdate
     from plimsoll.objects.api.meta import Condition
     from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
@@ -48,22 +48,22 @@ class PlanUpdates:
         self._answering = StatusUpdates(at, policy)
         self._plan = plan
         self._left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
-        self._shares = shares(plan, pending)
+        self._shares = share_costs(plan, pending)
         made = (scale_up for scale_up in plan.growths if not scale_up.offer.exists)
         self._why_made = {scale_up.offer.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
 
-    def to_json(self, line: Sequence[RequestView], checks: Mapping[str, Checked]) -> dict[str, Json]:
+    def to_json(self, line: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in line."""
         return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in line}
 
-    def _verdict(self, seen: RequestView, checks: Mapping[str, Checked]) -> StatusUpdate:
+    def _verdict(self, seen: RequestView, checks: Mapping[str, CheckResult]) -> StatusUpdate:
         if seen.problem is not None:
             return self._answering.failed(seen, *seen.problem)
         if seen.class_kind is ClassKind.CHECK:
             return self._answering.checked(seen, checks[seen.name])
         if any(pending.key in self._left for pending in seen.pods):
             return self._answering.not_placed(seen, self._plan)
-        share = self._shares.get(seen.name, Share())
+        share = self._shares.get(seen.name, CostShare())
         if not share.nodes:
             return self._answering.found(seen)
         costs = Details(

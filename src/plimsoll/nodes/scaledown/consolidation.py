@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
-from plimsoll.nodes.planning.consolidation.planner import Consolidation, Terms, consolidate
+from plimsoll.nodes.planning.consolidation.budgets import DEFAULT_BUDGETS, parse_budget
+from plimsoll.nodes.planning.consolidation.planner import Consolidation, ConsolidationOptions, consolidate
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -113,15 +113,15 @@ class Consolidator:
 
     async def _proposed(self, asked: ConsolidationContext) -> Consolidation:
         written = asked.policy.scale_down.consolidation_budgets
-        budgets = tuple(read_allowance(one) for one in written) or ONE_IN_TEN
-        terms = Terms(budgets=budgets, may_replace=self._replacing is None)
+        budgets = tuple(parse_budget(one) for one in written) or DEFAULT_BUDGETS
+        terms = ConsolidationOptions(budgets=budgets, may_replace=self._replacing is None)
         found: Consolidation = await self._planning(
             lambda: consolidate(
                 asked.snapshot,
                 asked.policy,
                 now=asked.now,
-                known=asked.known,
-                terms=terms,
+                state=asked.known,
+                options=terms,
                 cache=self._proposal.memory,
             )
         )

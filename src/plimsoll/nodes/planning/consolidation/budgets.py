@@ -107,17 +107,17 @@ class DisruptionBudget:
     window: Window | None = None
     """None: always."""
 
-    def holds(self, group: str, reason: str, now: datetime) -> bool:
+    def is_active(self, group: str, reason: str, now: datetime) -> bool:
         if (self.reasons and reason not in self.reasons) or (self.groups and group not in self.groups):
             return False
         return self.window is None or self.window.is_open(now)
 
-    def most(self, size: int) -> int:
+    def max_nodes(self, size: int) -> int:
         share = UNLIMITED if self.percent is None else math.ceil(round(size * self.percent / 100, 9))
         return min(share, UNLIMITED if self.nodes is None else self.nodes)
 
 
-def read_allowance(written: str) -> DisruptionBudget:
+def parse_budget(written: str) -> DisruptionBudget:
     """AMOUNT[:REASON][@SCHEDULE/DURATION]: `10%`, `2:Underutilized`, `0@0 9 * * mon-fri/8h`. Raises `InvalidInput`."""
     head, at, window = written.partition("@")
     amount, _, reason = head.partition(":")
@@ -145,12 +145,12 @@ def _read_window(written: str) -> Window:
         raise InvalidInput(f"has a schedule that cannot be read: {error.problem}") from error
 
 
-ONE_IN_TEN: Final = (DisruptionBudget(percent=10),)
+DEFAULT_BUDGETS: Final = (DisruptionBudget(percent=10),)
 """What holds where nobody says anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class BudgetScope:
     """Whose nodes, how many there are, and why they would be disturbed."""
 
     group: str
@@ -158,11 +158,11 @@ class Asked:
     reason: str
 
 
-def allowed(budgets: Iterable[DisruptionBudget], asked: Asked, now: datetime) -> int:
+def allowed_disruptions(budgets: Iterable[DisruptionBudget], scope: BudgetScope, now: datetime) -> int:
     """Nodes of a group that may be disturbed at once for a reason."""
     holding = [
-        disruption_budget.most(asked.size)
+        disruption_budget.max_nodes(scope.size)
         for disruption_budget in budgets
-        if disruption_budget.holds(asked.group, asked.reason, now)
+        if disruption_budget.is_active(scope.group, scope.reason, now)
     ]
     return min(holding, default=UNLIMITED)

@@ -1,7 +1,7 @@
 """What removals for money draw from together, as columns of numbers: sizes, minima, budgets, disruption budgets.
 
-For `consolidation`: `Shares.use[N, L]` is what removing a node takes, `left[L]` what is left of each limit. Also what a
-node costs, and how much removing it disturbs (Karpenter's weights of deletion cost and priority).
+For `consolidation`: `SharedLimits.use[N, L]` is what removing a node takes, `remaining[L]` what is left of each limit.
+Also what a node costs, and how much removing it disturbs (Karpenter's weights of deletion cost and priority).
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import numpy as np
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.pod_traits import DELETION_COST
 from plimsoll.nodes.model.prices import price_of
-from plimsoll.nodes.planning.consolidation.budgets import EMPTY, UNDERUTILIZED, UNLIMITED, Asked, allowed
+from plimsoll.nodes.planning.consolidation.budgets import (
+    EMPTY,
+    UNDERUTILIZED,
+    UNLIMITED,
+    BudgetScope,
+    allowed_disruptions,
+)
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.state.resource_limits import Counted, floors, usage_of_rows
 from plimsoll.scheduling.priorities import priority_of
@@ -35,40 +41,40 @@ _MOST_DISTURBING: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shares:
-    """The limits. `left` is used up in place; everything else stays."""
+class SharedLimits:
+    """The limits. `remaining` is used up in place; everything else stays."""
 
     use: Ints
-    left: Ints
+    remaining: Ints
     names: tuple[str, ...]
     group: Ints
     """[N]: number of each node's group, -1 without."""
 
     def allows(self, row: int) -> bool:
         use = self.use[row]
-        return bool(((use <= 0) | (use <= self.left)).all())
+        return bool(((use <= 0) | (use <= self.remaining)).all())
 
-    def use_up(self, row: int) -> None:
-        np.subtract(self.left, self.use[row], out=self.left)
+    def consume(self, row: int) -> None:
+        np.subtract(self.remaining, self.use[row], out=self.remaining)
 
-    def why_not(self, row: int) -> str:
+    def exhausted_limit(self, row: int) -> str:
         use = self.use[row]
-        over = np.flatnonzero((use > 0) & (use > self.left))
+        over = np.flatnonzero((use > 0) & (use > self.remaining))
         return self.names[int(over[0])] if len(over) else ""
 
-    def copied(self) -> Shares:
-        return replace(self, left=self.left.copy())
+    def copy(self) -> SharedLimits:
+        return replace(self, remaining=self.remaining.copy())
 
-    def by_group(self, amounts: Floats) -> Floats:
+    def sum_by_group(self, amounts: Floats) -> Floats:
         """[N]: the sum over the group of each node."""
         groups = self.group + 1
         totals = np.bincount(groups, weights=amounts, minlength=int(groups.max(initial=0)) + 1)
         return np.asarray(totals[groups], dtype=np.float64)
 
 
-def shared_limits(
+def build_shared_limits(
     occupancy: ScaleDownProblem, screening: EligibilityChecker, budgets: Iterable[DisruptionBudget]
-) -> Shares:
+) -> SharedLimits:
     columns = [
         *_disruption_budgets(occupancy),
         *_group_limits(occupancy, screening, tuple(budgets)),
@@ -76,11 +82,11 @@ def shared_limits(
     ]
     numbers = {group.id: number for number, group in enumerate(screening.snapshot.groups)}
     group_of = screening.snapshot.group_of
-    return Shares(
+    return SharedLimits(
         use=np.column_stack([use for _, use, _ in columns])
         if columns
         else np.zeros((len(occupancy.arrays), 0), dtype=np.int64),
-        left=np.array([left for _, _, left in columns], dtype=np.int64),
+        remaining=np.array([left for _, _, left in columns], dtype=np.int64),
         names=tuple(name for name, _, _ in columns),
         group=np.array([numbers.get(group_of.get(name, ""), -1) for name in occupancy.arrays.names], dtype=np.int64),
     )
@@ -114,7 +120,9 @@ def _group_limits(
             if occupancy.pods_by_node.nodes[row].flags.being_deleted or names[row] in screening.state.being_deleted
         )
         for reason, rows in ((EMPTY, ours & empty), (UNDERUTILIZED, ours & ~empty)):
-            most = allowed(budgets, Asked(group=name, size=int(ours.sum()), reason=reason), screening.now)
+            most = allowed_disruptions(
+                budgets, BudgetScope(group=name, size=int(ours.sum()), reason=reason), screening.now
+            )
             if most < UNLIMITED:
                 what = f"no more than {most} nodes of group {name} are disturbed at once"
                 columns.append((what, rows.astype(np.int64), max(most - going, 0)))
@@ -158,11 +166,11 @@ def node_prices(occupancy: ScaleDownProblem, policy: Policy) -> Floats:
 _NOTHING: Final = ResourceVector()
 
 
-def disturbance(occupancy: ScaleDownProblem) -> Floats:
+def disruption_costs(occupancy: ScaleDownProblem) -> Floats:
     """[N]: 1 for the node, and for each pod that moves."""
     by_kind = np.array(
         [
-            pod_disturbance(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
+            pod_disruption_cost(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
             for kind, verdict in zip(occupancy.pods_by_node.kinds, occupancy.statuses, strict=True)
         ],
         dtype=np.float64,
@@ -172,7 +180,7 @@ def disturbance(occupancy: ScaleDownProblem) -> Floats:
     return np.asarray(1.0 + pods, dtype=np.float64)
 
 
-def pod_disturbance(pod: Pod) -> float:
+def pod_disruption_cost(pod: Pod) -> float:
     """1, more for important pods and those that say they are dear to delete, never less than nothing."""
     try:
         cost = float(pod.metadata.annotations.get(DELETION_COST, "0"))

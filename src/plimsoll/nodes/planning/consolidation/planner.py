@@ -24,8 +24,13 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, PodMove, UnremovableNode
 from plimsoll.nodes.model.snapshot import PendingPods
-from plimsoll.nodes.planning.consolidation.budgets import EMPTY, ONE_IN_TEN, UNDERUTILIZED
-from plimsoll.nodes.planning.consolidation.limits import Shares, disturbance, node_prices, shared_limits
+from plimsoll.nodes.planning.consolidation.budgets import DEFAULT_BUDGETS, EMPTY, UNDERUTILIZED
+from plimsoll.nodes.planning.consolidation.limits import (
+    SharedLimits,
+    build_shared_limits,
+    disruption_costs,
+    node_prices,
+)
 from plimsoll.nodes.planning.scaledown.eligibility import (
     EligibilityChecker,
     ScaleDownState,
@@ -69,7 +74,7 @@ NOT_READY: Final = "NotReady"
 NOT_EMPTY: Final = "NotEmpty"
 NOT_WORTH_IT: Final = "NotWorthTheDisruption"
 LIMITED: Final = "DisruptionLimitReached"
-STAYS: Final = "CheapestToKeep"
+CHEAPEST_TO_KEEP: Final = "CheapestToKeep"
 _SAVINGS_WEIGHT: Final = 2.0
 """A share of a group's cost may be saved for twice that share of its disturbance."""
 
@@ -81,7 +86,7 @@ class Consolidation:
     mode: str
     removals: tuple[NodeRemoval, ...] = ()
     replacement: Replacement | None = None
-    kept: tuple[UnremovableNode, ...] = ()
+    unremovable: tuple[UnremovableNode, ...] = ()
     cost_per_hour: float = 0.0
     """Of all nodes now."""
     savings_per_hour: float = 0.0
@@ -92,10 +97,10 @@ class Consolidation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ConsolidationOptions:
     """How far it may go."""
 
-    budgets: tuple[DisruptionBudget, ...] = ONE_IN_TEN
+    budgets: tuple[DisruptionBudget, ...] = DEFAULT_BUDGETS
     may_replace: bool = True
 
 
@@ -104,19 +109,19 @@ def consolidate(
     policy: Policy,
     *,
     now: datetime,
-    known: ScaleDownState | None = None,
-    terms: Terms | None = None,
+    state: ScaleDownState | None = None,
+    options: ConsolidationOptions | None = None,
     cache: PlannerCache | None = None,
 ) -> Consolidation:
     mode = policy.scale_down.consolidation
     if mode == OFF or not policy.scale_down.enabled:
         return Consolidation(mode=mode, cache=cache or PlannerCache())
-    known = known or ScaleDownState()
-    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, known, now), cache=cache)
-    known = with_bookings(known, occupancy.pods_by_node)
-    rooms = shrinkable_groups(snapshot, policy, known, occupancy.pods_by_node)
-    screening = EligibilityChecker(snapshot=snapshot, policy=policy, state=known, groups=rooms, now=now)
-    effort = _Effort(occupancy, screening, terms or Terms())
+    state = state or ScaleDownState()
+    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
+    state = with_bookings(state, occupancy.pods_by_node)
+    rooms = shrinkable_groups(snapshot, policy, state, occupancy.pods_by_node)
+    screening = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
+    effort = _Effort(occupancy, screening, options or ConsolidationOptions())
     effort.remove_in_bulk()
     effort.remove_unused()
     effort.remove_one_by_one()
@@ -127,7 +132,7 @@ def consolidate(
 class _Effort:
     """Nodes that may go, what limits them, and what was decided so far."""
 
-    def __init__(self, occupancy: ScaleDownProblem, screening: EligibilityChecker, terms: Terms) -> None:
+    def __init__(self, occupancy: ScaleDownProblem, screening: EligibilityChecker, terms: ConsolidationOptions) -> None:
         self._occupancy = occupancy
         self._screening = screening
         self._terms = terms
@@ -140,9 +145,9 @@ class _Effort:
         self._bound: float | None = None
         self._receives = receiving_nodes(occupancy, screening.state)
         self._price: Floats = node_prices(occupancy, screening.policy)
-        self._disturbance: Floats = disturbance(occupancy)
+        self._disturbance: Floats = disruption_costs(occupancy)
         self._removable = self._screened()
-        self._shares: Shares = shared_limits(occupancy, screening, terms.budgets)
+        self._shares: SharedLimits = build_shared_limits(occupancy, screening, terms.budgets)
         self._worth_it = self._is_worth_it()
 
     def _screened(self) -> Flags:
@@ -174,7 +179,7 @@ class _Effort:
         """[N]: by the balanced rule, each node by itself; what holds for each holds for any set of them."""
         if self._mode != BALANCED:
             return np.ones(len(self._price), dtype=np.bool_)
-        paid, disturbed = self._shares.by_group(self._price), self._shares.by_group(self._disturbance)
+        paid, disturbed = self._shares.sum_by_group(self._price), self._shares.sum_by_group(self._disturbance)
         return np.asarray(
             np.round(self._price * _SAVINGS_WEIGHT * disturbed, 9) >= np.round(self._disturbance * paid, 9)
         )
@@ -187,7 +192,7 @@ class _Effort:
         if not rows.any():
             return
         cluster = build_node_set(self._occupancy, rows, receives=self._receives, price=self._price)
-        found = choose_survivors(cluster, Limits(use=self._shares.use, spare=self._shares.left.copy()))
+        found = choose_survivors(cluster, Limits(use=self._shares.use, spare=self._shares.remaining.copy()))
         self._bound = found.bound
         lodgers, moves = apply_moves(self._occupancy, found.moves)
         wrong = find_refused_moves(self._occupancy, lodgers)
@@ -246,7 +251,7 @@ class _Effort:
     def _take(self, row: int, moves: tuple[PodMove, ...]) -> None:
         self._moves[row] = moves
         self._kept.pop(row, None)
-        self._shares.use_up(row)
+        self._shares.consume(row)
 
     # ---- replacing
 
@@ -257,7 +262,7 @@ class _Effort:
         rows[[*self._moves, *(row for row, listed in self._lodgers.items() if listed)]] = False
         candidates = self._within_limits(self._dearest_first(rows))
         while candidates and self._replacement is None:
-            found = replacement_of(
+            found = find_replacement(
                 self._occupancy, self._screening.policy, candidates, gone=tuple(self._moves), lodgers=self._lodgers
             )
             if found is not None and self._pays(found, candidates):
@@ -268,11 +273,11 @@ class _Effort:
             candidates = candidates[: len(candidates) // 2]
 
     def _within_limits(self, rows: Sequence[int]) -> list[int]:
-        shares = self._shares.copied()
+        shares = self._shares.copy()
         found: list[int] = []
         for row in rows:
             if shares.allows(row):
-                shares.use_up(row)
+                shares.consume(row)
                 found.append(row)
         return found
 
@@ -306,7 +311,9 @@ class _Effort:
             mode=self._mode,
             removals=tuple(self._removal(row) for row in sorted(self._moves)),
             replacement=self._replacement,
-            kept=tuple(UnremovableNode(node=names[row], reason=reason) for row, reason in sorted(self._kept.items())),
+            unremovable=tuple(
+                UnremovableNode(node=names[row], reason=reason) for row, reason in sorted(self._kept.items())
+            ),
             cost_per_hour=float(self._price.sum()),
             savings_per_hour=round(saved - added, 9),
             disruption=round(self._disturbed(gone), 9),
@@ -319,8 +326,8 @@ class _Effort:
             message = f"saves {self._price[row]:.4g} an hour, too little for {self._occupancy.moving[row]} pods"
             return Reason(code=NOT_WORTH_IT, message=message)
         if not self._shares.allows(row):
-            return Reason(code=LIMITED, message=self._shares.why_not(row))
-        return Reason(code=STAYS, message="among the cheapest nodes to keep")
+            return Reason(code=LIMITED, message=self._shares.exhausted_limit(row))
+        return Reason(code=CHEAPEST_TO_KEEP, message="among the cheapest nodes to keep")
 
     def _removal(self, row: int) -> NodeRemoval:
         moves = self._moves[row]
@@ -348,7 +355,7 @@ class Replacement:
     cost_per_hour: float
 
 
-def replacement_of(
+def find_replacement(
     occupancy: ScaleDownProblem,
     policy: Policy,
     rows: Sequence[int],

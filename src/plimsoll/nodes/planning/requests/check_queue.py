@@ -46,17 +46,17 @@ _PROOFS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A request that only asks. `keeps`: the room it finds is kept from those behind it."""
+    """A request that only asks. `reserves`: the room it finds is kept from those behind it."""
 
     name: str
     pods: tuple[PendingPods, ...]
-    keeps: bool = True
-    takes: bool = False
+    reserves: bool = True
+    is_scale_up: bool = False
     """It is not asked: it stands in line with others, and takes what there is for it, all or some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckResult:
     """The answer to one; with reasons it is no."""
 
     name: str
@@ -73,7 +73,7 @@ class Checked:
         return not self.reasons
 
 
-class Line:
+class CheckQueue:
     """Checks on one board. `answers` are there when it is made."""
 
     def __init__(self, board: ScaleUpProblem, checks: Sequence[Check], doubts: FailedClasses) -> None:
@@ -83,19 +83,19 @@ class Line:
         index_of = {pending.key: index for index, pending in enumerate(board.table.pending)}
         self._entries = {check.name: [index_of[pending.key] for pending in check.pods] for check in checks}
         self.class_of = {key: int(board.table.class_of[index]) for key, index in index_of.items()}
-        self._left = RoomLeft(board)
+        self._left = RemainingCapacity(board)
         self._pods = [0] * len(board.table.pending)
         """By pending entry: pods that have a place in what is kept."""
         self._loose: list[ScaleUpPlan] = []
-        self._known: dict[tuple[int, int], tuple[int, Checked]] = {}
-        self.answers: list[Checked] = []
+        self._known: dict[tuple[int, int], tuple[int, CheckResult]] = {}
+        self.answers: list[CheckResult] = []
         first = self._together(checks)
         for check in checks[first:]:
             self._answer(check)
 
     def plans(self) -> list[ScaleUpPlan]:
         """What is kept, as a plan that can be verified; then what was found and not kept, each beside what was."""
-        return [self._plan(self._left.draft, self._pods), *self._loose]
+        return [self._plan(self._left.placement, self._pods), *self._loose]
 
     def _plan(self, draft: Placement, pods: Sequence[int]) -> ScaleUpPlan:
         on = name_pods(self._board, Served(draft=draft, pods=tuple(pods))).existing
@@ -105,8 +105,10 @@ class Line:
 
     def _together(self, checks: Sequence[Check]) -> int:
         """As many of the first as find room all at once, found by halving; each of them keeps it."""
-        keepers = next((number for number, one in enumerate(checks) if one.takes or not one.keeps), len(checks))
-        low, high, best = 0, keepers, self._left.draft
+        keepers = next(
+            (number for number, one in enumerate(checks) if one.is_scale_up or not one.reserves), len(checks)
+        )
+        low, high, best = 0, keepers, self._left.placement
         while low < high:
             middle = high if high == keepers and not low else (low + high + 1) // 2
             tried = self._tried(checks[:middle])
@@ -115,7 +117,7 @@ class Line:
             else:
                 high = middle - 1
         if low:
-            self._left.become(best)
+            self._left.set_placement(best)
         for check in checks[:low]:
             self._accept(check)
         return low
@@ -123,13 +125,13 @@ class Line:
     def _accept(self, check: Check) -> None:
         for index in self._entries[check.name]:
             self._pods[index] = self._board.table.pending[index].count
-        self.answers.append(Checked(name=check.name, pods=_size(check), placed=_size(check)))
+        self.answers.append(CheckResult(name=check.name, pods=_size(check), placed=_size(check)))
 
     def _answer(self, check: Check) -> None:
         number = self._only_class(check)
         if number is not None:
             self._count(check, number)
-        elif check.takes:
+        elif check.is_scale_up:
             self._take(check)
         else:
             self._pack(check)
@@ -147,31 +149,31 @@ class Line:
     def _count(self, check: Check, number: int) -> None:
         pods = _size(check)
         changes, known = self._known.get((number, pods), (-1, None))
-        if known is not None and changes == self._left.changes and not check.takes:
+        if known is not None and changes == self._left.changes and not check.is_scale_up:
             self.answers.append(replace(known, name=check.name))
             return
         room = self._left.room(number, pods)
         found = min(int(room.sum()), pods)
-        if check.takes:
+        if check.is_scale_up:
             self._noted(check, {number: found})
-            self._left.take(number, self._left.places(room, found))
+            self._left.take(number, self._left.choose_rows(room, found))
         elif found < pods:
             refused = self._uncounted(check, number, room)
             self._known[number, pods] = (self._left.changes, refused)
             self.answers.append(refused)
-        elif check.keeps:
-            self._left.take(number, self._left.places(room, pods))
+        elif check.reserves:
+            self._left.take(number, self._left.choose_rows(room, pods))
             self._accept(check)
         else:
-            self.answers.append(Checked(name=check.name, pods=pods, placed=pods))
+            self.answers.append(CheckResult(name=check.name, pods=pods, placed=pods))
 
     def _take(self, check: Check) -> None:
-        before = self._left.draft
+        before = self._left.placement
         tried = self._tried([check])
         classes = len(self._board.table)
         got = tried.placed(classes) - before.placed(classes)
         self._noted(check, dict(enumerate(got.tolist())))
-        self._left.become(tried)
+        self._left.set_placement(tried)
 
     def _noted(self, check: Check, got: dict[int, int]) -> None:
         """Places by class go to its pod sets as they stand."""
@@ -191,20 +193,20 @@ class Line:
         if not self._is_whole([check], tried):
             missing = self._missing([check], tried)
             self.answers.append(self._refused(check, settled, missing, tried))
-        elif check.keeps:
-            self._left.become(tried)
+        elif check.reserves:
+            self._left.set_placement(tried)
             self._accept(check)
         else:
             pods = list(self._pods)
             for index in self._entries[check.name]:
                 pods[index] = self._board.table.pending[index].count
             self._loose.append(self._plan(tried, pods))
-            self.answers.append(Checked(name=check.name, pods=_size(check), placed=_size(check)))
+            self.answers.append(CheckResult(name=check.name, pods=_size(check), placed=_size(check)))
 
     # ---- packing
 
     def _tried(self, checks: Sequence[Check]) -> Placement:
-        return place(self._board, self._meetings, self._demand(checks), self._means, self._left.draft)
+        return place(self._board, self._meetings, self._demand(checks), self._means, self._left.placement)
 
     def _demand(self, checks: Sequence[Check]) -> Ints:
         demand = np.zeros(len(self._board.table), dtype=np.int64)
@@ -216,7 +218,7 @@ class Line:
     def _missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
         """[C]: pods of these checks without a place."""
         classes = len(self._board.table)
-        missing: Ints = self._demand(checks) - tried.placed(classes) + self._left.draft.placed(classes)
+        missing: Ints = self._demand(checks) - tried.placed(classes) + self._left.placement.placed(classes)
         return missing.clip(0)
 
     def _is_whole(self, checks: Sequence[Check], tried: Placement) -> bool:
@@ -240,7 +242,7 @@ class Line:
         )
         if not rows or not worth_settling(asked.counts, self._missing([check], tried)[numbers]):
             return Unknown()
-        free = np.maximum(self._left.draft.free_rows(board), 0)
+        free = np.maximum(self._left.placement.free_rows(board), 0)
         found = settle(asked, Standing(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
         if not isinstance(found, Placed):
             return found
@@ -249,7 +251,7 @@ class Line:
         return Placed(filled=replace(found.filled, placements=placements))
 
     def _with(self, settled: Placed) -> Placement:
-        before = self._left.draft
+        before = self._left.placement
         existing = dict(before.existing)
         for row, number, pods in settled.filled.placements.tolist():
             at = int(settled.filled.origin[row])
@@ -258,7 +260,7 @@ class Line:
 
     # ---- why not
 
-    def _uncounted(self, check: Check, number: int, room: Ints) -> Checked:
+    def _uncounted(self, check: Check, number: int, room: Ints) -> CheckResult:
         """Of pods whose room is a sum: that it is too small is the proof."""
         counts = np.array([_size(check)], dtype=np.int64)
         missing = counts - room.sum()
@@ -267,13 +269,13 @@ class Line:
         free = self._left.free - room[:, None] * self._board.rules.requests[number]
         return self._told(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
 
-    def _refused(self, check: Check, settled: Settled, missing: Ints, tried: Placement) -> Checked:
+    def _refused(self, check: Check, settled: Settled, missing: Ints, tried: Placement) -> CheckResult:
         free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
         numbers = np.flatnonzero(missing).tolist()
         why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
         return self._told(check, settled, int(missing.sum()), why)
 
-    def _told(self, check: Check, settled: Settled, missing: int, why: Mapping[int, Sequence[Reason]]) -> Checked:
+    def _told(self, check: Check, settled: Settled, missing: int, why: Mapping[int, Sequence[Reason]]) -> CheckResult:
         """`why` by class, of those that found too little room."""
         placed = _size(check) - missing
         told = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
@@ -281,7 +283,7 @@ class Line:
         if isinstance(settled, Impossible):
             reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
         blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
-        return Checked(
+        return CheckResult(
             name=check.name,
             pods=_size(check),
             placed=placed,
@@ -315,7 +317,7 @@ def _size(check: Check) -> int:
     return sum(pending.count for pending in check.pods)
 
 
-class RoomLeft:
+class RemainingCapacity:
     """Of the rows of a board, over the draft so far."""
 
     def __init__(self, board: ScaleUpProblem) -> None:
@@ -334,12 +336,12 @@ class RoomLeft:
         """So often somebody took something: what was found out before may be wrong since."""
 
     @property
-    def draft(self) -> Placement:
+    def placement(self) -> Placement:
         if self._draft is None:
             self._draft = Placement(existing={row: self._existing[row] for row in sorted(self._existing)})
         return self._draft
 
-    def become(self, draft: Placement) -> None:
+    def set_placement(self, draft: Placement) -> None:
         """With all that another draft has."""
         self._draft = draft
         self._existing = {row: dict(content) for row, content in draft.existing.items()}
@@ -367,7 +369,7 @@ class RoomLeft:
         room = np.minimum((self.free[:, asked] // request[asked]).min(axis=1, initial=most), most)
         return np.where(self._open[number], np.maximum(room, 0), 0)
 
-    def places(self, room: Ints, pods: int) -> dict[int, int]:
+    def choose_rows(self, room: Ints, pods: int) -> dict[int, int]:
         """Row to pods: those that fill a row before those that leave more of it free."""
         found: dict[int, int] = {}
         for row in np.argsort(np.where(room > 0, room, pods + 1), kind="stable").tolist():

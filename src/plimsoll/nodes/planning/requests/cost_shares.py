@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Share:
+class CostShare:
     """One request's part of a plan."""
 
     cost_per_hour: float = 0.0
@@ -34,11 +34,11 @@ class Share:
     """By group: new nodes that are its own; 0 where its pods lie only on nodes of others."""
 
 
-def shares(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, Share]:
+def share_costs(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, CostShare]:
     """By bundle; of one that gets nothing new, nothing."""
     line = {bundle: number for number, bundle in enumerate(bundles_in_line(pending))}
     dividing = _Dividing(pending)
-    found = {bundle: Share() for bundle in line}
+    found = {bundle: CostShare() for bundle in line}
     for growth in plan.growths:
         _divide(growth, dividing, line, found)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
@@ -63,7 +63,7 @@ class _Dividing:
         return max((amount / free[name] for name, amount in demand.items() if free[name] > 0), default=1.0)
 
 
-def _divide(growth: GroupScaleUp, dividing: _Dividing, line: Mapping[str, int], found: Mapping[str, Share]) -> None:
+def _divide(growth: GroupScaleUp, dividing: _Dividing, line: Mapping[str, int], found: Mapping[str, CostShare]) -> None:
     group, price = growth.offer.group, growth.offer.price_per_hour
     first = ""
     for pattern in growth.patterns:

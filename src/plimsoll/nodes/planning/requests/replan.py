@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 
 
-def repacked(
+def repack(
     plan: ScaleUpPlan, snapshot: Snapshot, policy: Policy, *, left: Collection[str], grown: Collection[str]
 ) -> ScaleUpPlan:
     """`plan` is what withdrawals left of one, in the groups `left`; `grown` are all that did grow, as it names them."""
@@ -142,7 +142,7 @@ def without_requests(
     }
     if not had:
         return plan
-    growths = tuple(kept for scale_up in plan.growths if (kept := growth_without(scale_up, had.keys())) is not None)
+    growths = tuple(kept for scale_up in plan.growths if (kept := scale_up_without(scale_up, had.keys())) is not None)
     existing = {node: _but(pods, had.keys()) for node, pods in plan.existing.items()}
     cost = round(sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in growths), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
@@ -158,7 +158,7 @@ def without_requests(
     )
 
 
-def growth_without(growth: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
+def scale_up_without(growth: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
     """None: nobody else wants anything of it. A group that grows to its maximum or not at all stays whole."""
     patterns: list[Pattern] = []
     for pattern in growth.patterns:

@@ -1,4 +1,4 @@
-"""Which nodes hold the pods that requests were given capacity for: `booked_places(...) -> Places`. Pure.
+"""Which nodes hold the pods that requests were given capacity for: `reserve(...) -> Places`. Pure.
 
 Nodes that held them before hold them again as far as that is still possible, so that no node is booked in one turn and
 unneeded in the next. A node that is gone is followed by another of its group that holds nothing: machines on their way
@@ -40,7 +40,7 @@ _IN_LINE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
+class ReservedNode:
     """Pods on one node, by the key of their Pending. `node` is empty for one that was only asked for."""
 
     group: str
@@ -52,16 +52,16 @@ class Filling:
 class Reservations:
     """By node, in the order of nodes, pods by key; and by key how many found none."""
 
-    on: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    short: Mapping[str, int] = field(default_factory=dict)
+    by_node: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unplaced: Mapping[str, int] = field(default_factory=dict)
 
 
-def booked_places(
+def reserve(
     snapshot: Snapshot,
     policy: Policy,
     wanted: Sequence[PendingPods],
     *,
-    before: Sequence[Filling] = (),
+    before: Sequence[ReservedNode] = (),
     cache: PlannerCache | None = None,
 ) -> Reservations:
     """On nodes of the snapshot; what is pending in it is not looked at. `wanted`: the first in line first."""
@@ -105,7 +105,7 @@ class _Book:
 
     # ---- where they were
 
-    def keep(self, before: Sequence[Filling], distrusted: frozenset[int]) -> None:
+    def keep(self, before: Sequence[ReservedNode], distrusted: frozenset[int]) -> None:
         trusted = {key for key, number in self._class_of.items() if number not in distrusted and self._is_plain(number)}
         lines = [
             [(row, self._class_of[key], key, pods) for key, pods in filling.pods.items() if key in trusted and pods > 0]
@@ -123,7 +123,7 @@ class _Book:
         one = self._board.table.classes[number]
         return one.problem is None and not one.volumes
 
-    def _rows_of(self, before: Sequence[Filling]) -> list[tuple[int, Filling]]:
+    def _rows_of(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
         """Fillings of nodes that are there; those of others on nodes of their group that hold none."""
         row_of = self._board.arrays.row_of
         found = [(row_of[filling.node], filling) for filling in before if filling.node in row_of]
@@ -282,7 +282,7 @@ class _Book:
 
     def places(self) -> Reservations:
         short = {key: left for key, left in self._left.items() if left}
-        return Reservations(on=dict(self._named()), short=short)
+        return Reservations(by_node=dict(self._named()), unplaced=short)
 
     def _named(self) -> list[tuple[str, dict[str, int]]]:
         names = self._board.arrays.names

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.model.planner_cache import PlannerCache
-from plimsoll.nodes.planning.requests.check_capacity import InLine, with_checks
-from plimsoll.nodes.planning.requests.reservations import Filling, booked_places
+from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_queued_requests
+from plimsoll.nodes.planning.requests.reservations import ReservedNode, reserve
 from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 from plimsoll.nodes.requests.booking.consumption import Consumption, PodSetMatcher, count_consumption
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-    from plimsoll.nodes.planning.requests.check_queue import Checked
+    from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.requests.model import RequestView
 
     NodePlacements = Mapping[str, Mapping[str, int]]
@@ -47,7 +47,7 @@ class _Known:
 class BookingHints:
     """Where pods of requests were booked, or planned, when somebody last looked."""
 
-    fillings: tuple[Filling, ...] = ()
+    fillings: tuple[ReservedNode, ...] = ()
     """No node twice."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """Of each key the uid of its request: another one of the same name has no part in it."""
@@ -71,13 +71,13 @@ class BookingHints:
         for node, pods in added.items():
             before = kept[node].pods if node in kept else {}
             group = kept[node].group if node in kept else (group_of or {}).get(node, "")
-            kept[node] = Filling(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
+            kept[node] = ReservedNode(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
         coming = [filling for filling in self.fillings if not filling.node]
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
         for group, nodes, growth in grown:
             of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
             fillings = [_of(next(of_nodes, {}), owners) for _ in range(nodes)]
-            coming += [Filling(group=group, pods=pods) for pods in fillings if pods]
+            coming += [ReservedNode(group=group, pods=pods) for pods in fillings if pods]
         return replace(self, fillings=(*kept.values(), *coming), owners={**self.owners, **owners})
 
     def without_upcoming(self, snapshot: Snapshot) -> BookingHints:
@@ -89,7 +89,7 @@ class BookingHints:
             ),
         )
 
-    def for_requests(self, requests: Iterable[RequestView]) -> tuple[Filling, ...]:
+    def for_requests(self, requests: Iterable[RequestView]) -> tuple[ReservedNode, ...]:
         """What of it is theirs."""
         uids = {pending.key: seen.request.metadata.uid for seen in requests for pending in seen.pods}
         if all(uids.get(key) == uid for key, uid in self.owners.items()):
@@ -128,37 +128,37 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, p
     wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
     # Places that were promised to ordinary pods are planned with later: they are not free.
     taken = with_promises_kept(snapshot)
-    places = booked_places(taken, policy, wanted, before=hints.for_requests(booking), cache=hints.known.memory)
-    view = hints.known.lumps.add_to(snapshot.view, places.on, wanted)
+    places = reserve(taken, policy, wanted, before=hints.for_requests(booking), cache=hints.known.memory)
+    view = hints.known.lumps.add_to(snapshot.view, places.by_node, wanted)
     return BookingResult(
         snapshot=replace(snapshot, view=view),
-        by_request=_by_request(places.on, wanted),
-        unbookable=_summed(places.short, wanted),
+        by_request=_by_request(places.by_node, wanted),
+        unbookable=_summed(places.unplaced, wanted),
         consumed=consumed,
         consumption=run,
-        hints=_remembered(hints, places.on, booking, snapshot.group_of),
+        hints=_remembered(hints, places.by_node, booking, snapshot.group_of),
     )
 
 
 def answer_checks(
     snapshot: Snapshot, line: Sequence[RequestView], policy: Policy
-) -> tuple[Snapshot, dict[str, Checked]]:
+) -> tuple[Snapshot, dict[str, CheckResult]]:
     """Whether there is room for those that only ask, and the snapshot with what they keep of it.
 
     `line` are all that wait for an answer: those that may add nodes have first call on nodes that are there, where they
     stand further in front.
     """
     asking = [
-        InLine(
+        QueuedRequest(
             name=request.name,
             pods=request.pods,
-            grows=request.class_kind is ClassKind.ATOMIC,
-            keeps=request.parameters.reserves,
+            can_scale_up=request.class_kind is ClassKind.ATOMIC,
+            reserves=request.parameters.reserves,
         )
         for request in line
         if request.pods and request.problem is None and request.class_kind is not ClassKind.REGISTERED
     ]
-    return with_checks(snapshot, policy, asking)
+    return check_queued_requests(snapshot, policy, asking)
 
 
 def _still_to_come(seen: RequestView, run: Consumption) -> list[PendingPods]:
@@ -187,7 +187,7 @@ def _remembered(
     hints: BookingHints, places: NodePlacements, booking: Iterable[RequestView], group_of: Mapping[str, str]
 ) -> BookingHints:
     """Only what is booked now: who is over or deleted leaves no trace."""
-    fillings = tuple(Filling(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
+    fillings = tuple(ReservedNode(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
     owners = {pending.key: seen.request.metadata.uid for seen in booking for pending in seen.pods}
     return replace(hints, fillings=fillings, owners=owners)
 
