@@ -15,10 +15,10 @@ from plimsoll.core.plans import Reason
 from plimsoll.journal.recordings import read_recording, write_recording
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.replaying import planned_turn, recording_of
+from plimsoll.nodes.recording.replay import recording_of, replay_loop
 from tests.cli.commands import Ended, plimsoll
 from tests.nodes.planning.worlds_of_offers import policy
-from tests.nodes.recording.test_hidden_names import ABOUT, NOON, SECRET, cluster
+from tests.nodes.recording.test_anonymising import ABOUT, NOON, SECRET, cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the autoscaler of a cluster sees, and with which options it was asked."""
-    turn = planned_turn(cluster(), policy(dry_run=True), ScaleDownState())
+    turn = replay_loop(cluster(), policy(dry_run=True), ScaleDownState())
     asked: dict[str, Any] = {"turn": turn}
 
     def one_turn(_connection: Any, options: dict[str, Any]) -> LoopResult:

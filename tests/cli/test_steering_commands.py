@@ -11,15 +11,15 @@ import yaml
 
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.config.configure import RuntimeConfig
-from plimsoll.nodes.reporting.status.configmap import StatusWriter
-from plimsoll.nodes.reporting.status.reader import report_of
+from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
+from plimsoll.nodes.reporting.status.reader import build_status_report
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.meta import ObjectMeta
 from tests.cli.commands import Ended, plimsoll
 from tests.kube.worlds import KubeWorld
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.worlds_of_offers import NOON, policy
-from tests.nodes.telling.told_turns import later, turn
+from tests.nodes.reporting.loop_results import later, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def status_is_written(world: KubeWorld, *, ago_s: float = 3, **options: Any) -> 
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), now)
     told = later(turn(health=state.health(now), policy=policy(**options)), at=now)
-    assert world.do(StatusWriter(world.client).write(told)) is None
+    assert world.do(StatusConfigMapWriter(world.client).write(told)) is None
 
 
 def configure(*words: str) -> Ended:
@@ -127,7 +127,9 @@ def test_what_the_autoscaler_did_not_take_is_told_apart_from_what_it_has_not_see
 
     def problems(seconds_ago: int | None, **options: Any) -> list[str]:
         when = None if seconds_ago is None else now - timedelta(seconds=seconds_ago)
-        told: list[str] = report_of(found, RuntimeConfig(options=options, configured_at=when), now=now)["problems"]
+        told: list[str] = build_status_report(found, RuntimeConfig(options=options, configured_at=when), now=now)[
+            "problems"
+        ]
         return told
 
     assert problems(60, **{"max-cpu": 10}) == []
@@ -164,7 +166,7 @@ def test_names_are_those_of_groups(world: KubeWorld):
     "text", ["", "- a", "{", "time: 5", "clusterWide: []\nnodeGroups: [1, {}]\n", "nodeGroups: {health: x}"]
 )
 def test_a_status_that_somebody_wrote_over_is_no_reason_to_fail(text: str):
-    report = report_of(ConfigMap(data={"status": text}), RuntimeConfig(), now=NOON)
+    report = build_status_report(ConfigMap(data={"status": text}), RuntimeConfig(), now=NOON)
     assert report["stale"] is True
     assert report["ageSeconds"] is None
 
@@ -177,7 +179,7 @@ def test_cluster_autoscalers_own_status_is_read():
         metadata=ObjectMeta(annotations=notes),
         data={"status": yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": [group]})},
     )
-    report = report_of(found, RuntimeConfig(), now=NOON)
+    report = build_status_report(found, RuntimeConfig(), now=NOON)
     assert (report["ageSeconds"], report["stale"]) == (5.0, False)
     (told,) = report["groups"]
     assert (told["min"], told["target"], told["max"], told["backoff"]) == (1, 2, 3, "QUOTA: no more")

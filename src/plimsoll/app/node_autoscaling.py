@@ -25,7 +25,7 @@ from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_expander, make_provider
-from plimsoll.nodes.reporting.http.debug import Insights
+from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
@@ -197,7 +197,7 @@ class NodeAutoscalerProcess:
 
     def _pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
         return build_pages(
-            Insights(lambda: autoscaler.reporter.last, in_thread),
+            DebugViews(lambda: autoscaler.reporter.last, in_thread),
             metrics=(autoscaler.reporter.metrics.exposition, self._process.metrics.expose),
             health=autoscaler.health,
             clock=self._clock,

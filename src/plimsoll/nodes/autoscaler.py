@@ -28,7 +28,7 @@ from plimsoll.nodes.model.results import DeletedGroup
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
 from plimsoll.nodes.observing.provider_state import read_provider_state
 from plimsoll.nodes.observing.snapshots import LoopSnapshots, with_placed_pods
-from plimsoll.nodes.reporting.timings import Stopwatch
+from plimsoll.nodes.reporting.timings import LoopTimings
 from plimsoll.nodes.requests.controller import RequestContext
 from plimsoll.nodes.scaledown.consolidation import Consolidator
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator
@@ -112,7 +112,7 @@ class Autoscaler:
         self._looked_at = (parts.clock.now(), parts.clock.monotonic_s())
         self._blind_since_s: float | None = None
         self._has_begun = False
-        self._stopwatch = Stopwatch(parts.stopwatch_clock)
+        self._stopwatch = LoopTimings(parts.stopwatch_clock)
 
     async def synced(self) -> None:
         """Return once everything that a turn looks at has been seen."""
@@ -125,7 +125,7 @@ class Autoscaler:
         wishes = self._parts.configuration.current()
         self._state.policy = self._templates.policy = wishes.policy
         self._turns += 1
-        self._stopwatch = Stopwatch(self._parts.stopwatch_clock)
+        self._stopwatch = LoopTimings(self._parts.stopwatch_clock)
         with self._stopwatch.timing("main"):
             turn = await self._turn(wishes, self._now())
         turn = _with(turn, function_seconds=dict(self._stopwatch.seconds), priority_problem=wishes.priority_problem)

@@ -27,7 +27,7 @@ from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.nodes.reporting.reporter import Reporter
-from plimsoll.nodes.reporting.status.configmap import StatusWriter
+from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 from plimsoll.nodes.requests.classes import condition_types_by_class, registered_classes
 from plimsoll.nodes.requests.controller import RequestController, RequestDependencies
 from plimsoll.nodes.requests.lister import RequestLister
@@ -97,7 +97,7 @@ class NodeAutoscaler:
         writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
         self.reporter = Reporter(
             emitter=EventEmitter(around.recorder),
-            status=StatusWriter(around.client),
+            status=StatusConfigMapWriter(around.client),
             journal=around.journal,
             last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_OF_NODES),
         )
@@ -173,7 +173,7 @@ class NodeAutoscaler:
     async def shutdown(self) -> None:
         """A clean exit: from now on nobody looks after the status, nor after marks of nodes that may be needed."""
         policy = self._around.configuration.current().policy
-        await self.reporter.leave(policy)
+        await self.reporter.close(policy)
         if policy.operation.dry_run or self.reporter.last is None:
             return
         try:

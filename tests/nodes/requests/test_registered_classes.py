@@ -1,116 +1,110 @@
-"""Provisioning classes of other packages: how they are found, and what becomes of broken ones."""
+"""Requests of classes that other packages registered, through the loop."""
 
 from __future__ import annotations
 
-import sys
-from importlib.metadata import EntryPoint
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from structlog.testing import capture_logs
 
-from plimsoll.nodes.requests.classes import GROUP, Handled, condition_types_by_class, load_classes, registered_classes
+from plimsoll.nodes import builder
+from plimsoll.nodes.requests.classes import Handled, RegisteredClass
 from plimsoll.nodes.requests.status import build_condition
-from tests.nodes.requests.listed_requests import CHECK, START, request, seen_one
+from tests.nodes.autoscaler.loop_scenarios import containers, group, lived
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.requests.classes import RegisteredClass
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.requests.model import RequestView
+
+Json = dict[str, Any]
 
 GANG = "gang.example.com"
-SNAPSHOT: Any = None
-"""No handler here looks at it."""
+TEMPLATE = {
+    "apiVersion": "v1",
+    "kind": "PodTemplate",
+    "metadata": {"name": "t", "namespace": "default"},
+    "template": {"spec": containers("1")},
+}
 
 
-@pytest.fixture(autouse=True)
-def package(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """One that is installed beside us."""
-    module = ModuleType("gangs")
-    monkeypatch.setitem(sys.modules, "gangs", module)
-    return module
+def request(name: str, kind: str = GANG) -> Json:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"provisioningClassName": kind, "podSets": [{"count": 8, "podTemplateRef": {"name": "t"}}]},
+    }
 
 
-def point(name: str = GANG, value: str = "gangs:answer") -> EntryPoint:
-    return EntryPoint(name=name, value=value, group=GROUP)
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def register(handler: Any, *types: str) -> None:
+        made = RegisteredClass(name=GANG, handler=handler, condition_types=frozenset(types))
+        monkeypatch.setattr(builder, "registered_classes", lambda: {GANG: made})
+
+    return register
 
 
-def registered(package: ModuleType, answer: Any, **attributes: Any) -> RegisteredClass:
-    package.answer = answer  # type: ignore[attr-defined] # modules take any
-    for name, value in attributes.items():
-        setattr(answer, name, value)
-    return load_classes([point()])[GANG]
+def served(*objects: Json, loops: int = 1) -> Json:
+    return lived(
+        {"loop": loops, "every": "10s"},
+        nodeGroups=[group("g")],
+        objects=[TEMPLATE, *objects],
+        options={"enable-provisioning-requests": True},
+    ).outcome
 
 
-def a_request() -> Any:
-    return seen_one(request(kind=GANG), registered={GANG: ()})
+def conditions(outcome: Json, name: str = "r") -> dict[str, tuple[str, str]]:
+    return {one["type"]: (one["status"], one["reason"]) for one in outcome["requests"][f"default/{name}"]["conditions"]}
 
 
-def test_a_handler_gets_the_request_and_says_what_to_plan(package: ModuleType):
-    made = registered(package, lambda one, _snapshot, _now: Handled(plan=one.pods))
-    found = made.answer(a_request(), SNAPSHOT, START)
-    assert isinstance(found, Handled)
-    assert [pending.key for pending in found.plan] == ["ml/r/0"]
+def planned(one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
+    said = (build_condition("Gathered", "True", "All", "", at=now),)
+    return Handled(plan=one.pods, conditions=said, details={"gang": "blue"})
 
 
-def test_a_class_has_conditions_of_its_own(package: ModuleType):
-    def answer(*_: Any) -> Handled:
-        return Handled(conditions=(build_condition("Gathered", "True", "All", "", at=START),))
-
-    made = registered(package, answer, condition_types=("Gathered",))
-    assert isinstance(made.answer(a_request(), SNAPSHOT, START), Handled)
-    assert condition_types_by_class({GANG: made}) == {GANG: {"Gathered"}}
-
-
-def test_conditions_of_others_are_not_its_to_set(package: ModuleType):
-    def answer(*_: Any) -> Handled:
-        return Handled(conditions=(build_condition("CapacityRevoked", "True", "X", "", at=START),))
-
-    made = registered(package, answer, condition_types=("CapacityRevoked",))
-    assert made.answer(a_request(), SNAPSHOT, START) == (
-        "class gang.example.com sets conditions that are not its own: CapacityRevoked"
-    )
+def test_what_a_class_plans_is_added_all_or_none(registered: Callable[..., None]):
+    registered(planned, "Gathered")
+    outcome = served(request("r"))
+    assert outcome["nodeGroups"]["g"]["target"] == 2
+    assert conditions(outcome) == {
+        "Gathered": ("True", "All"),
+        "Accepted": ("True", "Accepted"),
+        "Provisioned": ("True", "CapacityIsProvisioned"),
+    }
+    assert outcome["requests"]["default/r"]["details"]["gang"] == "blue"
 
 
-def test_what_a_handler_raises_is_an_answer(package: ModuleType):
-    def answer(*_: Any) -> Handled:
-        raise ZeroDivisionError("by zero")
+def test_a_class_may_answer_by_itself(registered: Callable[..., None]):
+    def refused(_one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
+        return Handled(conditions=(build_condition("Failed", "True", "TooLarge", "at most 4 pods", at=now),))
 
-    made = registered(package, answer)
-    assert made.answer(a_request(), SNAPSHOT, START) == (
-        "class gang.example.com could not answer: ZeroDivisionError: by zero"
-    )
-
-
-def test_what_a_handler_must_not_return_is_one_too(package: ModuleType):
-    assert "answered with NoneType" in str(registered(package, lambda *_: None).answer(a_request(), SNAPSHOT, START))
+    registered(refused)
+    outcome = served(request("r"), loops=3)
+    assert conditions(outcome) == {"Failed": ("True", "TooLarge"), "Accepted": ("True", "Accepted")}
+    assert outcome["nodeGroups"]["g"]["target"] == 0
 
 
-@pytest.mark.parametrize(
-    ("broken", "problem"),
-    [
-        (point(value="no_such_package:answer"), "ModuleNotFoundError"),
-        (point(value="gangs:nothing"), "AttributeError"),
-        (point(value="gangs:__name__"), "str cannot be called"),
-        (point(name=CHECK), "it has the name of a class of ours"),
-    ],
-    ids=["no package", "no function", "no function either", "ours"],
-)
-def test_a_broken_one_is_told_of_and_left_out(package: ModuleType, broken: EntryPoint, problem: str):
-    package.answer = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
-    with capture_logs() as logs:
-        found = load_classes([broken, point("other.example.com")])
-    assert [*found] == ["other.example.com"]
-    (told,) = logs
-    assert told["event"] == "requests.class_left_out"
-    assert problem in told["problem"]
+def test_a_class_that_says_nothing_is_asked_again_by_back_off(registered: Callable[..., None]):
+    asked: list[datetime] = []
+
+    def silent(_one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
+        asked.append(now)
+        return Handled()
+
+    registered(silent)
+    outcome = served(request("r"), loops=30)
+    assert [(one - asked[0]).total_seconds() for one in asked] == [0, 70, 200]
+    assert conditions(outcome)["Provisioned"] == ("False", "CapacityIsNotFound")
 
 
-def test_of_two_with_one_name_the_first_is_taken(package: ModuleType):
-    package.answer = package.other = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
-    with capture_logs() as logs:
-        load_classes([point(value="gangs:other"), point()])
-    assert [log_entry["entry_point"] for log_entry in logs] == ["gangs:other"]
+def test_a_class_that_raises_fails_its_own_request_and_nobody_elses(registered: Callable[..., None]):
+    def raising(*_: Any) -> Handled:
+        raise ZeroDivisionError
 
-
-def test_they_are_looked_for_once():
-    assert registered_classes() is registered_classes()
+    registered(raising)
+    outcome = served(request("r"), request("other", "atomic-scale-up.kubernetes.io"))
+    assert conditions(outcome)["Provisioned"] == ("False", "FailedToCheckCapacity")
+    assert conditions(outcome, "other")["Provisioned"] == ("True", "CapacityIsProvisioned")

@@ -117,7 +117,7 @@ def test_words_and_defaults_are_those_of_our_node_autoscaler() -> None:
         node_capacity.MOST_GROUPS,
         node_capacity.MOST_OWN_GROUPS,
     )
-    assert (default.prefix, configmap.OPTIONS) == (node_capacity.PREFIX, node_capacity.OPTIONS)
+    assert (default.prefix, configmap.OPTIONS_ANNOTATION) == (node_capacity.PREFIX, node_capacity.OPTIONS)
     chosen = replace(default, enabled=True, prefix="nap", max_node_groups=9, max_own_groups=2, max_group_size=3)
     options = flags_of_policy(Policy(limits=Limits(max_nodes_total=7), nap=chosen))
     assert room_of({"nodeGroups": [group("nap-x", maxSize=5)]}, options) == NodeRoom(in_new_groups=3, most=7)

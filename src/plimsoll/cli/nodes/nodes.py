@@ -59,14 +59,14 @@ def status(
       plimsoll nodes status
       plimsoll nodes status --context prod -o json
     """
-    from plimsoll.nodes.reporting.status.reader import report_of
+    from plimsoll.nodes.reporting.status.reader import build_status_report
     from plimsoll.runtime.clocks import RealClock
 
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     found, steering = _read(connection, namespace, name, output)
     if found is None:
         raise _no_status(namespace, name, steering)
-    report = report_of(found, steering, now=RealClock().now())
+    report = build_status_report(found, steering, now=RealClock().now())
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
@@ -148,12 +148,12 @@ def _configured(
 ) -> tuple[ConfigDiff, bool]:
     """What changed, and whether somebody is there who re-reads it."""
     from plimsoll.nodes.config import configure
-    from plimsoll.nodes.reporting.status.configmap import options_in
+    from plimsoll.nodes.reporting.status.configmap import read_options_annotation
     from plimsoll.runtime.clocks import RealClock
 
     async def work(client: Client) -> tuple[ConfigDiff, bool]:
         found = await _status_map(client, namespace, STATUS_MAP)
-        in_force = None if found is None else options_in(found.metadata.annotations)
+        in_force = None if found is None else read_options_annotation(found.metadata.annotations)
         now = RealClock().now()
         wanted = configure.ConfigChange(options=flags, unset=unset, in_force=in_force or {}, now=now)
         return await configure.configure(client, namespace, wanted), found is not None

@@ -184,12 +184,12 @@ def _small(given: PlanInput) -> Snapshot:
 def _document(
     given: PlanInput, answer: ScaleUpPlan, answers: Mapping[str, Any], *, seconds: float | None
 ) -> dict[str, Any]:
-    from plimsoll.nodes.reporting.plan_json import scale_up_json
+    from plimsoll.nodes.reporting.plan_json import plan_to_json
     from plimsoll.objects.api.meta import written_time
 
     document: dict[str, Any] = {
         "time": written_time(given.snapshot.at),
-        "scaleUp": scale_up_json(answer, plan_seconds=seconds),
+        "scaleUp": plan_to_json(answer, plan_seconds=seconds),
     }
     if answers:
         document["requests"] = answers

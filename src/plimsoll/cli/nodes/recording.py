@@ -90,16 +90,16 @@ def replay(
     import plimsoll
     from plimsoll.core.errors import InvalidInput
     from plimsoll.journal.recordings import read_recording
-    from plimsoll.nodes.recording import replaying
+    from plimsoll.nodes.recording import replay
 
     try:
         recording = read_recording(read_file(file))
-        turn = replaying.replayed(recording)
-        before, now = recording.part(replaying.PLAN), replaying.plan_json(turn)
+        turn = replay.replayed(recording)
+        before, now = recording.part(replay.PLAN), replay.result_to_json(turn)
     except InvalidInput as error:
         raise error if error.path == file else InvalidInput(str(error), path=file) from error
-    is_same = replaying.is_same(before, now)
-    differences = [] if is_same else list(replaying.differences(before, now))
+    is_same = replay.is_same(before, now)
+    differences = [] if is_same else list(replay.differences(before, now))
     told = {
         "same": is_same,
         "recordedAt": f"{recording.made_at:%Y-%m-%dT%H:%M:%SZ}",
@@ -121,7 +121,7 @@ def _in_force(connection: Connection, namespace: str, output: Output) -> dict[st
     """The options that a running autoscaler told with its status; none where nobody did."""
     from plimsoll.cli.nodes.nodes import STATUS_MAP
     from plimsoll.kube.errors import NotFound
-    from plimsoll.nodes.reporting.status.configmap import options_in
+    from plimsoll.nodes.reporting.status.configmap import read_options_annotation
     from plimsoll.objects.api.core import ConfigMap
 
     async def work(client: Client) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _in_force(connection: Connection, namespace: str, output: Output) -> dict[st
             found = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
         except NotFound:
             return {}
-        return options_in(found.metadata.annotations) or {}
+        return read_options_annotation(found.metadata.annotations) or {}
 
     return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
@@ -142,7 +142,7 @@ def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bo
     from plimsoll.journal.recordings import About
     from plimsoll.nodes.config.options import read_options
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-    from plimsoll.nodes.recording import replaying
+    from plimsoll.nodes.recording import replay
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
 
@@ -151,11 +151,11 @@ def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bo
         raise NotEnoughData(f"there is nothing to record: {turn.ended_early}")
     wanted = read_options(options).operation
     operation = replace(turn.policy.operation, dry_run=wanted.dry_run, client_qps=wanted.client_qps)
-    return replaying.recording_of(
+    return replay.recording_of(
         turn.snapshot,
         replace(turn.policy, operation=operation),
         turn.scale_down.known or ScaleDownState(),
-        about=About(subsystem=replaying.SUBSYSTEM, made_at=RealClock().now(), plimsoll=plimsoll.__version__),
+        about=About(subsystem=replay.SUBSYSTEM, made_at=RealClock().now(), plimsoll=plimsoll.__version__),
         salt=None if keep_names else SystemEntropy().token(),
     )
 
@@ -224,9 +224,9 @@ def _tell_replayed(told: dict[str, Any], turn: LoopResult, output: Output) -> No
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
-            from plimsoll.nodes.reporting.journal.plan_entries import plan_of
+            from plimsoll.nodes.reporting.journal.plan_entries import build_plan
 
-            for line in plan_of(turn).lines():
+            for line in build_plan(turn).lines():
                 typer.echo(harmless(line))
             verdict = "the same plan, byte for byte, as" if told["same"] else "another plan than"
             typer.echo(f"{verdict} recorded at {told['recordedAt']} by Plimsoll {told['recordedBy']}")

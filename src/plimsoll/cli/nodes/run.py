@@ -149,14 +149,14 @@ def _run(settings: Settings, once: bool, output: Output) -> None:
 
 
 def _tell(turn: LoopResult, output: Output) -> None:
-    from plimsoll.nodes.reporting.journal.plan_entries import told_of
-    from plimsoll.nodes.reporting.log_line import sentence_of
-    from plimsoll.nodes.reporting.plan_json import loop_entry
+    from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
+    from plimsoll.nodes.reporting.log_line import build_log_line
+    from plimsoll.nodes.reporting.plan_json import build_loop_entry
 
     if output is not Output.TABLE:
-        echo_value(loop_entry(turn), output)
+        echo_value(build_loop_entry(turn), output)
         return
-    typer.echo(sentence_of(turn))
-    plan, _ = told_of(turn)
+    typer.echo(build_log_line(turn))
+    plan, _ = build_plan_and_outcomes(turn)
     for line in plan.lines():
         typer.echo(line)

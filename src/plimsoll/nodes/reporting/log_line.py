@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.min_size import is_raised, raised_groups
-from plimsoll.nodes.reporting.requests import request_clauses
+from plimsoll.nodes.reporting.requests import build_request_clauses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _NAMED: Final = 3
 
 
-def sentence_of(turn: LoopResult) -> str:
+def build_log_line(result: LoopResult) -> str:
     """What was done, what was not and why; or that there was nothing to do."""
-    if turn.ended_early is not None:
-        clauses = [f"stopped early, {turn.ended_early}", *_repairs(turn)]
+    if result.ended_early is not None:
+        clauses = [f"stopped early, {result.ended_early}", *_repairs(result)]
     else:
-        growing = (*_repairs(turn), *_growth(turn), *_left(turn), *request_clauses(turn))
-        clauses = [*growing, *_removals(turn), *_ended(turn), *_groups(turn)]
+        growing = (*_repairs(result), *_growth(result), *_left(result), *build_request_clauses(result))
+        clauses = [*growing, *_removals(result), *_ended(result), *_groups(result)]
     return "; ".join(clauses) or "nothing to do"
 
 

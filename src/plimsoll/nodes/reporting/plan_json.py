@@ -2,7 +2,7 @@
 
 The form is fixed by specs/formats/plan.md. Same plan, same bytes: keys stand in the order given here.
 
-A turn as an element of a scenario's `loops[]` (specs/nodes.md 14): `loop_entry(turn)`, pure.
+A turn as an element of a scenario's `loops[]` (specs/nodes.md 14): `build_loop_entry(turn)`, pure.
 
 The form of growth is that of `plan_outputs`, with what really became of each group. Nothing measured stands in it
 unless it was asked for.
@@ -33,7 +33,7 @@ INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 Json = dict[str, Any]
 
 
-def scale_up_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
+def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
     found: Json = {"result": str(plan.result), "plan": [_growth(scale_up) for scale_up in plan.growths]}
     if plan.existing:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
@@ -106,15 +106,15 @@ class ScaleDownResult(StrEnum):
     STARTED = "ScaleDownNodeDeleteStarted"
 
 
-def loop_entry(turn: LoopResult, *, is_timed: bool = False) -> Json:
+def build_loop_entry(result: LoopResult, *, is_timed: bool = False) -> Json:
     """Without the time, which whoever drives the loop knows. `is_timed`: with `planSeconds`."""
-    entry = {"scaleUp": _scale_up(turn, is_timed=is_timed), "scaleDown": _scale_down(turn)}
-    return entry if turn.ended_early is None else {"endedEarly": str(turn.ended_early), **entry}
+    entry = {"scaleUp": _scale_up(result, is_timed=is_timed), "scaleDown": _scale_down(result)}
+    return entry if result.ended_early is None else {"endedEarly": str(result.ended_early), **entry}
 
 
 def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
     part = turn.scale_up
-    found = scale_up_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
+    found = plan_to_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
     found["result"] = _scale_up_result(turn) or found["result"]
     done: dict[int, list[ScaleUpResult]] = {}
     for result in part.grown:

@@ -14,9 +14,9 @@ from msgspec import structs
 from plimsoll.journal.dedupe import JournalNews
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.errors import JournalError
-from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, settled_pods
-from plimsoll.nodes.reporting.journal.plan_entries import told_of
-from plimsoll.nodes.reporting.log_line import sentence_of
+from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
+from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
+from plimsoll.nodes.reporting.log_line import build_log_line
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.reporting.events.emitter import EventEmitter
-    from plimsoll.nodes.reporting.status.configmap import StatusWriter
+    from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 
 log = structlog.get_logger(__name__)
 
@@ -39,14 +39,14 @@ class Reporter:
         self,
         *,
         emitter: EventEmitter | None = None,
-        status: StatusWriter | None = None,
+        status: StatusConfigMapWriter | None = None,
         journal: Journal | None = None,
         last_plans: LastPlansWriter | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.last: LoopResult | None = None
-        self.on_turn: Callable[[LoopResult], None] | None = None
+        self.on_result: Callable[[LoopResult], None] | None = None
         """Whoever else wants to hear of every turn: a scenario's outcome."""
         self._emitter = emitter
         self._status = status
@@ -56,17 +56,17 @@ class Reporter:
         self._groups = GroupNotes()
         self._sentence = ""
 
-    async def report(self, turn: LoopResult) -> None:
-        self.last = turn
-        self.metrics.observe(turn)
-        self._log(turn)
-        if self.on_turn is not None:
-            self.on_turn(turn)
-        if not turn.policy.operation.dry_run:
-            await self._tell_cluster(turn)
-        await self._keep(turn)
+    async def report(self, result: LoopResult) -> None:
+        self.last = result
+        self.metrics.observe(result)
+        self._log(result)
+        if self.on_result is not None:
+            self.on_result(result)
+        if not result.policy.operation.dry_run:
+            await self._tell_cluster(result)
+        await self._keep(result)
 
-    async def leave(self, policy: Policy) -> None:
+    async def close(self, policy: Policy) -> None:
         """A clean exit: the last words are written; nobody keeps the status up to date from now on."""
         if self._last_plans is not None and not policy.operation.dry_run:
             await self._last_plans.write(policy.operation.namespace)
@@ -75,7 +75,7 @@ class Reporter:
 
     def _log(self, turn: LoopResult) -> None:
         """The same sentence again says nothing new to people."""
-        sentence = sentence_of(turn)
+        sentence = build_log_line(turn)
         tell = log.debug if sentence == self._sentence else log.info
         self._sentence = sentence
         tell("turn.done", number=turn.number, told=sentence)
@@ -92,9 +92,9 @@ class Reporter:
         """The journal and, for whoever cannot reach it, the last plans: both only of what is news."""
         if self._journal is None and self._last_plans is None:
             return
-        plan, outcomes = told_of(turn)
-        plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.of(turn)))
-        news = self._news.of(plan, outcomes, lambda refs: settled_pods(refs, turn))
+        plan, outcomes = build_plan_and_outcomes(turn)
+        plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.build(turn)))
+        news = self._news.of(plan, outcomes, lambda refs: find_settled_pods(refs, turn))
         if news is None:
             if self._last_plans is not None and not turn.policy.operation.dry_run:
                 await self._last_plans.catch_up(turn.policy.operation.namespace, turn.at)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
 
 
-class Stopwatch:
+class LoopTimings:
     """One a turn."""
 
     def __init__(self, clock: Clock) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
     from plimsoll.nodes.planning.scaleup.planner import Proposal
-    from plimsoll.nodes.reporting.timings import Stopwatch
+    from plimsoll.nodes.reporting.timings import LoopTimings
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
     from plimsoll.operator.pause import ActionGuard
 
@@ -50,7 +50,7 @@ class ScaleUpContext:
     policy: Policy
     now: datetime
     ready_nodes: int
-    stopwatch: Stopwatch
+    stopwatch: LoopTimings
     delay_new_pods: bool = True
     """Pods that were made just now are waited with; not in a world that is told step by step."""
     before_execute: Callable[[ScaleUpPlan], Awaitable[ScaleUpPlan]] | None = None

@@ -14,7 +14,7 @@ from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.nodes.reporting.plan_json import loop_entry
+from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.kernel_warming import load_kernels
 from plimsoll.simulation.outcome import time_text
@@ -65,17 +65,17 @@ class ScenarioLoop:
             )
         )
         if tools.is_live:
-            self._parts.reporter.on_turn = self._told
+            self._parts.reporter.on_result = self._told
 
     def services(self) -> Sequence[Service]:
         return self._parts.services()
 
     async def run_loop(self) -> dict[str, Any]:
         await self._parts.autoscaler.synced()
-        return loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
+        return build_loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
 
     def _told(self, turn: LoopResult) -> None:
-        self._on_turn(time_text(turn.at), loop_entry(turn, is_timed=self._is_timed))
+        self._on_turn(time_text(turn.at), build_loop_entry(turn, is_timed=self._is_timed))
 
     def metrics(self) -> dict[str, float]:
         return self._parts.reporter.metrics.samples()

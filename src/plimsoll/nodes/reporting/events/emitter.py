@@ -1,4 +1,4 @@
-"""Everything a turn tells as Events: `events_of(turn)`, pure; and who hands it to the recorder.
+"""Everything a turn tells as Events: `build_events(turn)`, pure; and who hands it to the recorder.
 
 The same thing is told once in five minutes, unless the operator wants every one (`--record-duplicated-events`); beyond
 that the recorder counts up what is the same within its window, as every controller's does.
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import structs
 
 from plimsoll.nodes.model.reasons import CLUSTER_UNHEALTHY
-from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, status_map
-from plimsoll.nodes.reporting.events.requests import request_events
-from plimsoll.nodes.reporting.events.scale_down import scale_down_events
-from plimsoll.nodes.reporting.events.scale_up import scale_up_events
+from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, status_config_map
+from plimsoll.nodes.reporting.events.requests import build_request_events
+from plimsoll.nodes.reporting.events.scale_down import build_scale_down_events
+from plimsoll.nodes.reporting.events.scale_up import build_scale_up_events
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -32,16 +32,23 @@ _WHATEVER_IS_SAID: Final = frozenset({"ConsumingPodsUnschedulable", "Provisionin
 """Told once of the same thing even if the words differ: they count pods, which come and go."""
 
 
-def events_of(turn: LoopResult, lately: Container[EventMessage] = ()) -> tuple[EventMessage, ...]:
-    """In the order in which things happened. `lately`: what need not be among the few that one turn tells."""
-    return (*_health(turn), *scale_up_events(turn, lately), *request_events(turn), *scale_down_events(turn))
+def build_events(turn: LoopResult, recent: Container[EventMessage] = ()) -> tuple[EventMessage, ...]:
+    """In the order in which things happened. `recent`: what need not be among the few that one turn tells."""
+    return (
+        *_health(turn),
+        *build_scale_up_events(turn, recent),
+        *build_request_events(turn),
+        *build_scale_down_events(turn),
+    )
 
 
 def _health(turn: LoopResult) -> Iterator[EventMessage]:
     ended = turn.ended_early
     if ended is not None and ended.code == CLUSTER_UNHEALTHY:
         message = f"Cluster is unhealthy: {ended.message}"
-        yield EventMessage(about=status_map(turn.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message)
+        yield EventMessage(
+            about=status_config_map(turn.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message
+        )
 
 
 class Recorder(Protocol):
@@ -60,7 +67,7 @@ class EventEmitter:
         """Of the status ConfigMap, once it is known: `kubectl describe` shows Events of this very object only."""
 
     def emit(self, turn: LoopResult) -> None:
-        status = status_map(turn.policy)
+        status = status_config_map(turn.policy)
         with_uid = structs.replace(status, uid=self.status_uid)
         for message in self._news(turn):
             about = with_uid if message.about == status else message.about
@@ -68,10 +75,10 @@ class EventEmitter:
 
     def _news(self, turn: LoopResult) -> list[EventMessage]:
         if turn.policy.operation.duplicated_events:
-            return list(events_of(turn))
+            return list(build_events(turn))
         self._lately = {event_message: at for event_message, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
         news: list[EventMessage] = []
-        for message in events_of(turn, self._lately):
+        for message in build_events(turn, self._lately):
             if (key := _same(message)) not in self._lately:
                 self._lately[key] = turn.at
                 news.append(message)

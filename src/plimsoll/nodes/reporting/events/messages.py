@@ -32,16 +32,16 @@ class EventMessage:
     message: str
 
 
-def status_map(policy: Policy) -> ObjectReference:
+def status_config_map(policy: Policy) -> ObjectReference:
     """What is true of the whole is told of the status ConfigMap, as Cluster Autoscaler does."""
-    return config_map(policy, policy.operation.status_name)
+    return config_map_reference(policy, policy.operation.status_name)
 
 
-def config_map(policy: Policy, name: str) -> ObjectReference:
+def config_map_reference(policy: Policy, name: str) -> ObjectReference:
     return ObjectReference(api_version="v1", kind="ConfigMap", namespace=policy.operation.namespace, name=name)
 
 
-def about_pod(pod: Pod, name: str = "") -> ObjectReference:
+def pod_reference(pod: Pod, name: str = "") -> ObjectReference:
     """The pod, or one just like it of another name, whose uid nobody knows."""
     meta = pod.metadata
     is_itself = not name or name == meta.name
@@ -54,7 +54,7 @@ def about_pod(pod: Pod, name: str = "") -> ObjectReference:
     )
 
 
-def about_placed(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectReference:
+def placed_pod_reference(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectReference:
     """A pod on a node of the snapshot."""
     state = None if snapshot is None else snapshot.view.node(node)
     placed = None if state is None else state.pods.get(key)
@@ -62,13 +62,13 @@ def about_placed(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectRef
     return ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name, uid=uid)
 
 
-def about_node(name: str, snapshot: Snapshot | None) -> ObjectReference:
+def node_reference(name: str, snapshot: Snapshot | None) -> ObjectReference:
     state = None if snapshot is None else snapshot.view.node(name)
     uid = "" if state is None else state.node.metadata.uid
     return ObjectReference(api_version="v1", kind="Node", name=name, uid=uid)
 
 
-def about_owner(pod: Pod) -> ObjectReference | None:
+def owner_reference(pod: Pod) -> ObjectReference | None:
     """The controller of a pod; None for a pod that stands alone."""
     owner = controller_of(pod.metadata)
     if owner is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, about_owner, about_pod
+from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, owner_reference, pod_reference
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ class PodOutcome:
     """Of one entry, by names of pods; pods that are no objects have none."""
 
     pending: PendingPods
-    housed: tuple[str, ...]
+    placed: tuple[str, ...]
     """There is room for them on nodes that are there, or on their way already."""
     helped: tuple[str, ...]
-    growths: tuple[str, ...]
+    scale_ups: tuple[str, ...]
     """What was grown for them, as Cluster Autoscaler prints it; empty where none of it was done."""
-    left: tuple[str, ...]
+    remaining: tuple[str, ...]
     reasons: tuple[Reason, ...]
 
 
-def fates_of(turn: LoopResult) -> Iterator[PodOutcome]:
+def find_pod_outcomes(turn: LoopResult) -> Iterator[PodOutcome]:
     """Nothing where nobody planned."""
     plan = turn.scale_up.plan
     if turn.snapshot is None or not (plan.growths or plan.existing or plan.remaining):
@@ -61,10 +61,10 @@ def fates_of(turn: LoopResult) -> Iterator[PodOutcome]:
         done = growths.get(pending.key, {})
         yield PodOutcome(
             pending=pending,
-            housed=pending.names[:first],
+            placed=pending.names[:first],
             helped=pending.names[first:after] if done else (),
-            growths=tuple(done),
-            left=pending.names[after:] if pending.key in why else (),
+            scale_ups=tuple(done),
+            remaining=pending.names[after:] if pending.key in why else (),
             reasons=why.get(pending.key, ()),
         )
 
@@ -89,51 +89,54 @@ def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return found
 
 
-PODS_OF_A_CLASS: Final = 50
+PODS_PER_GROUP: Final = 50
 _PODS_OF_A_TURN: Final = 700
 """With many classes fewer of each are told: a recorder holds a thousand Events, and drops the oldest beyond that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Class:
+class PodEventGroup:
     """Pods of one owner with one fate."""
 
     owner: ObjectReference | None
     reason: str
-    words: str
+    text: str
     """What follows "pod" or "7 pods"."""
     pods: list[tuple[Pod, str]] = field(default_factory=list)
 
 
-class PodTellings:
-    """Grows pod by pod; `told` gives the Events, classes in the order in which they came."""
+class PodEventGroups:
+    """Grows pod by pod; `build_events` gives the Events, classes in the order in which they came."""
 
     def __init__(self) -> None:
-        self._classes: dict[tuple[str, str, str], Class] = {}
+        self._classes: dict[tuple[str, str, str], PodEventGroup] = {}
 
-    def add(self, pod: Pod, names: Sequence[str], *, reason: str, words: str) -> None:
+    def add(self, pod: Pod, names: Sequence[str], *, reason: str, text: str) -> None:
         """Pods like this one, by name. Pods that are no objects have no names, and are not told anything."""
         if not names:
             return
         owner = controller_of(pod.metadata)
-        key = (reason, words, "" if owner is None else f"{pod.metadata.namespace}/{owner.kind}/{owner.name}")
+        key = (reason, text, "" if owner is None else f"{pod.metadata.namespace}/{owner.kind}/{owner.name}")
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = Class(owner=about_owner(pod), reason=reason, words=words)
+            known = self._classes[key] = PodEventGroup(owner=owner_reference(pod), reason=reason, text=text)
         known.pods.extend((pod, name) for name in names)
 
-    def told(self, otherwise: ObjectReference) -> Iterator[EventMessage]:
-        """`otherwise` is told of pods without an owner."""
+    def build_events(self, fallback: ObjectReference) -> Iterator[EventMessage]:
+        """`fallback` is told of pods without an owner."""
         if not self._classes:
             return
-        share = max(1, min(PODS_OF_A_CLASS, _PODS_OF_A_TURN // len(self._classes)))
+        share = max(1, min(PODS_PER_GROUP, _PODS_OF_A_TURN // len(self._classes)))
         for pod_class in self._classes.values():
             for pod, name in pod_class.pods[:share]:
                 yield EventMessage(
-                    about=about_pod(pod, name), type=NORMAL, reason=pod_class.reason, message=f"pod {pod_class.words}"
+                    about=pod_reference(pod, name),
+                    type=NORMAL,
+                    reason=pod_class.reason,
+                    message=f"pod {pod_class.text}",
                 )
             if len(pod_class.pods) > share:
-                message = f"{len(pod_class.pods)} pods {pod_class.words}"
+                message = f"{len(pod_class.pods)} pods {pod_class.text}"
                 yield EventMessage(
-                    about=pod_class.owner or otherwise, type=NORMAL, reason=pod_class.reason, message=message
+                    about=pod_class.owner or fallback, type=NORMAL, reason=pod_class.reason, message=message
                 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.reporting.events.messages import NORMAL, WARNING, EventMessage, about_pod
+from plimsoll.nodes.reporting.events.messages import NORMAL, WARNING, EventMessage, pod_reference
 from plimsoll.nodes.requests.model import UpdateKind
 from plimsoll.nodes.requests.status_updates import ACCEPTED_TEXT
 from plimsoll.objects.api.meta import ObjectReference
@@ -25,7 +25,7 @@ _API_VERSION: Final = f"{REQUEST_GROUP}/v1"
 _KIND: Final = "ProvisioningRequest"
 
 
-def request_events(turn: LoopResult) -> Iterator[EventMessage]:
+def build_request_events(turn: LoopResult) -> Iterator[EventMessage]:
     for update in turn.requests.news:
         if update.is_written and update.accepts:
             yield EventMessage(about=_about(update.view), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
@@ -41,7 +41,7 @@ def request_events(turn: LoopResult) -> Iterator[EventMessage]:
 
 def _whom(warning: ConsumerWarning) -> ObjectReference:
     if warning.pod is not None:
-        return about_pod(warning.pod)
+        return pod_reference(warning.pod)
     if warning.view is not None:
         return _about(warning.view)
     namespace, _, name = warning.request.partition("/")

@@ -13,10 +13,10 @@ from plimsoll.nodes.reporting.events.messages import (
     NORMAL,
     WARNING,
     EventMessage,
-    about_node,
-    about_placed,
-    about_pod,
-    status_map,
+    node_reference,
+    placed_pod_reference,
+    pod_reference,
+    status_config_map,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ CLEANUP: Final = "ClusterAutoscalerCleanup"
 _NAMED_PODS: Final = 50
 
 
-def scale_down_events(turn: LoopResult) -> Iterator[EventMessage]:
+def build_scale_down_events(turn: LoopResult) -> Iterator[EventMessage]:
     yield from _cleaned(turn)
     for removal in turn.scale_down.begun:
         yield from _begun(removal, turn)
@@ -43,7 +43,7 @@ def scale_down_events(turn: LoopResult) -> Iterator[EventMessage]:
 
 def _cleaned(turn: LoopResult) -> Iterator[EventMessage]:
     for cleaned in turn.cleaned:
-        about = about_node(cleaned.node, turn.snapshot)
+        about = node_reference(cleaned.node, turn.snapshot)
         if cleaned.failure is None:
             yield EventMessage(
                 about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {cleaned.node}"
@@ -54,16 +54,16 @@ def _cleaned(turn: LoopResult) -> Iterator[EventMessage]:
 
 
 def _begun(removal: NodeRemoval, turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_map(turn.policy)
+    status = status_config_map(turn.policy)
     if removal.is_empty:
         message = f'Scale-down: removing empty node "{removal.node}"'
         yield EventMessage(about=status, reason="ScaleDownEmpty", message=message)
     else:
         yield EventMessage(about=status, reason=SCALE_DOWN, message=_drain_message(removal))
-    node = about_node(removal.node, turn.snapshot)
+    node = node_reference(removal.node, turn.snapshot)
     yield EventMessage(about=node, reason=SCALE_DOWN, message="marked the node as toBeDeleted/unschedulable")
     for move in removal.moves:
-        pod = about_placed(move.pod, removal.node, turn.snapshot)
+        pod = placed_pod_reference(move.pod, removal.node, turn.snapshot)
         yield EventMessage(about=pod, reason=SCALE_DOWN, message="deleting pod for node scale down")
 
 
@@ -74,11 +74,13 @@ def _drain_message(removal: NodeRemoval) -> str:
 
 
 def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
-    node = about_node(ended.removal.node, turn.snapshot)
+    node = node_reference(ended.removal.node, turn.snapshot)
     for evicted in ended.pods:
         if evicted.failure is not None:
             message = f"failed to delete pod for ScaleDown: {evicted.failure}"
-            yield EventMessage(about=about_pod(evicted.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message)
+            yield EventMessage(
+                about=pod_reference(evicted.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message
+            )
     why = ended.reason or "no reason was given"
     match ended.result:
         case RemovalResult.REMOVED:
@@ -92,7 +94,7 @@ def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
 
 
 def _groups(turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_map(turn.policy)
+    status = status_config_map(turn.policy)
     for deleted in turn.groups_gone:
         if deleted.failure is None:
             message = f"NodeAutoprovisioning: removed node group {deleted.group}"

@@ -20,8 +20,14 @@ from plimsoll.nodes.model.reasons import (
     NOT_READY,
 )
 from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP, compiled_pattern
-from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, about_pod, config_map, status_map
-from plimsoll.nodes.reporting.events.pod_outcomes import PodTellings, fates_of
+from plimsoll.nodes.reporting.events.messages import (
+    WARNING,
+    EventMessage,
+    config_map_reference,
+    pod_reference,
+    status_config_map,
+)
+from plimsoll.nodes.reporting.events.pod_outcomes import PodEventGroups, find_pod_outcomes
 from plimsoll.nodes.reporting.min_size import is_raised, raised_groups
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
@@ -48,21 +54,21 @@ _WORDS: Final = {
 }
 
 
-def scale_up_events(turn: LoopResult, lately: Container[EventMessage] = ()) -> Iterator[EventMessage]:
-    """`lately`: what was told, and is not worth telling again."""
+def build_scale_up_events(turn: LoopResult, recent: Container[EventMessage] = ()) -> Iterator[EventMessage]:
+    """`recent`: what was told, and is not worth telling again."""
     yield from _repairs(turn)
     yield from _growths(turn)
     yield from _limits(turn)
     yield from _priorities(turn)
     yield from _fates(turn)
-    yield from islice((message for message in _ignored(turn) if message not in lately), _IGNORED_PODS)
+    yield from islice((message for message in _ignored(turn) if message not in recent), _IGNORED_PODS)
 
 
 # ---- the status ConfigMap
 
 
 def _repairs(turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_map(turn.policy)
+    status = status_config_map(turn.policy)
     for failed in turn.changes.failed:
         yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
     for repaired in turn.repaired:
@@ -74,7 +80,7 @@ def _repairs(turn: LoopResult) -> Iterator[EventMessage]:
 
 
 def _unregistered(one: Repaired, turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_map(turn.policy)
+    status = status_config_map(turn.policy)
     for name in one.instances:
         if one.failure is None:
             yield EventMessage(about=status, reason="DeleteUnregistered", message=f"Removed unregistered node {name}")
@@ -89,11 +95,11 @@ def _growths(turn: LoopResult) -> Iterator[EventMessage]:
             yield from _growth(result, turn)
     for raised in raised_groups(turn):
         sizes = _Sizes(raised.before, raised.after, raised.max_size)
-        yield from _resized(raised.group, sizes, raised.failure, about=status_map(turn.policy))
+        yield from _resized(raised.group, sizes, raised.failure, about=status_config_map(turn.policy))
 
 
 def _growth(one: ScaleUpResult, turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_map(turn.policy)
+    status = status_config_map(turn.policy)
     if one.created:
         message = f"NodeAutoprovisioning: created new node group {one.group}"
         yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
@@ -133,11 +139,13 @@ def _limits(turn: LoopResult) -> Iterator[EventMessage]:
     )
     if is_short or _is_full(turn):
         message = f"Max total nodes in cluster reached: {turn.policy.limits.max_nodes_total}"
-        yield EventMessage(about=status_map(turn.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message)
+        yield EventMessage(
+            about=status_config_map(turn.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message
+        )
 
 
 def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
-    about = config_map(turn.policy, CONFIG_MAP)
+    about = config_map_reference(turn.policy, CONFIG_MAP)
     if turn.priority_problem is not None:
         yield EventMessage(
             about=about, type=WARNING, reason=turn.priority_problem.code, message=turn.priority_problem.message
@@ -167,29 +175,31 @@ def _no_priority_is_met(turn: LoopResult) -> bool:
 
 
 def _fates(turn: LoopResult) -> Iterator[EventMessage]:
-    tellings = PodTellings()
+    tellings = PodEventGroups()
     told: dict[int, str] = {}
-    for pod_outcome in fates_of(turn):
+    for pod_outcome in find_pod_outcomes(turn):
         pod = pod_outcome.pending.pod
         if pod_outcome.helped:
-            words = f"triggered scale-up: [{' '.join(pod_outcome.growths)}]"
-            tellings.add(pod, pod_outcome.helped, reason=TRIGGERED, words=words)
-        if pod_outcome.left:
+            words = f"triggered scale-up: [{' '.join(pod_outcome.scale_ups)}]"
+            tellings.add(pod, pod_outcome.helped, reason=TRIGGERED, text=words)
+        if pod_outcome.remaining:
             words = told.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, turn)
             told[id(pod_outcome.reasons)] = words
-            tellings.add(pod, pod_outcome.left, reason=NOT_TRIGGERED, words=words)
-    yield from tellings.told(status_map(turn.policy))
+            tellings.add(pod, pod_outcome.remaining, reason=NOT_TRIGGERED, text=words)
+    yield from tellings.build_events(status_config_map(turn.policy))
 
 
 def _why_not(reasons: Iterable[Reason], turn: LoopResult) -> str:
-    return f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(turn) else counted(reasons)}"
+    return (
+        f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(turn) else count_reasons(reasons)}"
+    )
 
 
 def _is_full(turn: LoopResult) -> bool:
     return turn.scale_up.skipped is not None and turn.scale_up.skipped.code == MAX_NODES_REACHED
 
 
-def counted(reasons: Iterable[Reason]) -> str:
+def count_reasons(reasons: Iterable[Reason]) -> str:
     """`<n> <reason>` joined by ", ": how many groups, or machine types, each reason holds for."""
     found: dict[str, int] = {}
     for reason in reasons:
@@ -210,12 +220,12 @@ def _words(reason: Reason) -> list[str]:
 def _ignored(turn: LoopResult) -> Iterator[EventMessage]:
     """Pods that consume a request. What is wrong with them or with it, `request_events` tells."""
     for set_aside in (aside for aside in turn.set_aside if aside.reason.code == CONSUMING):
-        request = consumed_by(set_aside)
+        request = consumed_request_of(set_aside)
         message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
-        yield EventMessage(about=about_pod(set_aside.pod), reason=IGNORED, message=message)
+        yield EventMessage(about=pod_reference(set_aside.pod), reason=IGNORED, message=message)
 
 
-def consumed_by(one: SetAside) -> str:
+def consumed_request_of(one: SetAside) -> str:
     """NAMESPACE/NAME of the request that a pod consumes."""
     meta = one.pod.metadata
     name = next((meta.annotations[key] for key in CONSUME_ANNOTATIONS if meta.annotations.get(key)), "")

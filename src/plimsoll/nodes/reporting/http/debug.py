@@ -13,8 +13,8 @@ import msgspec
 
 from plimsoll.nodes.planning.explain.pod import explained
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-from plimsoll.nodes.reporting.journal.plan_entries import plan_of
-from plimsoll.nodes.reporting.plan_json import loop_entry
+from plimsoll.nodes.reporting.journal.plan_entries import build_plan
+from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from plimsoll.nodes.requests.model import Phase
 from plimsoll.objects.api.meta import written_time
 
@@ -34,12 +34,12 @@ _WITHOUT_CAPACITY: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
 _NOT_OURS: Final = "its class is not handled here, or it is for another instance"
 
 
-class Insights:
+class DebugViews:
     """`last` gives the last turn, or None before the first."""
 
-    def __init__(self, last: Callable[[], LoopResult | None], planning: PlanRunner) -> None:
+    def __init__(self, last: Callable[[], LoopResult | None], run_planner: PlanRunner) -> None:
         self._last = last
-        self._planning = planning
+        self._planning = run_planner
 
     def snapshot(self) -> Json | None:
         """Nodes with the pods on them, templates of groups, pods that wait; None if nothing is enabled or known yet."""
@@ -58,7 +58,11 @@ class Insights:
         turn = self._last()
         if turn is None:
             return None
-        return {"time": written_time(turn.at), **loop_entry(turn, is_timed=True), "lines": plan_of(turn).lines()}
+        return {
+            "time": written_time(turn.at),
+            **build_loop_entry(turn, is_timed=True),
+            "lines": build_plan(turn).lines(),
+        }
 
     async def pod(self, key: PodKey) -> Json | None:
         """Where a pod is, why it is not planned for, or all that stands in its way; None: no turn saw it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from plimsoll.core.clock import Clock
-    from plimsoll.nodes.reporting.http.debug import Insights
+    from plimsoll.nodes.reporting.http.debug import DebugViews
     from plimsoll.operator.debug_access import AccessReviewer
     from plimsoll.operator.health import Health
     from plimsoll.operator.pages import Exposition
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 def build_pages(
-    insights: Insights,
+    debug_views: DebugViews,
     *,
     metrics: Sequence[Exposition],
     health: Health,
@@ -41,7 +41,7 @@ def build_pages(
     profiler: Profiler | None = None,
 ) -> OperatorPages:
     """An ASGI application. Without a `reviewer` the debugging pages are for the same machine only."""
-    pages = InsightPages(insights)
+    pages = InsightPages(debug_views)
     debug = {"/snapshotz": pages.show_snapshot, "/plan": pages.show_plan, "/explain": pages.explain}
     if profiler is not None:
         debug[PROFILE] = ProfilePage(profiler).show
@@ -56,23 +56,23 @@ def build_pages(
 class InsightPages:
     """The debugging pages about the last loop iteration."""
 
-    def __init__(self, insights: Insights) -> None:
-        self._insights = insights
+    def __init__(self, debug_views: DebugViews) -> None:
+        self._debug_views = debug_views
         self._explainers: dict[str, Callable[[PodKey], Awaitable[Json | None]]] = {
-            "pod": insights.pod,
-            "request": insights.request,
+            "pod": debug_views.pod,
+            "request": debug_views.request,
         }
         """By the parameter that names the object; each returns None for an object that it does not know."""
 
     async def show_snapshot(self, _request: Request) -> Response:
-        found = self._insights.snapshot()
+        found = self._debug_views.snapshot()
         if found is None:
             problem = "no snapshot: it needs --debugging-snapshot-enabled, and a loop iteration that saw the cluster"
             return text_response(problem, HTTPStatus.NOT_FOUND)
         return json_response(found)
 
     async def show_plan(self, _request: Request) -> Response:
-        found = self._insights.plan()
+        found = self._debug_views.plan()
         if found is None:
             return text_response("no loop iteration has ended yet", HTTPStatus.NOT_FOUND)
         return json_response(found)

@@ -36,7 +36,7 @@ class GroupNotes:
         self._grown: dict[str, str] = {}
         self._shrunk: dict[str, str] = {}
 
-    def of(self, turn: LoopResult) -> tuple[NotDone, ...]:
+    def build(self, turn: LoopResult) -> tuple[NotDone, ...]:
         """A note a group that this turn did nothing about; none where nobody could look."""
         acted = self._note(turn)
         if turn.health is None:
@@ -89,7 +89,7 @@ _WAITS_NO_MORE: Final = "waits no more"
 _NOT_SEEN: Final = Reason(code="WaitsNoMore", message="it is not among the pods without a place any more")
 
 
-def settled_pods(refs: Iterable[Ref], turn: LoopResult) -> tuple[NotDone, ...]:
+def find_settled_pods(refs: Iterable[Ref], turn: LoopResult) -> tuple[NotDone, ...]:
     """Of pods by their refs; nothing of those that still wait, and nothing at all where nobody could look."""
     if turn.snapshot is None:
         return ()

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.nodes.model.reasons import IN_BACKOFF, NOT_READY
 from plimsoll.nodes.model.results import RemovalResult
-from plimsoll.nodes.reporting.events.pod_outcomes import fates_of
+from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
 from plimsoll.nodes.reporting.min_size import is_raised
 from plimsoll.nodes.reporting.plan_json import machine_type_of
-from plimsoll.nodes.reporting.requests import request_actions, requests_left
+from plimsoll.nodes.reporting.requests import build_request_actions, list_unserved_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,19 +49,19 @@ Doing = tuple[Action, Outcome | None]
 """None: it was begun, and is not at its end."""
 
 
-def plan_of(turn: LoopResult) -> Plan:
-    return told_of(turn)[0]
+def build_plan(turn: LoopResult) -> Plan:
+    return build_plan_and_outcomes(turn)[0]
 
 
-def told_of(turn: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
+def build_plan_and_outcomes(turn: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
     """The plan, and what became of its actions so far."""
-    doings = [*_repairs(turn), *_growths(turn), *request_actions(turn), *_removals(turn), *_groups_gone(turn)]
+    doings = [*_repairs(turn), *_growths(turn), *build_request_actions(turn), *_removals(turn), *_groups_gone(turn)]
     plan = Plan(
         subsystem=SUBSYSTEM,
         snapshot=turn.number if turn.snapshot is None else turn.snapshot.number,
         at=turn.at,
         actions=tuple(action for action, _ in doings),
-        not_done=(*_ended_early(turn), *_pods(turn), *requests_left(turn), *_nodes(turn), *_groups(turn)),
+        not_done=(*_ended_early(turn), *_pods(turn), *list_unserved_requests(turn), *_nodes(turn), *_groups(turn)),
         budgets=dict(turn.scale_up.plan.budgets),
     )
     return plan, tuple(outcome for _, outcome in doings if outcome is not None)
@@ -207,20 +207,20 @@ def _pods(turn: LoopResult) -> Iterator[NotDone]:
     listed = _Listed()
     why: dict[int, Reason] = {}
     coming: dict[tuple[str, ...], Reason] = {}
-    for pod_outcome in fates_of(turn):
+    for pod_outcome in find_pod_outcomes(turn):
         pod = pod_outcome.pending.pod
-        if pod_outcome.left:
+        if pod_outcome.remaining:
             left = why.get(id(pod_outcome.reasons)) or why.setdefault(
                 id(pod_outcome.reasons), _why_left(pod_outcome.reasons)
             )
-            listed.add_pods("stays without a place", left, pod, pod_outcome.left)
+            listed.add_pods("stays without a place", left, pod, pod_outcome.remaining)
         if pod_outcome.helped:
-            asked = coming.get(pod_outcome.growths) or coming.setdefault(
-                pod_outcome.growths, _what_comes(pod_outcome.growths)
+            asked = coming.get(pod_outcome.scale_ups) or coming.setdefault(
+                pod_outcome.scale_ups, _what_comes(pod_outcome.scale_ups)
             )
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
-        if pod_outcome.housed:
-            listed.add_pods("waits for the scheduler", _FITS, pod, pod_outcome.housed)
+        if pod_outcome.placed:
+            listed.add_pods("waits for the scheduler", _FITS, pod, pod_outcome.placed)
     for aside in turn.set_aside:
         pod = aside.pod
         listed.add_pods("is not planned for", aside.reason, pod, (pod.metadata.name,))

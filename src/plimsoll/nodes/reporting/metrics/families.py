@@ -32,7 +32,6 @@ MEASURED: Final = frozenset(
         "last_activity",
         "function_duration_seconds",
         "function_duration_quantile_seconds",
-        "max_node_skip_eval_duration_seconds",
         "node_removal_latency_seconds",
         "binpacking_heterogeneity",
         "plan_seconds",
@@ -119,8 +118,6 @@ class Families:
         )
         self.function_quantile = new(Summary, "function_duration_quantile_seconds", told, ("function",))
         self.errors = new(Counter, "errors_total", "Turns that failed.", ("type",))
-        told = "The longest that a node went without being looked at for removal."
-        self.skip_seconds = new(Gauge, "max_node_skip_eval_duration_seconds", told)
 
     def _declare_growth(self) -> None:
         new = self._new
@@ -133,8 +130,6 @@ class Families:
         self.failed_gpu_scale_ups = new(Counter, "failed_gpu_scale_ups_total", told, ("reason", *_GPU))
         told = "Machines removed that never became nodes."
         self.unregistered_removed = new(Counter, "old_unregistered_nodes_removed_count", told)
-        told = "Controllers with too many different pods to be treated as one."
-        self.overflowing_controllers = new(Gauge, "overflowing_controllers_count", told)
         told = "Times that a group was not scaled because of a limit."
         self.skipped_scale_events = new(Counter, "skipped_scale_events_count", told, ("direction", "reason"))
         told = "Groups made by auto-provisioning."

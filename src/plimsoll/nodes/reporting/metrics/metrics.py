@@ -29,8 +29,8 @@ from plimsoll.nodes.reporting.metrics.families import (
     UP,
     Families,
 )
+from plimsoll.nodes.reporting.metrics.requests import observe_requests
 from plimsoll.nodes.reporting.min_size import raised_groups
-from plimsoll.nodes.reporting.requests import count_requests
 
 if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
@@ -63,13 +63,13 @@ class Metrics:
         for result in turn.grown:
             self._observe_growth(result)
         for raised in raised_groups(turn):
-            devices = NO_DEVICES if raised.template is None else devices_of(raised.template)
+            devices = NO_DEVICES if raised.template is None else gpu_labels_of(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
         self._observe_plan(turn)
         self._observe_scale_down(turn)
         for ended in turn.scale_down.ended:
             self._observe_removal(ended, turn)
-        count_requests(turn, self.families)
+        observe_requests(turn, self.families)
         self._observe_work(turn)
 
     def exposition(self) -> bytes:
@@ -142,7 +142,7 @@ class Metrics:
             to.cpu_cores.set(cpu // _MILLI)
             to.memory_bytes.set(memory)
             to.node_taints.clear()
-            for kind, taints in taints_by_type(view, turn.policy.pods).items():
+            for kind, taints in count_taints_by_type(view, turn.policy.pods).items():
                 to.node_taints.labels(kind).set(taints)
 
     # ---- growing
@@ -166,7 +166,7 @@ class Metrics:
 
     def _observe_growth(self, one: ScaleUpResult) -> None:
         to = self.families
-        devices = devices_of(one.growth.offer.node)
+        devices = gpu_labels_of(one.growth.offer.node)
         if one.created:
             to.created_groups.labels(AUTOPROVISIONED).inc()
         if one.held_back is None:
@@ -228,7 +228,7 @@ class Metrics:
         if not is_removed:
             return
         state = None if turn.snapshot is None else turn.snapshot.view.node(ended.removal.node)
-        devices = NO_DEVICES if state is None else devices_of(state.node)
+        devices = NO_DEVICES if state is None else gpu_labels_of(state.node)
         emptiness = "empty" if ended.removal.is_empty else "underutilized"
         reason = "unready" if ended.was_unready else emptiness
         to.scaled_down.labels(reason, *devices, "").inc()
@@ -258,7 +258,7 @@ _NAMED_TAINTS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
-def devices_of(node: Node) -> tuple[str, str]:
+def gpu_labels_of(node: Node) -> tuple[str, str]:
     """Resource and type of a node's accelerators; "generic" where no label tells the type."""
     resources = sorted(name for name in node.status.capacity or node.status.allocatable if is_gpu(name))
     if not resources:
@@ -293,7 +293,7 @@ class NodeTotals:
         return (0,) * len(self._resources)
 
 
-def taints_by_type(view: ClusterView, rules: PodRules) -> Counter[str]:
+def count_taints_by_type(view: ClusterView, rules: PodRules) -> Counter[str]:
     startup = StartupTaints(rules)
     keys = Counter(taint.key for state in view.nodes.values() for taint in state.node.spec.taints)
     found: Counter[str] = Counter()

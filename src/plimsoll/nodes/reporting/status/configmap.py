@@ -26,7 +26,7 @@ from plimsoll.kube.config_maps import put_config_map
 from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.nodes.cluster_state import status_document as documents
 from plimsoll.nodes.config.options import flags_of_policy
-from plimsoll.nodes.reporting.log_line import sentence_of
+from plimsoll.nodes.reporting.log_line import build_log_line
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Told:
     at: datetime
 
 
-class StatusWriter:
+class StatusConfigMapWriter:
     """One ConfigMap, by the name that the operator gave."""
 
     def __init__(self, client: Client) -> None:
@@ -72,7 +72,7 @@ class StatusWriter:
         try:
             await self._read_once(operation)
             document = _document_of(turn, self._last)
-            notes = notes_of(turn)
+            notes = build_annotations(turn)
             if self._is_old_news(document, notes, turn.at):
                 return None
             written = await put_config_map(
@@ -133,8 +133,8 @@ def _document_of(turn: LoopResult, before: documents.Document | None) -> documen
     return documents.status_document(turn.health, documents.LoopSummary(candidates=candidates, message=told), before)
 
 
-LAST_TURN: Final = "plimsoll.io/last-turn"
-OPTIONS: Final = "plimsoll.io/options"
+LAST_LOOP_ANNOTATION: Final = "plimsoll.io/last-turn"
+OPTIONS_ANNOTATION: Final = "plimsoll.io/options"
 _LONGEST_SENTENCE: Final = 2_000
 _LONGEST_OPTIONS: Final = 64 * 1024
 """All annotations of an object together may have four times as much."""
@@ -142,20 +142,24 @@ _PRIVATE: Final = ("kubeconfig", "cloud-config")
 """Paths on the machine it runs on: of no use to others."""
 
 
-def notes_of(turn: LoopResult) -> dict[str, str]:
-    sentence = sentence_of(turn)
-    notes = {LAST_TURN: sentence if len(sentence) <= _LONGEST_SENTENCE else f"{sentence[: _LONGEST_SENTENCE - 1]}…"}
+def build_annotations(turn: LoopResult) -> dict[str, str]:
+    sentence = build_log_line(turn)
+    notes = {
+        LAST_LOOP_ANNOTATION: sentence
+        if len(sentence) <= _LONGEST_SENTENCE
+        else f"{sentence[: _LONGEST_SENTENCE - 1]}…"
+    }
     in_force = {name: value for name, value in flags_of_policy(turn.policy).items() if name not in _PRIVATE}
     written = json.dumps(in_force, ensure_ascii=False)
     # Said empty rather than left as it was: options of an earlier turn are not in force.
-    notes[OPTIONS] = written if len(written.encode()) <= _LONGEST_OPTIONS else ""
+    notes[OPTIONS_ANNOTATION] = written if len(written.encode()) <= _LONGEST_OPTIONS else ""
     return notes
 
 
-def options_in(annotations: Mapping[str, str]) -> dict[str, Any] | None:
+def read_options_annotation(annotations: Mapping[str, str]) -> dict[str, Any] | None:
     """The options in force; None where nobody said, or somebody wrote over it."""
     try:
-        found = json.loads(annotations.get(OPTIONS, ""))
+        found = json.loads(annotations.get(OPTIONS_ANNOTATION, ""))
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

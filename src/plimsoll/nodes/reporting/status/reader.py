@@ -13,7 +13,7 @@ from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
 from plimsoll.nodes.config.flags import problem_of
 from plimsoll.nodes.config.options import known_flag
-from plimsoll.nodes.reporting.status.configmap import LAST_TURN, options_in
+from plimsoll.nodes.reporting.status.configmap import LAST_LOOP_ANNOTATION, read_options_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,11 +27,11 @@ _TURNS_MISSED: Final = 6
 _LEAST_STALE_S: Final = 60.0
 
 
-def report_of(found: ConfigMap, steering: RuntimeConfig, *, now: datetime) -> Json:
+def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: datetime) -> Json:
     """Everything there is to tell, as plain data."""
-    document = read_status(found.data.get(STATUS_KEY, "")) or {}
-    notes = found.metadata.annotations
-    in_force = options_in(notes)
+    document = read_status(config_map.data.get(STATUS_KEY, "")) or {}
+    notes = config_map.metadata.annotations
+    in_force = read_options_annotation(notes)
     wide = _part(document, "clusterWide")
     written = _text(document.get("time")) or notes.get(LAST_UPDATED, "")
     age_s = _age_s(written, now)
@@ -42,9 +42,9 @@ def report_of(found: ConfigMap, steering: RuntimeConfig, *, now: datetime) -> Js
         "ageSeconds": age_s,
         "stale": age_s is None or age_s > _patience_s(in_force or {}),
         "message": _text(document.get("message")),
-        "lastTurn": notes.get(LAST_TURN, ""),
-        "paused": steering.paused,
-        "dryRun": _is_dry_run(in_force or {}, steering),
+        "lastTurn": notes.get(LAST_LOOP_ANNOTATION, ""),
+        "paused": config.paused,
+        "dryRun": _is_dry_run(in_force or {}, config),
         "health": _text(_part(wide, "health").get("status")),
         "nodes": _counts(_part(wide, "health")),
         "scaleUp": _text(_part(wide, "scaleUp").get("status")),
@@ -52,9 +52,9 @@ def report_of(found: ConfigMap, steering: RuntimeConfig, *, now: datetime) -> Js
         "candidates": _number(_part(wide, "scaleDown").get("candidates")),
         "groups": [_group(group) for group in groups if isinstance(group, dict)] if isinstance(groups, list) else [],
         "options": in_force,
-        "configured": dict(steering.options),
+        "configured": dict(config.options),
         "problems": list(
-            _problems(in_force, steering, told_at=None if age_s is None else now - timedelta(seconds=age_s))
+            _problems(in_force, config, told_at=None if age_s is None else now - timedelta(seconds=age_s))
         ),
     }
 

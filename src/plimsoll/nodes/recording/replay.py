@@ -1,0 +1,151 @@
+"""The plan of a recording, made again from what is in it, and where two plans differ. Pure.
+
+`recording_of` makes the plan from what was written down, not from what it was written from: names decide ties, and a
+map may have its keys in another order. So the same program always finds what it recorded; another one may plan
+otherwise, and `differences` says where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.plans import encode
+from plimsoll.journal.anonymising import Anonymiser
+from plimsoll.journal.recordings import Recording
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.results import ScaleUpPart
+from plimsoll.nodes.observing.snapshots import with_placed_pods
+from plimsoll.nodes.planning.consolidation.budgets import DEFAULT_BUDGETS, parse_budget
+from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.recording.anonymising import anonymise_policy, recording_rules
+from plimsoll.nodes.recording.policies import policy_json, read_policy
+from plimsoll.nodes.recording.scale_down_state import read_state, state_to_json
+from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
+from plimsoll.nodes.recording.wire import plain
+from plimsoll.nodes.reporting.journal.plan_entries import build_plan
+from plimsoll.nodes.reporting.plan_json import build_loop_entry, plan_to_json
+from plimsoll.nodes.scaledown.consolidation import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.journal.recordings import About
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+
+SUBSYSTEM: Final = "nodes"
+SNAPSHOT: Final = "snapshot"
+POLICY: Final = "policy"
+KNOWN: Final = "known"
+PLAN: Final = "plan"
+_ABSENT: Final = "(nothing)"
+_LONGEST: Final = 200
+
+
+def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> LoopResult:
+    """A turn in which everything is planned and nothing done, with the snapshot's time as the present."""
+    up = plan_scale_up(snapshot, policy)
+    settled = with_placed_pods(snapshot, up.existing)
+    simulation = find_unneeded(settled, policy, now=snapshot.at, state=known)
+    since = {
+        unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
+        for unneeded_node in simulation.unneeded
+    }
+    departures = nodes_to_delete(simulation, policy, now=snapshot.at, state=replace(known, unneeded_since=since))
+    return LoopResult(
+        number=snapshot.number,
+        at=snapshot.at,
+        policy=policy,
+        snapshot=snapshot,
+        scale_up=ScaleUpPart(plan=up),
+        scale_down=ScaleDownPart(
+            unneeded=simulation.unneeded,
+            unneeded_since=since,
+            kept=(*simulation.unremovable, *departures.unremovable),
+            departures=departures,
+            known=known,
+        ),
+    )
+
+
+def result_to_json(turn: LoopResult) -> dict[str, Any]:
+    """All that is compared: sizes and places as `plimsoll plan` tells them, every reason, and what could be saved."""
+    found: dict[str, Any] = plain({**build_loop_entry(turn), "reasons": build_plan(turn), **_saving(turn)})
+    return found
+
+
+def _saving(turn: LoopResult) -> dict[str, Any]:
+    """What consolidation would propose; nothing where it is not asked for."""
+    options = turn.policy.scale_down
+    if options.consolidation not in MODES or turn.snapshot is None:
+        return {}
+    found = consolidate(
+        with_placed_pods(turn.snapshot, turn.scale_up.plan.existing),
+        turn.policy,
+        now=turn.at,
+        state=turn.scale_down.known,
+        options=ConsolidationOptions(
+            budgets=tuple(parse_budget(consolidation_budget) for consolidation_budget in options.consolidation_budgets)
+            or DEFAULT_BUDGETS
+        ),
+    )
+    replacement = found.replacement
+    told = {
+        "removals": {node_removal.node: node_removal.reason for node_removal in found.removals},
+        "replaced": [] if replacement is None else list(replacement.nodes),
+        "replacement": None if replacement is None else plan_to_json(replacement.plan),
+        "kept": {unremovable.node: unremovable.reason for unremovable in found.unremovable},
+        "savingsPerHour": found.savings_per_hour,
+    }
+    return {"consolidation": told}
+
+
+def recording_of(
+    snapshot: Snapshot, policy: Policy, known: ScaleDownState, *, about: About, salt: str | None
+) -> Recording:
+    """With the plan in it. Names are hidden by the salt; None only where a person asked to keep them."""
+    parts = {SNAPSHOT: snapshot_json(snapshot), KNOWN: state_to_json(known)}
+    written = policy_json(policy)
+    if salt is None:
+        recording = Recording.of(parts, about, None).with_part(POLICY, written)
+    else:
+        anonymiser = Anonymiser(salt, recording_rules(policy))
+        recording = Recording.of(parts, about, anonymiser)
+        groups = [group.id for group in snapshot.groups]
+        recording = recording.with_part(POLICY, anonymise_policy(written, anonymiser, groups))
+    return recording.with_part(PLAN, result_to_json(replayed(recording)))
+
+
+def replayed(recording: Recording) -> LoopResult:
+    """Raises `UnreadableRecording` for what cannot be planned from."""
+    snapshot = read_snapshot(recording.part(SNAPSHOT))
+    return replay_loop(snapshot, read_policy(recording.part(POLICY)), read_state(recording.part(KNOWN)))
+
+
+def is_same(before: Any, now: Any) -> bool:
+    """Byte for byte, in the one order of keys that recordings have."""
+    return encode(before) == encode(now)
+
+
+def differences(before: Any, now: Any, path: str = "plan") -> Iterator[tuple[str, str, str]]:
+    """Path, what was recorded, and what is there now; in the order of the recording."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            yield from differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}")
+    elif isinstance(before, list) and isinstance(now, list):
+        for index in range(max(len(before), len(now))):
+            old = before[index] if index < len(before) else _ABSENT
+            new = now[index] if index < len(now) else _ABSENT
+            yield from differences(old, new, f"{path}[{index}]")
+    elif not is_same(before, now):
+        yield path, _shown(before), _shown(now)
+
+
+def _shown(value: Any) -> str:
+    written = value if isinstance(value, str) else encode(value).decode()
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}..."

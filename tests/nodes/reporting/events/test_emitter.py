@@ -1,0 +1,91 @@
+"""Events on their way to the recorder: the same once in five minutes, and about the very ConfigMap that is there."""
+
+from datetime import timedelta
+from typing import Any
+
+from plimsoll.core.plans import Reason
+from plimsoll.kube.recorder import EventRecorder, EventType
+from plimsoll.nodes.model.reasons import CONSUMING
+from plimsoll.nodes.reporting.events.emitter import EventEmitter
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
+from tests.kube.worlds import KubeWorld
+from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.reporting.loop_results import aside, grew, growth, later, offer, stuck, turn, waiting
+
+UNHEALTHY = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
+
+
+class Heard:
+    """A recorder that only listens."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[ObjectReference, str, str]] = []
+
+    def record(self, about: ObjectReference, _type: EventType, *, reason: str, message: str) -> None:
+        self.events.append((about, reason, message))
+
+
+def heard_after(*seconds: float, **options: Any) -> list[int]:
+    """How many Events there are in all after turns at these times, each of which says the same."""
+    heard, counts = Heard(), []
+    emitter = EventEmitter(heard)
+    same = stuck(waiting("p"), reasons=(UNHEALTHY,), options=options)
+    for second in seconds:
+        emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
+        counts.append(len(heard.events))
+    return counts
+
+
+def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
+    heard, counts = Heard(), []
+    emitter = EventEmitter(heard)
+    consuming = (aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
+    same = turn(set_aside=tuple(consuming))
+    for second in (0, 10, 20, 30, 300):
+        emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
+        counts.append(len(heard.events))
+    assert counts == [50, 100, 120, 120, 170]
+    assert len({about.name for about, _, _ in heard.events}) == 120
+
+
+def test_the_same_is_told_once_in_five_minutes():
+    assert heard_after(0, 10, 299, 300, 310) == [1, 1, 1, 2, 2]
+
+
+def test_unless_the_operator_wants_every_one():
+    assert heard_after(0, 10, 20, record_duplicated_events=True) == [1, 2, 3]
+
+
+def test_another_message_is_another_event():
+    heard = Heard()
+    emitter = EventEmitter(heard)
+    emitter.emit(stuck(waiting("p"), reasons=(UNHEALTHY,)))
+    emitter.emit(stuck(waiting("p"), reasons=(Reason(code="NoRoom", message="no room is left"),)))
+
+    assert len(heard.events) == 2
+
+
+def test_events_of_the_whole_are_about_the_config_map_that_is_there():
+    heard = Heard()
+    emitter = EventEmitter(heard)
+    emitter.status_uid = "uid-of-the-map"
+    emitter.emit(grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),)))
+
+    uids = {about.kind: about.uid for about, _, _ in heard.events}
+    assert uids == {"ConfigMap": "uid-of-the-map", "Pod": "uid-of-p"}
+
+
+def test_events_reach_a_server():
+    with KubeWorld() as world:
+        recorder = EventRecorder(
+            world.client, EventSource(component="cluster-autoscaler"), clock=world.clock, entropy=world.entropy
+        )
+        world.run.spawn(recorder.run())
+        EventEmitter(recorder).emit(grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),)))
+        world.run.settle()
+        events = world.ask("GET", "/api/v1/events")["items"]
+
+    reasons = sorted(event["reason"] for event in events)
+    assert reasons == ["ScaledUpGroup", "ScaledUpGroup", "TriggeredScaleUp"]

@@ -1,0 +1,323 @@
+"""Events about growth: Cluster Autoscaler's reasons and words, and never more of them than people can read."""
+
+from dataclasses import replace
+
+from plimsoll.core.plans import Reason
+from plimsoll.kube.recorder import EventType
+from plimsoll.nodes.cluster_state.changes import (
+    Changes,
+    FailedScaleUp,
+    failed_instances,
+    never_registered,
+    size_differs,
+)
+from plimsoll.nodes.cluster_state.observed import ScaleUpError
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.loop_result import LoopResult
+from plimsoll.nodes.model.reasons import CONSUMING, MAX_NODES_REACHED
+from plimsoll.nodes.model.results import Repaired, ScaleUpPart, SetAside
+from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.reporting.events.emitter import build_events
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
+from tests.nodes.reporting.loop_results import (
+    STOCKOUT,
+    aside,
+    grew,
+    group_reason,
+    grown,
+    growth,
+    left,
+    offer,
+    planned,
+    pod,
+    replicas,
+    stuck,
+    told,
+    turn,
+    waiting,
+    whom,
+)
+
+CPU_LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
+
+
+def test_a_group_that_grows_is_told_before_and_after_on_the_status_config_map():
+    one = grew(growth(offer("g", size=1), waiting("p"), nodes=2))
+
+    assert told(one, "ScaledUpGroup") == [
+        "Scale-up: setting group g size to 3 instead of 1 (max: 10)",
+        "Scale-up: group g size set to 3 instead of 1 (max: 10)",
+    ]
+    about = build_events(one)[0].about
+    assert (about.kind, about.namespace, about.name) == ("ConfigMap", "kube-system", "cluster-autoscaler-status")
+
+
+def test_a_growth_that_the_cloud_refuses_is_a_warning():
+    bad = growth(offer("g"), waiting("p"))
+    one = turn(scale_up=ScaleUpPart(plan=planned(bad), grown=(grown(bad, failure=STOCKOUT),)))
+
+    assert told(one, "FailedToScaleUpGroup") == ["Scale-up failed for group g: no more machines of this type"]
+    assert len(told(one, "ScaledUpGroup")) == 1
+    assert told(one, "TriggeredScaleUp") == []
+
+
+def test_a_group_that_is_made_is_told_by_the_id_the_cloud_gave_it():
+    new = growth(offer("nap-1", exists=False), waiting("p"))
+    one = turn(scale_up=ScaleUpPart(plan=planned(new), grown=(grown(new, group="nap-1-x"),)))
+
+    assert told(one, "CreatedNodeGroup") == ["NodeAutoprovisioning: created new node group nap-1-x"]
+
+
+def test_a_group_that_cannot_be_made_is_not_told_to_have_been_grown():
+    new = growth(offer("nap-1", exists=False), waiting("p"))
+    one = turn(scale_up=ScaleUpPart(plan=planned(new), grown=(grown(new, created=False, failure=STOCKOUT),)))
+
+    assert told(one, "FailedToCreateNodeGroup") == [
+        "NodeAutoprovisioning: attempt to create node group nap-1 failed: no more machines of this type"
+    ]
+    assert told(one, "ScaledUpGroup") == []
+
+
+def test_what_a_brake_held_back_is_not_told_as_if_it_had_happened():
+    held = growth(offer("g"), waiting("p"))
+    brake = Reason(code="Paused", message="paused")
+    one = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned(held), grown=(grown(held, held_back=brake),)))
+
+    assert build_events(one) == ()
+
+
+# ---- pods
+
+
+def test_a_pod_is_told_which_groups_grow_for_it():
+    red, blue = waiting("red"), waiting("blue")
+    one = grew(growth(offer("a"), red), growth(offer("b", size=2, most=5), red, blue), pending=(red, blue))
+
+    assert told(one, "TriggeredScaleUp") == [
+        "pod triggered scale-up: [{a 0->1 (max: 10)} {b 2->3 (max: 5)}]",
+        "pod triggered scale-up: [{b 2->3 (max: 5)}]",
+    ]
+    event = next(one for one in build_events(one) if one.reason == "TriggeredScaleUp")
+    assert (event.about.kind, event.about.name, event.about.uid) == ("Pod", "red", "uid-of-red")
+    assert event.type is EventType.NORMAL
+
+
+def test_of_pods_alike_the_first_have_a_place_the_next_are_helped_and_the_last_are_left():
+    four = PendingPods(key="default/four", pod=pod("four-0"), count=4, names=("four-0", "four-1", "four-2", "four-3"))
+    some = growth(offer("g"), PendingPods(key="default/four", pod=four.pod, count=2))
+    plan = planned(
+        some,
+        remaining=(left(PendingPods(key="default/four", pod=four.pod, count=1), reasons=(CPU_LIMIT,)),),
+        existing={"n1": {"default/four": 1}},
+    )
+    one = turn(four, scale_up=ScaleUpPart(plan=plan, grown=(grown(some),)))
+
+    assert whom(one, "TriggeredScaleUp") == ["Pod/four-1", "Pod/four-2"]
+    assert whom(one, "NotTriggerScaleUp") == ["Pod/four-3"]
+
+
+def test_a_pod_that_is_left_is_told_how_many_groups_are_in_the_way_for_which_reason():
+    reasons = (
+        group_reason("MaxSizeReached", "max size reached", "a"),
+        group_reason("InBackoff", "in backoff until 02:10", "b"),
+        group_reason("InBackoff", "in backoff until 02:15", "c"),
+        group_reason("NodeResourcesFit", "Insufficient cpu, Insufficient memory", "d", "e"),
+        group_reason("NodeResourcesFit", "Insufficient cpu", "f"),
+    )
+    one = stuck(waiting("p"), reasons=reasons)
+
+    (message,) = told(one, "NotTriggerScaleUp")
+    assert message == (
+        "pod didn't trigger scale-up: 1 max node group size reached, 2 in backoff after failed scale-up, "
+        "3 Insufficient cpu, 2 Insufficient memory"
+    )
+
+
+def test_a_limit_of_the_cluster_is_named_n23_n32():
+    one = stuck(waiting("p"), reasons=(CPU_LIMIT,))
+
+    assert told(one, "NotTriggerScaleUp") == [
+        "pod didn't trigger scale-up: 1 max cluster cpu limit reached (13 of 5 in use)"
+    ]
+
+
+def test_a_cap_on_groups_is_named_n35():
+    cap = Reason(
+        code="MaxAutoprovisionedNodeGroupCount",
+        message="max-autoprovisioned-node-group-count reached (1 of 1)",
+        facts={"groups": 0},
+    )
+    one = stuck(waiting("p"), reasons=(cap,))
+
+    assert told(one, "NotTriggerScaleUp") == [
+        "pod didn't trigger scale-up: 1 max-autoprovisioned-node-group-count reached (1 of 1)"
+    ]
+
+
+def test_a_full_cluster_is_told_on_the_status_config_map_and_on_pods():
+    entry = waiting("p")
+    full = Reason(code=MAX_NODES_REACHED, message="the cluster has 9 ready nodes, max-nodes-total is 9")
+    plan = planned(remaining=(left(entry, reasons=(Reason(code="MaxNodesTotal", message="max-nodes-total"),)),))
+    one = turn(entry, scale_up=ScaleUpPart(plan=plan, skipped=full), options={"max_nodes_total": 9})
+
+    assert told(one, "MaxNodesTotalReached") == ["Max total nodes in cluster reached: 9"]
+    assert told(one, "NotTriggerScaleUp") == ["pod didn't trigger scale-up: max total nodes in cluster reached"]
+
+
+def test_fifty_pods_of_a_class_are_told_by_themselves_and_the_owner_of_all():
+    many = replicas("web", 300)
+    one = stuck(*many, reasons=(CPU_LIMIT,))
+
+    names = whom(one, "NotTriggerScaleUp")
+    assert len(names) == 51
+    assert names[-1] == "ReplicaSet/web"
+    assert told(one, "NotTriggerScaleUp")[-1].startswith("300 pods didn't trigger scale-up: 1 max cluster cpu")
+
+
+def test_fifty_pods_need_no_summary():
+    one = stuck(*replicas("web", 50), reasons=(CPU_LIMIT,))
+
+    assert len(told(one, "NotTriggerScaleUp")) == 50
+
+
+def test_pods_that_stand_alone_are_summed_up_on_the_status_config_map():
+    one = stuck(*(waiting(f"p{number}") for number in range(60)), reasons=(CPU_LIMIT,))
+
+    assert whom(one, "NotTriggerScaleUp")[-1] == "ConfigMap/cluster-autoscaler-status"
+
+
+def test_every_owner_has_its_own_fifty():
+    one = stuck(*replicas("web", 60), *replicas("db", 60), reasons=(CPU_LIMIT,))
+
+    names = whom(one, "NotTriggerScaleUp")
+    assert names.count("ReplicaSet/web") == names.count("ReplicaSet/db") == 1
+    assert len(names) == 102
+
+
+def test_of_many_owners_fewer_pods_are_told_so_that_no_event_is_pushed_out():
+    owners = [replicas(f"rs{number}", 60) for number in range(300)]
+    one = stuck(*(entry for entries in owners for entry in entries), reasons=(CPU_LIMIT,))
+
+    names = whom(one, "NotTriggerScaleUp")
+    assert len(names) < 1_000
+    assert {name for name in names if name.startswith("ReplicaSet/")} == {f"ReplicaSet/rs{n}" for n in range(300)}
+
+
+def test_what_is_only_asked_for_by_a_request_is_no_pod_to_tell_of():
+    asked = PendingPods(key="default/request/0", pod=pod("asked"), count=40)
+    one = grew(growth(offer("g"), asked), pending=(asked,))
+
+    assert told(one, "TriggeredScaleUp") == []
+
+
+# ---- pods that consume a request
+
+
+def consuming(count: int) -> tuple[SetAside, ...]:
+    return tuple(aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(count))
+
+
+def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
+    one = turn(set_aside=consuming(205))
+
+    assert len(told(one, "IgnoredInScaleUp")) == 50
+    assert told(one, "IgnoredInScaleUp")[0] == (
+        "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest default/pr-x"
+    )
+
+
+def test_the_old_annotation_counts_too():
+    one = turn(set_aside=(aside("p", CONSUMING, **{CONSUME_ANNOTATIONS[1]: "pr-y"}),))
+
+    assert told(one, "IgnoredInScaleUp")[0].endswith("ProvisioningRequest default/pr-y")
+
+
+def test_expendable_pods_are_not_told_anything():
+    assert build_events(turn(set_aside=(aside("p", "Expendable"),))) == ()
+
+
+# ---- repairs, health, priorities
+
+
+def test_growth_that_failed_later_is_told_with_the_clouds_words():
+    error = ScaleUpError(code="STOCKOUT", message="none left")
+    reason = failed_instances("g", error, failed=3, new=3, messages=["none left"])
+    failed = FailedScaleUp(group="g", error=error, nodes=3, reason=reason)
+    one = turn(changes=Changes(failed=(failed,)))
+
+    assert told(one, "ScaleUpFailed") == [reason.message]
+    assert build_events(one)[0].type is EventType.WARNING
+
+
+def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
+    reason = never_registered("g", 2, limit_s=900, kept=0)
+    gone = Repaired(group="g", reason=reason, instances=("i-1", "i-2"))
+
+    assert told(turn(repaired=(gone,)), "DeleteUnregistered") == [
+        "Removed unregistered node i-1",
+        "Removed unregistered node i-2",
+    ]
+    failed = Repaired(group="g", reason=reason, instances=("i-1",), failure=STOCKOUT)
+    assert told(turn(repaired=(failed,)), "DeleteUnregisteredFailed") == [
+        "Failed to remove node i-1: no more machines of this type"
+    ]
+
+
+def test_a_target_that_cannot_be_lowered_is_a_scale_up_not_reverted():
+    reason = size_differs("g", nodes=1, target=3, limit_s=900)
+    failed = Repaired(group="g", reason=reason, before=3, after=1, failure=STOCKOUT)
+
+    assert told(turn(repaired=(failed,)), "FailedToRevertScaleUp") == [
+        "Failed to revert scale-up of group g: no more machines of this type"
+    ]
+
+
+def test_an_unhealthy_cluster_is_a_warning():
+    one = turn(ended_early=Reason(code="ClusterUnhealthy", message="5 of 8 nodes are unready"))
+
+    assert told(one, "ClusterUnhealthy") == ["Cluster is unhealthy: 5 of 8 nodes are unready"]
+
+
+def test_groups_without_a_priority_are_told_on_the_priority_config_map():
+    without = NotOffered(group="g", machine_type="", code="NoPriority", reason="no pattern meets it")
+    one = turn(scale_up=ScaleUpPart(plan=planned(not_offered=(without,))))
+
+    assert whom(one, "PriorityConfigMapNotMatchedGroup") == ["ConfigMap/cluster-autoscaler-priority-expander"]
+    assert told(one, "PriorityConfigMapNotMatchedGroup") == [
+        "Priority expander: node group g not found in priority expander configuration. The group won't be used."
+    ]
+
+
+def test_a_bad_priority_config_map_is_told_there():
+    problem = Reason(code="PriorityConfigMapInvalid", message="priorities: 'x' is no whole number")
+
+    assert told(turn(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
+
+
+def prioritised(*groups: str, **numbers: str) -> LoopResult:
+    """Growth of these groups under the priority expander; `numbers` as `p10="pattern"`."""
+    one = grew(
+        *(growth(offer(name), waiting("web")) for name in groups),
+        pending=(waiting("web"),),
+        options={"expander": "priority,cost"},
+    )
+    patterns = {int(key.removeprefix("p")): (text,) for key, text in numbers.items()}
+    return replace(one, policy=replace(one.policy, priorities=patterns))
+
+
+def test_priorities_that_meet_no_group_at_all_are_told_there():
+    one = prioritised("pool-a", p10="gpu-.*", p50="spot")
+
+    assert whom(one, "PriorityConfigMapNoGroupMatched") == ["ConfigMap/cluster-autoscaler-priority-expander"]
+    assert told(one, "PriorityConfigMapNoGroupMatched") == [
+        "Priority expander: no priorities info found for any of the expansion options. No options filtered."
+    ]
+
+
+def test_nothing_is_said_of_priorities_that_meet_a_group_or_that_nobody_follows():
+    assert told(prioritised("pool-a", p10="pool-.*"), "PriorityConfigMapNoGroupMatched") == []
+    assert told(prioritised("pool-a"), "PriorityConfigMapNoGroupMatched") == []
+    unasked = prioritised("pool-a", p10="gpu-.*")
+    unasked = replace(unasked, policy=replace(unasked.policy, choosing=Policy().planning))
+    assert told(unasked, "PriorityConfigMapNoGroupMatched") == []

@@ -1,0 +1,127 @@
+"""The last plans in a ConfigMap: only what changed is written, a restart goes on, trouble is a value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.core.plans import Reason, Ref
+from plimsoll.journal.entries import Entry
+from plimsoll.journal.last_plans import read_last_plans
+from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
+from plimsoll.kube.errors import Forbidden
+from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
+from plimsoll.nodes.reporting.reporter import Reporter
+from tests.kube.worlds import KubeWorld
+from tests.local.apiserver.application.worlds import GUEST
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.reporting.loop_results import kept, shrinking, stuck, turn, waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.loop_result import LoopResult
+
+URL = f"/api/v1/namespaces/kube-system/configmaps/{LAST_PLANS_OF_NODES}"
+NAMESPACE = policy().operation.namespace
+LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
+
+
+@pytest.fixture
+def world() -> Iterator[KubeWorld]:
+    with KubeWorld() as world:
+        yield world
+
+
+def entry(one: LoopResult, number: int = 1) -> Entry:
+    plan, outcomes = build_plan_and_outcomes(one)
+    return Entry(number=number, plan=plan, outcomes=outcomes)
+
+
+def said(world: KubeWorld) -> dict[str, str]:
+    plans = read_last_plans(world.ask("GET", URL)["data"])
+    return {str(ref): str(plan.not_done[0].reason.code) for ref, plan in plans.items()}
+
+
+def test_what_was_said_of_each_thing_is_found_there(world: KubeWorld):
+    one = stuck(waiting("p"), reasons=(LIMIT,), scale_down=shrinking(kept=(kept("n1", "BookedCapacity"),)))
+    assert world.do(LastPlansWriter(world.client, LAST_PLANS_OF_NODES).keep(entry(one), NAMESPACE)) is None
+
+    assert said(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
+
+
+def test_a_restart_keeps_what_stood_there(world: KubeWorld):
+    first, second = (turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2"))
+    world.do(LastPlansWriter(world.client, LAST_PLANS_OF_NODES).keep(entry(first), NAMESPACE))
+    world.do(LastPlansWriter(world.client, LAST_PLANS_OF_NODES).keep(entry(second), NAMESPACE))
+
+    assert said(world).keys() == {"node/n1", "node/n2"}
+
+
+def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
+    same = entry(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),))))
+    writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES, pause_s=0)
+    world.do(writer.keep(same, NAMESPACE))
+    before = world.ask("GET", URL)["metadata"]["resourceVersion"]
+    world.do(writer.keep(same, NAMESPACE))
+
+    assert world.ask("GET", URL)["metadata"]["resourceVersion"] == before
+
+
+def test_it_never_grows_beyond_its_size(world: KubeWorld):
+    writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES, pause_s=0)
+    for part in range(4):
+        names = [f"node-{part}-{number}" for number in range(600)]
+        one = turn(scale_down=shrinking(kept=tuple(kept(name, "NotAutoscaled") for name in names)))
+        assert world.do(writer.keep(entry(one), NAMESPACE)) is None
+
+    data = world.ask("GET", URL)["data"]
+    assert sum(len(key) + len(value) for key, value in data.items()) <= 256 * 1024
+
+
+def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: KubeWorld):
+    writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES)
+    teller = Reporter(last_plans=writer)
+    turns = [turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
+    for number, loop_result in enumerate(turns):
+        world.do(teller.report(replace(loop_result, at=loop_result.at + timedelta(seconds=number))))
+    assert said(world).keys() == {"node/n1"}
+
+    world.do(teller.report(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))
+
+    assert said(world).keys() == {"node/n1", "node/n2", "node/n3"}
+
+
+def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
+    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
+    for name in ("n1", "n2"):
+        world.do(teller.report(turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),)))))
+    world.do(teller.close(policy()))
+
+    assert said(world).keys() == {"node/n1", "node/n2"}
+
+
+def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
+    one = turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))
+    writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_OF_NODES)
+    world.do(writer.keep(entry(one), NAMESPACE))
+    writer._client = world.client
+    world.do(writer.catch_up(NAMESPACE, one.at + timedelta(seconds=10)))
+
+    assert said(world).keys() == {"node/n1"}
+
+
+def test_a_refusal_is_a_value(world: KubeWorld):
+    writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_OF_NODES)
+
+    assert isinstance(world.do(writer.keep(entry(turn(ended_early=LIMIT)), NAMESPACE)), Forbidden)
+
+
+def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
+    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
+    world.do(teller.report(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))))
+
+    assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])

@@ -1,0 +1,362 @@
+"""Turns in the journal: everything found by name, and nothing written twice."""
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from msgspec import structs
+
+from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
+from plimsoll.journal.dedupe import JournalNews
+from plimsoll.nodes.cluster_state.changes import never_registered, size_differs
+from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
+from plimsoll.nodes.cluster_state.observed import ObservedGroup
+from plimsoll.nodes.cluster_state.readiness import Readiness
+from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequest
+from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
+from plimsoll.nodes.model.results import DeletedGroup, RemovalResult, Repaired, ScaleUpPart
+from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
+from plimsoll.nodes.reporting.journal.plan_entries import build_plan, build_plan_and_outcomes
+from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.reporting.loop_results import (
+    STOCKOUT,
+    aside,
+    ended,
+    grew,
+    grown,
+    growth,
+    kept,
+    later,
+    node,
+    offer,
+    placed,
+    planned,
+    pod,
+    removal,
+    shrinking,
+    stuck,
+    turn,
+    unneeded,
+    waiting,
+)
+
+LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
+
+
+def about(one: LoopResult, text: str) -> list[str]:
+    """What `plimsoll why` finds."""
+    return build_plan(one).about(Ref.parse(text)).lines()
+
+
+# ---- what is found
+
+
+def test_why_a_pod_stays_without_a_place():
+    one = stuck(waiting("p"), reasons=(LIMIT, Reason(code="NoRoom", message="no room is left")))
+
+    (line,) = about(one, "pod/default/p")
+    assert line == (
+        "- pod/default/p stays without a place: no node can be added for it "
+        "(max cluster cpu limit reached (13 of 5 in use); no room is left)"
+    )
+
+
+def test_what_a_pod_waits_for():
+    one = grew(growth(offer("g"), waiting("p"), nodes=1), pending=(waiting("p"),))
+
+    assert about(one, "pod/default/p") == [
+        "- pod/default/p waits for new nodes: nodes were asked for: {g 0->1 (max: 10)}"
+    ]
+
+
+def test_a_pod_that_fits_waits_for_the_scheduler():
+    one = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned(existing={"n1": {"default/p": 1}})))
+
+    assert about(one, "pod/default/p")[0].startswith("- pod/default/p waits for the scheduler")
+
+
+def test_why_a_pod_is_not_planned_for():
+    one = turn(set_aside=(aside("p", "Expendable", message="it is expendable"),))
+
+    assert about(one, "pod/default/p") == ["- pod/default/p is not planned for: it is expendable"]
+
+
+def test_why_each_node_is_kept():
+    part = shrinking(kept=(kept("n1", "NotUnderutilized", "cpu is used to 60.0%"), kept("n2", "BookedCapacity")))
+
+    assert about(turn(scale_down=part), "node/n1") == ["- node/n1 is kept: cpu is used to 60.0%"]
+    assert about(turn(scale_down=part), "node/n2") == ["- node/n2 is kept: so it is"]
+
+
+def test_why_an_unneeded_node_does_not_go():
+    cooldown = Reason(code="ScaleDownInCooldown", message="in cool-down")
+    one = turn(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=cooldown))
+
+    assert about(one, "node/n1") == ["- node/n1 is not needed and stays for now: in cool-down"]
+
+
+def test_why_a_group_is_not_grown():
+    full = NotOffered(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
+    one = turn(scale_up=ScaleUpPart(plan=planned(not_offered=(full,))))
+
+    assert about(one, "nodegroup/g") == ["- nodegroup/g is not grown: max size reached"]
+
+
+def test_growth_names_the_group_the_size_and_its_end():
+    good, bad = growth(offer("a", size=1), nodes=2), growth(offer("b"))
+    part = ScaleUpPart(plan=planned(good, bad), grown=(grown(good), grown(bad, failure=STOCKOUT)))
+    plan, outcomes = build_plan_and_outcomes(turn(scale_up=part))
+
+    assert [str(action.target) for action in plan.actions] == ["nodegroup/a", "nodegroup/b"]
+    assert plan.actions[0].arguments == {"to": 3}
+    assert plan.actions[0].precondition == {"size": 1}
+    assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.FAILED]
+    assert str(outcomes[1].reason) == "no more machines of this type"
+
+
+def test_a_group_that_is_made_is_created():
+    plan = build_plan(grew(growth(offer("nap-1", exists=False), nodes=2)))
+
+    assert plan.actions[0].verb == "create"
+    assert plan.actions[0].arguments["machineType"] == "n1-standard-4"
+
+
+def test_removals_have_an_outcome_once_they_ended():
+    first, second, third = removal("n1"), removal("n2", "web-0"), removal("n3")
+    brake = Reason(code="Paused", message="paused")
+    why = Reason(code="FailedToEvictPods", message="web-0 did not go")
+    before = ended(removal("n0", "db-0"), RemovalResult.FAILED, reason=why)
+    part = shrinking(first, second, third, held_back={"n3": brake}, ended=(before, ended(first)))
+    plan, outcomes = build_plan_and_outcomes(turn(scale_down=part))
+
+    assert [action.target.name for action in plan.actions] == ["n0", "n1", "n2", "n3"]
+    assert {outcome.action.target.name: outcome.result for outcome in outcomes} == {
+        "n0": Result.FAILED,
+        "n1": Result.DONE,
+        "n3": Result.HELD_BACK,
+    }
+
+
+def test_repairs_and_deleted_groups_are_actions_too():
+    shrunk = Repaired(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
+    never = Repaired(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
+    plan = build_plan(turn(repaired=(shrunk, never), groups_gone=(DeletedGroup(group="nap-1"),)))
+
+    assert [(action.verb, action.target.name) for action in plan.actions] == [
+        ("shrink", "g"),
+        ("delete-instances", "h"),
+        ("delete", "nap-1"),
+    ]
+
+
+def test_a_turn_that_ended_early_says_why():
+    plan = build_plan(turn(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
+
+    assert plan.lines() == ["- cluster/this is left as it is: the cloud is gone"]
+
+
+# ---- how much is written
+
+
+def test_a_plan_names_ten_thousand_pods_and_counts_the_rest():
+    names = tuple(f"p{number}" for number in range(12_000))
+    many = PendingPods(key="default/many", pod=pod("many"), count=12_000, names=names)
+    (one,) = build_plan(stuck(many, reasons=(LIMIT,))).not_done
+
+    assert len(one.about) == 10_000
+    assert one.count == 12_000
+
+
+def test_nodes_kept_for_the_same_reason_are_told_together():
+    part = shrinking(kept=tuple(kept(f"n{number}", "NotAutoscaled") for number in range(50)))
+    (one,) = build_plan(turn(scale_down=part)).not_done
+
+    assert one.count == 50
+
+
+def news_of(*turns: LoopResult) -> list[list[str] | None]:
+    """The things each turn writes about; None: it writes nothing."""
+    news = JournalNews()
+    found: list[list[str] | None] = []
+    for loop_result in turns:
+        written = news.of(*build_plan_and_outcomes(loop_result))
+        found.append(None if written is None else sorted(_named(written[0].actions, written[0].not_done)))
+    return found
+
+
+def _named(actions: Any, not_done: tuple[NotDone, ...]) -> list[str]:
+    return [*(str(action.target) for action in actions), *(str(ref) for done in not_done for ref in done.about)]
+
+
+def keeping(percent: float, *, also: str = "", seconds: float = 0) -> LoopResult:
+    nodes = [kept("n1", "NotUnderutilized", f"cpu is used to {percent}%")]
+    if also:
+        nodes.append(kept("n2", also))
+    return later(turn(scale_down=shrinking(kept=tuple(nodes))), at=NOON + timedelta(seconds=seconds))
+
+
+def test_a_turn_that_says_the_same_as_the_one_before_writes_nothing():
+    assert news_of(keeping(60.0), keeping(60.0), keeping(61.5)) == [["node/n1"], None, None]
+
+
+def test_only_what_changed_is_written():
+    assert news_of(keeping(60, also="NotAutoscaled"), keeping(60, also="BookedCapacity")) == [
+        ["node/n1", "node/n2"],
+        ["node/n2"],
+    ]
+
+
+def test_what_was_gone_and_comes_back_is_news():
+    assert news_of(keeping(60, also="NotAutoscaled"), keeping(60), keeping(60, also="NotAutoscaled")) == [
+        ["node/n1", "node/n2"],
+        None,
+        ["node/n2"],
+    ]
+
+
+def test_another_pod_that_keeps_a_node_is_news():
+    def blocked(name: str) -> LoopResult:
+        return turn(scale_down=shrinking(kept=(kept("n1", "BlockedByPod", f"{name} keeps it", facts={"pod": name}),)))
+
+    assert news_of(blocked("a"), blocked("a"), blocked("b")) == [["node/n1"], None, ["node/n1"]]
+
+
+def test_actions_that_were_done_are_always_written():
+    grows = grew(growth(offer("g")))
+
+    assert news_of(grows, grows) == [["nodegroup/g"], ["nodegroup/g"]]
+
+
+def test_an_action_that_is_held_back_again_and_again_is_written_once():
+    held = growth(offer("g"))
+    brake = Reason(code="DryRun", message="dry run")
+    dry = turn(scale_up=ScaleUpPart(plan=planned(held), grown=(grown(held, held_back=brake),)))
+
+    assert news_of(dry, dry) == [["nodegroup/g"], None]
+
+
+def test_everything_in_force_is_said_again_after_six_hours():
+    almost, after = 6 * 3600 - 10, 6 * 3600
+    turns = (keeping(60), keeping(60, seconds=almost), keeping(60, seconds=after), keeping(60, seconds=after + 10))
+
+    assert news_of(*turns) == [["node/n1"], None, ["node/n1"], None]
+
+
+def test_a_large_quiet_cluster_writes_little():
+    def of(share: float) -> LoopResult:
+        nodes = tuple(kept(f"node-{n}", "NotUnderutilized", f"cpu is used to {share + n / 100}%") for n in range(5_000))
+        return turn(scale_down=shrinking(kept=nodes))
+
+    news = JournalNews()
+    whole = news.of(*build_plan_and_outcomes(of(50.0)))
+    assert whole is not None
+    assert len(encode(whole[0])) < 2_000_000
+    assert news.of(*build_plan_and_outcomes(of(51.0))) is None
+
+
+# ---- pods that wait no more
+
+
+def after(one: LoopResult, *, seconds: int) -> LoopResult:
+    return later(one, at=NOON + timedelta(seconds=seconds))
+
+
+def placed_now(name: str, on: str) -> LoopResult:
+    return after(turn(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
+
+
+def lines_of(*turns: LoopResult) -> list[list[str]]:
+    """Lines of what each turn had to say."""
+    news = JournalNews()
+    found = []
+    for loop_result in turns:
+        told = news.of(*build_plan_and_outcomes(loop_result), partial(find_settled_pods, turn=loop_result))
+        found.append([] if told is None else told[0].lines())
+    return found
+
+
+WAITS = stuck(waiting("p"), reasons=(LIMIT,))
+
+
+def test_a_pod_that_got_its_place_is_said_to_have_one_once():
+    (_, *then) = lines_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
+
+    assert then == [["- pod/default/p waits no more: it has a place on node n1"], []]
+
+
+def test_a_pod_that_is_nowhere_is_not_said_to_run():
+    assert lines_of(WAITS, after(turn(), seconds=10))[1] == [
+        "- pod/default/p waits no more: it is not among the pods without a place any more"
+    ]
+
+
+def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
+    blind = after(LoopResult(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
+    unplanned = after(turn(waiting("p")), seconds=20)
+
+    assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
+    assert lines_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
+        "- pod/default/p waits no more: it has a place on node n1"
+    ]
+
+
+# ---- groups in quiet turns
+
+
+def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, most: int = 10) -> ClusterHealth:
+    growing = ScaleUpRequest(group="g", increase=target - ready, since=NOON, expected=NOON) if target > ready else None
+    readiness = Readiness(ready=tuple(f"n{number}" for number in range(ready)))
+    group = ObservedGroup(id="g", min_size=1, max_size=most, target_size=target, autoscaled=autoscaled)
+    one = GroupHealth(
+        group=group, target_size=target, readiness=readiness, scale_up_request=growing, backoff=None, is_healthy=True
+    )
+    return ClusterHealth(at=NOON, groups={"g": one})
+
+
+def noted(*turns: LoopResult) -> list[list[str]]:
+    notes = GroupNotes()
+    return [[f"{not_done.what}: {not_done.reason}" for not_done in notes.build(loop_result)] for loop_result in turns]
+
+
+def test_a_quiet_group_is_told_with_its_sizes_and_limits():
+    assert noted(turn(health=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
+    unbounded = standing_of(target=1, ready=1, most=2**31 - 1)
+    assert noted(turn(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
+    fixed = standing_of(autoscaled=False)
+    assert noted(turn(health=fixed)) == [
+        ["stays as it is: it is not autoscaled, so nothing changes it: 2 nodes, 2 ready"]
+    ]
+
+
+def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
+    grows = grew(growth(offer("g", size=2), waiting("p"), nodes=2), health=standing_of())
+    quiet = after(turn(health=standing_of(target=4, ready=2)), seconds=10)
+
+    told = "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10)"
+    assert noted(grows, quiet) == [
+        [],
+        [f"{told}; 2 on the way; last grown from 2 to 4 at 2026-01-01 12:00:00 UTC"],
+    ]
+
+
+def test_a_group_that_lost_a_node_is_told_with_when_it_did():
+    loses = turn(health=standing_of(), scale_down=ScaleDownPart(ended=(ended(removal("n9")),)))
+
+    assert noted(loses)[0][0].endswith("; last lost node n9 at 2026-01-01 12:00:00 UTC")
+
+
+def test_a_turn_that_could_not_look_says_nothing_of_groups():
+    assert noted(turn(health=None)) == [[]]
+
+
+def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
+    news, notes = JournalNews(), GroupNotes()
+    told = []
+    for seconds, target in ((0, 2), (10, 2), (20, 3)):
+        one = after(turn(health=standing_of(target=target, ready=target)), seconds=seconds)
+        plan, outcomes = build_plan_and_outcomes(one)
+        found = news.of(structs.replace(plan, not_done=(*plan.not_done, *notes.build(one))), outcomes)
+        told.append(0 if found is None else len(found[0].not_done))
+    assert told == [1, 0, 1]

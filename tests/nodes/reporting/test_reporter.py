@@ -1,0 +1,106 @@
+"""All of telling together: each turn once everywhere, and nothing of it stops the loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import structlog
+
+from plimsoll.core.plans import Ref
+from plimsoll.journal.entries import Query
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.kube.recorder import EventRecorder
+from plimsoll.nodes.reporting.events.emitter import EventEmitter
+from plimsoll.nodes.reporting.reporter import Reporter
+from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
+from plimsoll.objects.api.events import EventSource
+from tests.kube.worlds import KubeWorld
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.reporting.loop_results import grew, growth, offer, turn, waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
+GREW = grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),))
+
+
+class Office:
+    """A teller with everything, on a server."""
+
+    def __init__(self, world: KubeWorld) -> None:
+        self.world = world
+        self.journal = MemoryJournal()
+        recorder = EventRecorder(
+            world.client, EventSource(component="cluster-autoscaler"), clock=world.clock, entropy=world.entropy
+        )
+        world.run.spawn(recorder.run())
+        self.teller = Reporter(
+            emitter=EventEmitter(recorder), status=StatusConfigMapWriter(world.client), journal=self.journal
+        )
+
+    def tell(self, *turns: object) -> None:
+        for one in turns:
+            self.world.do(self.teller.report(one))
+        self.world.run.settle()
+
+    def events(self) -> list[dict[str, object]]:
+        return self.world.ask("GET", "/api/v1/events")["items"]
+
+
+@pytest.fixture
+def office() -> Iterator[Office]:
+    with KubeWorld() as world:
+        yield Office(world)
+
+
+def test_a_turn_is_told_everywhere(office: Office):
+    with structlog.testing.capture_logs() as logs:
+        office.tell(GREW)
+
+    assert [log_entry["told"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
+        "scaled up g 0->1 for 1 pod"
+    ]
+    assert office.teller.metrics.samples()["scaled_up_nodes_total"] == 1
+    assert office.teller.last is GREW
+    (entry,) = office.world.do(office.journal.entries(Query(ref=Ref.parse("pod/default/p"))))
+    assert "waits for new nodes" in entry.plan.lines()[1]
+    uids = {event["involvedObject"].get("uid") for event in office.events() if event["reason"] == "ScaledUpGroup"}
+    assert uids == {office.world.ask("GET", URL)["metadata"]["uid"]}
+
+
+def test_a_dry_run_tells_nothing_inside_the_cluster(office: Office):
+    office.tell(turn(waiting("p"), options={"dry_run": True}, scale_up=GREW.scale_up))
+    office.world.do(office.teller.close(policy(dry_run=True)))
+
+    assert office.events() == []
+    assert office.world.server.ask("GET", URL).status == 404
+    assert len(office.world.do(office.journal.entries(Query()))) == 1
+
+
+def test_the_same_sentence_is_no_news_in_the_log(office: Office):
+    with structlog.testing.capture_logs() as logs:
+        office.tell(turn(), turn(), GREW, turn())
+
+    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
+        "info",
+        "debug",
+        "info",
+        "info",
+    ]
+
+
+def test_a_journal_that_fails_stops_nothing(office: Office):
+    office.world.do(office.journal.close())
+    with structlog.testing.capture_logs() as logs:
+        office.tell(GREW)
+
+    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "journal.not_written"] == ["warning"]
+
+
+def test_the_status_goes_with_the_program(office: Office):
+    office.tell(turn())
+    office.world.do(office.teller.close(policy()))
+
+    assert office.world.server.ask("GET", URL).status == 404

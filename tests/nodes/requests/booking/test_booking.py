@@ -1,0 +1,285 @@
+"""Capacity that requests were given stays theirs: on which nodes, how much of it, and what is left of it when pods run.
+
+specs/nodes.md 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks, book
+from plimsoll.nodes.requests.model import ClassKind, Phase
+from tests.nodes.planning.engine_worlds import group, running, waiting, world
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.requests.request_views import consumer, pods_of, seen
+from tests.scheduling.cluster import HOSTNAME, node, term
+
+POLICY = policy(expander="cost", enable_provisioning_requests=True)
+ONE = pods_of(1)
+
+
+def nodes(count: int = 3, cpu: int = 4) -> list[Any]:
+    return [node(f"n{number}", cpu=cpu, memory=f"{4 * cpu}Gi") for number in range(count)]
+
+
+def booked(snapshot: Any, *held: Any, hints: BookingHints | None = None) -> Any:
+    return book(snapshot, held, hints or BookingHints(), POLICY)
+
+
+class TestRoom:
+    def test_remaining_pods_stand_on_nodes(self):
+        found = booked(world(nodes=nodes()), seen("r", (ONE, 10)))
+        assert sum(found.by_request["default/r"].values()) == 10
+        assert found.nodes == {"n0", "n1", "n2"}
+        assert found.unbookable == {}
+        assert sum(state.free["cpu"] for state in found.snapshot.view.nodes.values()) == 2_000
+
+    def test_half_a_node_of_booked_pods_is_one_thing_on_it(self):
+        found = booked(world(nodes=nodes(1)), seen("r", (ONE, 3)))
+        (lump,) = found.snapshot.view.nodes["n0"].pods.values()
+        assert (lump.count, lump.demand["cpu"], lump.demand["pods"]) == (3, 3_000, 3)
+
+    def test_ordinary_pods_do_not_get_what_is_booked(self):
+        snapshot = world(waiting("web", 4), nodes=nodes(), groups=[group("g")])
+        plan = plan_scale_up(booked(snapshot, seen("r", (ONE, 10))).snapshot, POLICY)
+        assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
+
+    def test_nor_do_other_requests(self):
+        held = booked(world(nodes=nodes()), seen("a", (ONE, 8)))
+        line = [seen(name, (ONE, pods), nature=ClassKind.CHECK, phase=Phase.DUE) for name, pods in (("b", 8), ("c", 4))]
+        _, answers = answer_checks(held.snapshot, line, POLICY)
+        assert {name: one.fits for name, one in answers.items()} == {"default/b": False, "default/c": True}
+
+    def test_pods_without_room_are_counted(self):
+        found = booked(world(nodes=nodes(1)), seen("r", (ONE, 6)))
+        assert found.unbookable == {"default/r": 2}
+        assert found.by_request == {"default/r": {"n0": 4}}
+
+    def test_where_room_is_short_the_oldest_answer_keeps_it(self):
+        held = [seen("old", (pods_of(2), 2)), seen("young", (ONE, 3)), seen("small", (pods_of(0.5), 2))]
+        found = booked(world(nodes=nodes(1, cpu=5)), *held)
+        assert found.by_request["default/old"] == {"n0": 2}
+        assert found.unbookable == {"default/young": 2, "default/small": 2}
+
+    def test_a_check_that_does_not_want_it_kept_books_nothing(self):
+        found = booked(world(nodes=nodes()), seen("r", (ONE, 8), nature=ClassKind.CHECK, reserves=False))
+        assert found.nodes == set()
+
+    def test_nodes_promised_to_ordinary_pods_are_not_booked(self):
+        snapshot = world(waiting("web", 4), nodes=nodes(2), promises={"n0": {"default/web": 4}})
+        found = booked(snapshot, seen("r", (ONE, 6)))
+        assert found.by_request == {"default/r": {"n1": 4}}
+        assert found.unbookable == {"default/r": 2}
+
+    def test_pods_that_keep_off_each_other_are_booked_apart(self):
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term({"app": "a"})]}}
+        apart = pods_of(1, labels={"app": "a"}, affinity=affinity)
+        found = booked(world(nodes=nodes()), seen("r", (apart, 4)))
+        assert found.by_request == {"default/r": {"n0": 1, "n1": 1, "n2": 1}}
+        assert found.unbookable == {"default/r": 1}
+
+    def test_booked_pods_count_singly_where_pods_are_spread(self):
+        """Three are booked on n0; with a skew of one nobody joins them, as n1 has room for one only."""
+        labels = {"app": "a"}
+        spread = {
+            "topologySpreadConstraints": [
+                {
+                    "topologyKey": HOSTNAME,
+                    "maxSkew": 1,
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {"matchLabels": labels},
+                }
+            ]
+        }
+        snapshot = world(waiting("web", 2, labels=labels, **spread), nodes=[*nodes(1), node("n1", cpu=1)])
+        tied = pods_of(1, labels=labels, nodeSelector={HOSTNAME: "n0"})
+        plan = plan_scale_up(booked(snapshot, seen("r", (tied, 3))).snapshot, POLICY)
+        assert plan.existing == {"n1": {"default/web": 1}}
+
+
+class TestConsumption:
+    def test_pods_that_run_are_not_booked_again(self):
+        on = [("n0", consumer(f"c{number}", "r", ONE)) for number in range(3)]
+        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 10)))
+        assert sum(found.by_request["default/r"].values()) == 7
+        assert sum(state.free["cpu"] for state in found.snapshot.view.nodes.values()) == 2_000
+        assert found.consumed == set()
+
+    def test_when_all_run_it_is_consumed(self):
+        on = [("n0", consumer(f"c{number}", "r", ONE)) for number in range(2)]
+        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 2)))
+        assert found.consumed == {"default/r"}
+        assert found.nodes == set()
+
+    @pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
+    def test_both_spellings_consume(self, prefix: str):
+        on = [("n0", consumer("c", "r", ONE, key=f"{prefix}/consume-provisioning-request"))]
+        assert booked(world(nodes=nodes(), on=on), seen("r", (ONE, 1))).consumed == {"default/r"}
+
+    def test_each_pod_counts_for_the_pod_set_it_is_of(self):
+        on = [("n0", consumer(f"c{number}", "r", pods_of(2))) for number in range(2)]
+        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 4), (pods_of(2), 3)))
+        assert found.consumption["default/r"].remaining == (4, 1)
+
+    def test_more_pods_of_one_set_than_it_has_are_none_of_another(self):
+        on = [(f"n{number}", consumer(f"c{number}", "r", ONE)) for number in range(3)]
+        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 1), (pods_of(2), 2)))
+        assert found.consumption["default/r"].remaining == (0, 2)
+
+    def test_a_pod_like_none_of_them_counts_for_any(self):
+        on = [("n0", consumer("c", "r", pods_of(0.5)))]
+        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 1), (pods_of(2), 2)))
+        assert found.consumption["default/r"].remaining == (0, 2)
+
+    def test_of_pod_sets_alike_labels_tell_which(self):
+        sets = [(pods_of(1, labels={"role": role}), 2) for role in ("leader", "worker")]
+        on = [("n0", consumer("c", "r", ONE, role="worker", extra="x"))]
+        found = booked(world(nodes=nodes(), on=on), seen("r", *sets))
+        assert found.consumption["default/r"].remaining == (2, 1)
+
+    def test_a_request_of_the_same_name_elsewhere_is_another(self):
+        elsewhere = consumer("c", "r", pods_of(1, namespace="other"))
+        found = booked(world(nodes=nodes(), on=[("n0", elsewhere)]), seen("r", (ONE, 1)))
+        assert found.consumption["default/r"].remaining == (1,)
+
+
+class TestHints:
+    def test_the_nodes_of_the_turn_before_are_booked_again(self):
+        request = seen("r", (ONE, 4))
+        crowded = world(nodes=nodes(), on=[("n0", running("busy", cpu=2)), ("n1", running("more", cpu=3))])
+        before = booked(crowded, request)
+        after = booked(world(nodes=nodes()), request, hints=before.hints)
+        assert after.by_request == before.by_request
+
+    def test_a_growth_is_booked_on_the_nodes_it_was_planned_for(self):
+        """The packer would put all four on n0; two nodes of g were asked for them."""
+        grown = group("g", cpu=4)
+        request = seen("r", (ONE, 4))
+        snapshot = world(*request.pods, groups=[grown])
+        plan = plan_scale_up(snapshot, POLICY)
+        (growth,) = plan.growths
+        two = GroupScaleUp(
+            offer=growth.offer,
+            before=0,
+            after=2,
+            patterns=(Pattern(nodes=2, pods={"default/r/0": 2}),),
+            reason=growth.reason,
+        )
+        hints = BookingHints().with_plan([request], grown=[("g", 2, two)])
+        coming = world(nodes=nodes(3), group_of={"n1": "g", "n2": "g"})
+        assert booked(coming, request, hints=hints).by_request == {"default/r": {"n1": 2, "n2": 2}}
+
+    def test_a_machine_that_joins_under_another_name_is_followed(self):
+        request = seen("r", (ONE, 4))
+        coming = [node(f"g-upcoming-{number}", cpu=2, memory="8Gi") for number in range(2)]
+        group_of = {one.metadata.name: "g" for one in coming} | {"real": "g"}
+        before = booked(world(nodes=coming, group_of=group_of), request)
+        there = [coming[0], node("real", cpu=2, memory="8Gi"), node("large", cpu=16, memory="64Gi")]
+        after = booked(world(nodes=there, group_of=group_of), request, hints=before.hints)
+        assert after.by_request == {"default/r": {"g-upcoming-0": 2, "real": 2}}
+
+    def test_pods_that_come_to_run_leave_their_nodes_and_no_others(self):
+        request = seen("r", (ONE, 8))
+        before = booked(world(nodes=nodes(2)), request)
+        on = [("n0", consumer("c0", "r", ONE)), ("n1", consumer("c1", "r", ONE))]
+        after = booked(world(nodes=nodes(2), on=on), request, hints=before.hints)
+        assert after.by_request == {"default/r": {"n0": 3, "n1": 3}}
+
+    def test_another_request_of_the_name_has_no_part_in_it(self):
+        crowded = world(nodes=nodes(), on=[("n0", running("busy", cpu=2)), ("n1", running("more", cpu=3))])
+        before = booked(crowded, seen("r", (ONE, 4)))
+        anew = seen("r", (ONE, 4), uid="another")
+        plain = booked(world(nodes=nodes()), anew)
+        assert booked(world(nodes=nodes()), anew, hints=before.hints).by_request == plain.by_request
+
+    def test_a_deleted_request_leaves_no_trace(self):
+        snapshot = world(nodes=nodes())
+        both = booked(snapshot, seen("a", (ONE, 4)), seen("b", (ONE, 4)))
+        left = booked(snapshot, seen("b", (ONE, 4)), hints=both.hints)
+        assert set(left.by_request) == {"default/b"}
+        assert all("default/a/0" not in filling.pods for filling in left.hints.fillings)
+        none = booked(snapshot, hints=left.hints)
+        assert none.snapshot is snapshot
+        assert none.hints.fillings == ()
+
+    def test_nodes_on_which_nothing_changed_are_the_very_same(self):
+        snapshot, request = world(nodes=nodes()), seen("r", (ONE, 8))
+        before = booked(snapshot, request)
+        after = booked(snapshot, request, hints=before.hints)
+        pairs = zip(before.snapshot.view.nodes.values(), after.snapshot.view.nodes.values(), strict=True)
+        assert all(one is other for one, other in pairs)
+
+
+# ---- whatever the cluster
+
+
+@st.composite
+def worlds(draw: Any) -> Any:
+    """Nodes with pods on them, some of which consume, and requests of one or two pod sets."""
+    there = [
+        node(f"n{number}", cpu=draw(st.integers(1, 8)), memory="64Gi") for number in range(draw(st.integers(0, 4)))
+    ]
+    held = [
+        seen(
+            f"r{number}",
+            *(
+                (pods_of(draw(st.sampled_from([0.5, 1, 3]))), draw(st.integers(1, 5)))
+                for _ in range(draw(st.integers(1, 2)))
+            ),
+        )
+        for number in range(draw(st.integers(1, 3)))
+    ]
+    on = []
+    for number in range(draw(st.integers(0, 5)) if there else 0):
+        request = draw(st.sampled_from(held))
+        template = draw(st.sampled_from(request.templates))
+        where = draw(st.sampled_from(there)).metadata.name
+        on.append((where, consumer(f"c{number}", request.request.metadata.name, template)))
+    return world(nodes=there, on=on), held
+
+
+@given(worlds(), worlds())
+@settings(max_examples=30, deadline=None)
+def test_never_more_is_booked_than_there_is(before: Any, after: Any):
+    """Whatever was hinted."""
+    hints = BookingHints()
+    for snapshot, held in (before, after):
+        found = booked(snapshot, *held, hints=hints)
+        for name, state in found.snapshot.view.nodes.items():
+            taken_before = snapshot.view.nodes[name].free
+            booked_here = {resource: taken_before[resource] - state.free[resource] for resource in taken_before}
+            assert all(amount <= max(taken_before[resource], 0) for resource, amount in booked_here.items())
+        hints = found.hints
+
+
+@given(worlds())
+@settings(max_examples=30, deadline=None)
+def test_what_is_booked_and_what_runs_and_what_lacks_room_is_all_there_is(drawn: Any):
+    snapshot, held = drawn
+    found = booked(snapshot, *held)
+    for one in held:
+        run = found.consumption[one.name]
+        assert sum(run.remaining) >= one.total - run.running
+        kept = sum(found.by_request.get(one.name, {}).values()) + found.unbookable.get(one.name, 0)
+        assert kept == (0 if one.name in found.consumed else sum(run.remaining))
+
+
+@given(worlds(), st.data())
+@settings(max_examples=30, deadline=None)
+def test_who_is_gone_leaves_nothing_behind(drawn: Any, data: Any):
+    """The next turn after a deletion books what a turn would that never knew of it: all the room is there again."""
+    snapshot, held = drawn
+    gone = data.draw(st.sampled_from(held))
+    left = [one for one in held if one is not gone]
+    after = booked(snapshot, *left, hints=booked(snapshot, *held).hints)
+    never = booked(snapshot, *left)
+    assert gone.name not in after.by_request
+    assert gone.name not in after.unbookable
+    assert not any(key.startswith(f"{gone.name}/") for filling in after.hints.fillings for key in filling.pods)
+    assert all(after.unbookable.get(one.name, 0) <= never.unbookable.get(one.name, 0) for one in left[:1])
