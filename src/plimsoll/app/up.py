@@ -29,7 +29,7 @@ from plimsoll.nodes.builder import Dependencies as NodeSurroundings
 from plimsoll.nodes.builder import NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.nodes import Node, is_node_ready
 from plimsoll.objects.api.simulated_cloud import Machine, MachineState, NodeGroup
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.kernel_warming import warm_kernels
@@ -272,7 +272,7 @@ class Greeting:
     def waiting_for(self) -> tuple[str, ...]:
         """Nodes that are not ready, and machines that have none yet, by name, each with its cause."""
         nodes = {node.metadata.name: node for node in self._nodes.cache}
-        waiting = {name: _why_not_ready(node) for name, node in nodes.items() if not _is_ready(node)}
+        waiting = {name: _why_not_ready(node) for name, node in nodes.items() if not is_node_ready(node)}
         machines = [machine for machine in self._machines.cache if machine.metadata.name not in nodes]
         waiting |= {
             machine.metadata.name: _why_no_node(machine) for machine in machines if machine.status.state in _TO_COME
@@ -280,14 +280,10 @@ class Greeting:
         return tuple(f"{name}: {why}" for name, why in sorted(waiting.items()))
 
     def _ready(self) -> int:
-        return sum(_is_ready(node) for node in self._nodes.cache)
+        return sum(is_node_ready(node) for node in self._nodes.cache)
 
     def _wanted(self) -> int:
         return max(sum(group.spec.target for group in self._groups.cache), len(self._nodes.cache))
-
-
-def _is_ready(node: Node) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
 def _why_not_ready(node: Node) -> str:

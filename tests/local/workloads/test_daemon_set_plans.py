@@ -9,7 +9,6 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_ready
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.daemon_sets.plan import (
     DaemonPlan,
@@ -19,7 +18,7 @@ from plimsoll.local.controller_manager.workloads.daemon_sets.plan import (
 )
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
-from plimsoll.objects.api.pods import Pod, PodCondition, PodSpec, PodStatus
+from plimsoll.objects.api.pods import Pod, PodCondition, PodSpec, PodStatus, is_pod_ready
 from plimsoll.objects.api.workloads import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -75,7 +74,7 @@ def test_any_world_comes_to_rest_with_one_new_pod_on_each_node_that_is_fit(
         view = _view(there, here, surge=surge, unavailable=0 if surge else 1)
         plan = daemon_plan(view)
         assert daemon_plan(view) == plan
-        if plan == DaemonPlan() and all(map(is_ready, here)):
+        if plan == DaemonPlan() and all(map(is_pod_ready, here)):
             break
         gone = {pod.metadata.name for pod in plan.delete}
         here = [_now_ready(pod) for pod in here if pod.metadata.name not in gone]
@@ -105,8 +104,8 @@ def test_an_update_takes_no_more_down_than_is_allowed(states: list[tuple[str, bo
         _pod(number, f"n{number}", revision=revision, ready=ready) for number, (revision, ready) in enumerate(states)
     ]
     plan = daemon_plan(_view(nodes, pods, unavailable=limit))
-    down = sum(not is_ready(pod) for pod in pods)
-    taken = sum(is_ready(pod) for pod in plan.delete)
+    down = sum(not is_pod_ready(pod) for pod in pods)
+    taken = sum(is_pod_ready(pod) for pod in plan.delete)
     assert not taken or down + taken <= limit
     assert all(pod.metadata.labels[REVISION_LABEL] == "old" for pod in plan.delete)
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.model.names import NameSeed, fnv1_32, free_name, size_suffix
+from plimsoll.core.fnv import fnv1_32
+from plimsoll.tidb.model.names import NameSeed, free_name, size_suffix
 from plimsoll.tidb.wire.name_seeds import read_seed
 from tests.tidb.cli.tidb_commands import run_name
 
@@ -84,11 +85,6 @@ def test_t18_equal_inputs_give_equal_names_whatever_the_order(labels: dict[str, 
     assert one.canonical() == other.canonical()
     assert one.name() == other.name()
     assert json.loads(one.canonical())["labels"] == labels
-
-
-@pytest.mark.parametrize(("data", "hashed"), [(b"", 0x811C9DC5), (b"a", 0x050C5D7E), (b"foobar", 0x31F0B262)])
-def test_the_hash_is_fnv_1(data: bytes, hashed: int):
-    assert fnv1_32(data) == hashed
 
 
 def test_canonical_text_is_escaped_as_go_does():

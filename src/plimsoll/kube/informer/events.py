@@ -39,7 +39,7 @@ class Key(NamedTuple):
 
 # The same inside the informer. A `Key` equals it and may be given for it, but the garbage collector never lets go of
 # named tuples, and walks a hundred thousand of them again and again; plain ones of texts it forgets.
-Place: TypeAlias = tuple[str, str]
+KeyTuple: TypeAlias = tuple[str, str]
 
 
 class Identity(NamedTuple):
@@ -187,7 +187,7 @@ def key_of(value: V | BadObject) -> Key:
     return Key(metadata.namespace, metadata.name)
 
 
-def place_of(value: V | BadObject) -> Place:
+def key_tuple_of(value: V | BadObject) -> KeyTuple:
     if type(value) is BadObject:
         return (value.namespace, value.name)
     metadata = value.metadata

@@ -23,11 +23,6 @@ def pod_condition(pod: Pod, type_: str) -> PodCondition | None:
     return next((condition for condition in pod.status.conditions if condition.type == type_), None)
 
 
-def is_ready(pod: Pod) -> bool:
-    ready = pod_condition(pod, "Ready")
-    return ready is not None and ready.status == "True"
-
-
 def is_finished(pod: Pod) -> bool:
     return pod.status.phase in {"Succeeded", "Failed"}
 

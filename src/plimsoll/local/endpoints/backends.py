@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kube.informer.events import key_of
+from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +68,7 @@ def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
         node=pod.spec.node_name,
         hostname=pod.spec.hostname if pod.spec.subdomain == service.metadata.name else "",
         ports=ports_of(service, pod),
-        is_serving=any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions),
+        is_serving=is_pod_ready(pod),
         is_terminating=pod.metadata.deletion_timestamp is not None,
         publishes=service.spec.publish_not_ready_addresses,
     )

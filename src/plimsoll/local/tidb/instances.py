@@ -14,7 +14,8 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
 from plimsoll.kube.informer.events import Key
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_ready, ready_since
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import ready_since
+from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,7 +134,7 @@ def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: st
         uid=pod.metadata.uid,
         address=f"{host}:{CLIENT_PORTS[component]}",
         is_base=not cluster.is_heterogeneous,
-        is_ready=is_ready(pod) and not is_leaving,
+        is_ready=is_pod_ready(pod) and not is_leaving,
         since=ready_since(pod),
         labels=server_labels(component, spec.config),
         cpu_cores=_amount(spec, "cpu"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.nodes.config.policy import PodRules
     from plimsoll.nodes.observing.pod_store import PodStore
     from plimsoll.objects.api.pods import Pod
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class FilteredPods:
     """All pods, each in at most one place; what has ended is in none."""
 
-    counted: Mapping[Place, Pod]
+    counted: Mapping[KeyTuple, Pod]
     """For planners: on a node, or promised one; and those that wait, without one. No expendable ones. Good until the
     next sorting."""
     changed_keys: ChangedKeys
@@ -90,10 +90,10 @@ class PodFilter:
         self._trail = ChangedKeys()
         self._news = ChangedKeys()
         self._from: PodFilterContext | None = None
-        self._counted: dict[Place, Pod] = {}
-        self._pending: dict[Place, None] = {}
-        self._unprocessed: dict[Place, None] = {}
-        self._set_aside: dict[Place, SetAside] = {}
+        self._counted: dict[KeyTuple, Pod] = {}
+        self._pending: dict[KeyTuple, None] = {}
+        self._unprocessed: dict[KeyTuple, None] = {}
+        self._set_aside: dict[KeyTuple, SetAside] = {}
 
     def filter(self, book: PodStore, viewpoint: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
         """`extra_pods` are pods that the cluster does not show, or not as they are to be seen; few."""
@@ -115,7 +115,7 @@ class PodFilter:
             set_aside=(*aside, *(fate for fate in fates if isinstance(fate, SetAside))),
         )
 
-    def _to_look_at(self, book: PodStore, viewpoint: PodFilterContext) -> list[Place]:
+    def _to_look_at(self, book: PodStore, viewpoint: PodFilterContext) -> list[KeyTuple]:
         changed = self._trail.changed if viewpoint.filters_like(self._from) else None
         if changed is None:
             known = (*self._counted, *self._unprocessed, *self._set_aside)
@@ -123,7 +123,7 @@ class PodFilter:
         waited_with = [place for place, set_aside in self._set_aside.items() if set_aside.reason.code == TOO_NEW]
         return [*changed, *waited_with]
 
-    def _put(self, place: Place, fate: FilterResult) -> None:
+    def _put(self, place: KeyTuple, fate: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._set_aside):
             elsewhere.pop(place, None)
         if isinstance(fate, SetAside):

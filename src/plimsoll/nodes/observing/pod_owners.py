@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.nodes.planning.scaledown.drainability import ControllerKey
     from plimsoll.objects.api.pods import Pod
@@ -27,7 +27,7 @@ class PodOwnerIndex:
         self._cache = cache
         self._trail = cache.follow()
         self._kinds = frozenset(kinds)
-        self._named_by: dict[Place, list[Named]] = {}
+        self._named_by: dict[KeyTuple, list[Named]] = {}
         self._pods: dict[Named, int] = {}
         self._alone: dict[Named, list[Named]] = {}
         """Nearly every pod names one, which thousands do: they share one list."""
@@ -46,7 +46,7 @@ class PodOwnerIndex:
         self._trail.caught_up()
         return self._pods.keys()
 
-    def _put(self, place: Place, pod: Pod | None) -> None:
+    def _put(self, place: KeyTuple, pod: Pod | None) -> None:
         for one in self._named_by.pop(place, ()):
             self._pods[one] -= 1
             if not self._pods[one]:

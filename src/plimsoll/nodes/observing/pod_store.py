@@ -15,7 +15,7 @@ from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.api.pods import Pod
 
@@ -27,10 +27,10 @@ class PodStore(Collection["Pod"]):
         self._cache = cache
         self._trail = cache.follow()
         self._as_scheduled = as_scheduled
-        self._read: dict[Place, Pod] = {}
+        self._read: dict[KeyTuple, Pod] = {}
         """As the cache has them."""
-        self._pods: dict[Place, Pod] = self._read if as_scheduled is None else {}
-        self._on_nodes: dict[str, dict[Place, Pod]] = {}
+        self._pods: dict[KeyTuple, Pod] = self._read if as_scheduled is None else {}
+        self._on_nodes: dict[str, dict[KeyTuple, Pod]] = {}
         self._trails: list[ChangedKeys] = []
 
     def renew(self) -> None:
@@ -57,10 +57,10 @@ class PodStore(Collection["Pod"]):
         """By the name of their node; those without one are missing."""
         return _OnNodes(self._on_nodes)
 
-    def get(self, place: Place) -> Pod | None:
+    def get(self, place: KeyTuple) -> Pod | None:
         return self._pods.get(place)
 
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[KeyTuple]:
         return self._pods.keys()
 
     def __iter__(self) -> Iterator[Pod]:
@@ -72,7 +72,7 @@ class PodStore(Collection["Pod"]):
     def __contains__(self, pod: object) -> bool:
         return any(one is pod for one in self._pods.values())
 
-    def _put(self, place: Place, read: Pod | None) -> None:
+    def _put(self, place: KeyTuple, read: Pod | None) -> None:
         if self._read.get(place) is read:
             return
         before = self._pods.pop(place, None)
@@ -95,7 +95,7 @@ class PodStore(Collection["Pod"]):
 class _OnNodes(Mapping[str, Collection["Pod"]]):
     """Pods by node, without their places."""
 
-    def __init__(self, places: Mapping[str, Mapping[Place, Pod]]) -> None:
+    def __init__(self, places: Mapping[str, Mapping[KeyTuple, Pod]]) -> None:
         self._places = places
 
     def __getitem__(self, node: str) -> Collection[Pod]:

@@ -174,3 +174,12 @@ class PodTemplateSpec(Wire):
 
 class PodTemplate(WireObject):
     template: PodTemplateSpec = PodTemplateSpec()
+
+
+def is_pod_ready(pod: Pod) -> bool:
+    """Whether the Ready condition is True. A pod without the condition is not ready."""
+    # A plain loop: workload controllers check all pods of a set in every pass.
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition.status == "True"
+    return False

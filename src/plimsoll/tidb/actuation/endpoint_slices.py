@@ -14,7 +14,7 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
-from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.services import EndpointSlice, Service
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.wire.annotations import FIELD_MANAGER
@@ -153,8 +153,7 @@ def _address(pod: Pod, family: str) -> str:
 
 
 def _is_ready(pod: Pod) -> bool:
-    is_told = any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
-    return is_told and pod.metadata.deletion_timestamp is None
+    return is_pod_ready(pod) and pod.metadata.deletion_timestamp is None
 
 
 # ---- reading and writing them

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from plimsoll.core.fnv import fnv1_32
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_FNV_OFFSET: Final = 2166136261
-_FNV_PRIME: Final = 16777619
 # Go's encoder writes these so that JSON can stand in HTML; older names were made with it.
 _ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -70,10 +69,3 @@ def free_name(seed: NameSeed, taken: Container[str]) -> FreeName:
 def size_suffix(cpu_milli: int, memory_bytes: int, storage_bytes: int) -> str:
     """Tells groups of one type apart after the type was given another size: `ResourceType.group_suffix`."""
     return hashlib.sha256(f"{cpu_milli}/{memory_bytes}/{storage_bytes}".encode()).hexdigest()[:8]
-
-
-def fnv1_32(data: bytes) -> int:
-    hashed = _FNV_OFFSET
-    for byte in data:
-        hashed = (hashed * _FNV_PRIME) % 2**32 ^ byte
-    return hashed

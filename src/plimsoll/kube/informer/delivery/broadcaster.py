@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
     from plimsoll.kube.informer.delivery.handler import HandlerRunner
-    from plimsoll.kube.informer.events import Departure, Place
+    from plimsoll.kube.informer.events import Departure, KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.codec.decode_problems import BadObject
 
@@ -44,14 +44,14 @@ class HandlerBroadcaster(Generic[V]):
         self.feeds.append(feed)
         self._alone[feed] = None
 
-    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
+    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
         """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
         if self._idle.members:
             self._share_anew()
         for backlog in self._shared:
-            backlog.changed(place, before, departure)
+            backlog.changed(key, before, departure)
         for feed in self._alone:
-            feed.changed(place, before, departure)
+            feed.changed(key, before, departure)
 
     def _share_anew(self) -> None:
         """Those that had nothing to hear have something now."""

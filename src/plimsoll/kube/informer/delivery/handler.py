@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
     from plimsoll.kube.informer.delivery.pending import Telling
-    from plimsoll.kube.informer.events import Change, Departure, Place
+    from plimsoll.kube.informer.events import Change, Departure, KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.codec.decode_problems import BadObject
 
@@ -56,9 +56,9 @@ class HandlerRunner(Generic[V]):
         self._backlog: PendingNotifications[V] = PendingNotifications(cache)
         self._is_alone = True
         # The rest is of one that is alone. What it is being told of, and what it knows of each of them.
-        self._in_hand: dict[Place, V | BadObject | None] = {}
-        self._departures: dict[Place, Departure[V]] = {}
-        self._next: deque[Place] = deque()
+        self._in_hand: dict[KeyTuple, V | BadObject | None] = {}
+        self._departures: dict[KeyTuple, Departure[V]] = {}
+        self._next: deque[KeyTuple] = deque()
         # Follows from what was in hand, and was not heard to its end.
         self._under_way: deque[Change[V]] = deque()
         # What was there when the handler came, and it knows nothing of yet: told before anything else.
@@ -91,17 +91,17 @@ class HandlerRunner(Generic[V]):
 
     # ---- told by the audience
 
-    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None) -> None:
+    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None) -> None:
         """Like `PendingNotifications.changed`; a change to an object in hand adds no second event."""
-        if self._in_hand and place in self._in_hand:
-            known = self._in_hand[place]
+        if self._in_hand and key in self._in_hand:
+            known = self._in_hand[key]
             if departure is not None and known is not None and not is_of_another(departure, known):
-                self._departures[place] = departure
-        elif self._unheard and place[1] in self._unheard.get(place[0], ()):
+                self._departures[key] = departure
+        elif self._unheard and key[1] in self._unheard.get(key[0], ()):
             if departure is not None:
-                del self._unheard[place[0]][place[1]]
+                del self._unheard[key[0]][key[1]]
         else:
-            self._backlog.changed(place, before, departure)
+            self._backlog.changed(key, before, departure)
             if not self._has_work:
                 self._announce_work()
 
@@ -163,9 +163,9 @@ class HandlerRunner(Generic[V]):
     def _fall_behind(self, backlog: PendingNotifications[V], rest: Sequence[Telling[V]]) -> None:
         """Be alone with what of `backlog` was not told, of which the first may be under way."""
         first, _ = rest[0]
-        self._under_way = deque(change for place, change in rest if place == first)
-        self._in_hand = {place: backlog.known.get(place) for place, _ in rest if place != first}
-        self._departures = {place: how for place, how in backlog.departures.items() if place in self._in_hand}
+        self._under_way = deque(change for key, change in rest if key == first)
+        self._in_hand = {key: backlog.known.get(key) for key, _ in rest if key != first}
+        self._departures = {key: how for key, how in backlog.departures.items() if key in self._in_hand}
         self._next = deque(self._in_hand)
         self._is_busy = self._is_alone = True
         self._backlog = self._audience.go_alone(self, self._backlog)
@@ -210,9 +210,9 @@ class HandlerRunner(Generic[V]):
         while True:
             while self._next:
                 # Popped one by one: a change of what is still in hand needs no second telling.
-                place = self._next.popleft()
-                known = self._in_hand.pop(place)
-                changes = changes_between(known, self._cache.state(place), self._departures.pop(place, None))
+                key = self._next.popleft()
+                known = self._in_hand.pop(key)
+                changes = changes_between(known, self._cache.state(key), self._departures.pop(key, None))
                 if changes:
                     self._under_way.extend(changes)
                     return True

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.kube.informer.delivery.handler import HandlerRunner
-    from plimsoll.kube.informer.events import Change, Place
+    from plimsoll.kube.informer.events import Change, KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.codec.decode_problems import BadObject
 
-    Telling = tuple[Place, Change[V]]
+    Telling = tuple[KeyTuple, Change[V]]
 
 
 class PendingNotifications(Generic[V]):
@@ -29,35 +29,35 @@ class PendingNotifications(Generic[V]):
 
     def __init__(self, cache: Cache[V]) -> None:
         self.members: dict[HandlerRunner[V], None] = {}
-        self.known: dict[Place, V | BadObject | None] = {}
-        self.departures: dict[Place, Departure[V]] = {}
+        self.known: dict[KeyTuple, V | BadObject | None] = {}
+        self.departures: dict[KeyTuple, Departure[V]] = {}
         self._cache = cache
         self._tellings: list[Telling[V]] | None = None
 
-    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None) -> None:
+    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None) -> None:
         """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
         self._tellings = None
         # What the members were told before this began to wait stands, whatever happened since.
-        known = self.known.setdefault(place, before)
+        known = self.known.setdefault(key, before)
         if departure is None:
             return
         if known is None:
             # Came and went unheard of. Kept, such objects would fill the memory while a handler is stuck.
-            del self.known[place]
+            del self.known[key]
         elif not is_of_another(departure, known):
-            self.departures[place] = departure
+            self.departures[key] = departure
 
     def tellings(self) -> Sequence[Telling[V]]:
         """All that is to be told of it now, the same for each member that asks before the next change.
 
-        Each with its place: an object of another uid under one name makes two changes.
+        Each with its key: an object of another uid under one name makes two changes.
         """
         if self._tellings is None:
             state, departures = self._cache.state, self.departures
             self._tellings = [
-                (place, change)
-                for place, known in self.known.items()
-                for change in changes_between(known, state(place), departures.get(place))
+                (key, change)
+                for key, known in self.known.items()
+                for change in changes_between(known, state(key), departures.get(key))
             ]
         return self._tellings
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from plimsoll.core.values import Wire
 from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
-from plimsoll.kube.informer.events import V, place_of
+from plimsoll.kube.informer.events import V, key_tuple_of
 from plimsoll.kube.informer.reflector.type_meta import unmarked, unmarked_with_raw
 from plimsoll.kube.requests.status_errors import status_error
 from plimsoll.objects.api.meta import MicroTime, WireObject
@@ -159,7 +159,7 @@ class FrameReader(Generic[V]):
 
     def _about(self, event: _RawFrame, kind: type[Present[V] | Gone[V]]) -> Present[V] | Gone[V] | Garbled:
         value = self._decode(self._struct, event.object)
-        if not place_of(value)[1]:
+        if not key_tuple_of(value)[1]:
             return Garbled(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
         return kind(value)
 

@@ -20,7 +20,7 @@ from plimsoll.objects.codec.decode_problems import BadObject
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.informer.store.indexer import KeysOf
 
 
@@ -75,9 +75,9 @@ class Cache(Generic[V]):
         """
         return (Key(namespace, name) for namespace, same in self.names().items() for name in same)
 
-    def state(self, place: Place) -> V | BadObject | None:
+    def state(self, key: KeyTuple) -> V | BadObject | None:
         """The object, in whatever state it is."""
-        namespace, name = place
+        namespace, name = key
         same = self._by_namespace.get(namespace)
         found = None if same is None else same.get(name)
         if found is not None or not self._bad:
@@ -112,12 +112,12 @@ class WritableCache(Cache[V]):
         for one in self.list():
             index.file(one, ident_of(one))
 
-    def put(self, place: Place, new: V | BadObject) -> None:
+    def put(self, key: KeyTuple, new: V | BadObject) -> None:
         for trail in self._trails:
-            trail.note(place)
-        namespace, name = place
+            trail.note(key)
+        namespace, name = key
         if type(new) is BadObject:
-            self._remove_good(place)
+            self._remove_good(key)
             self._bad[Key(namespace, name)] = new
             return
         if self._bad:
@@ -138,15 +138,15 @@ class WritableCache(Cache[V]):
         for index in self._indexes.values():
             index.file(new, ident)
 
-    def remove(self, place: Place) -> None:
+    def remove(self, key: KeyTuple) -> None:
         for trail in self._trails:
-            trail.note(place)
-        self._remove_good(place)
+            trail.note(key)
+        self._remove_good(key)
         if self._bad:
-            self._bad.pop(Key(*place), None)
+            self._bad.pop(Key(*key), None)
 
-    def _remove_good(self, place: Place) -> None:
-        namespace, name = place
+    def _remove_good(self, key: KeyTuple) -> None:
+        namespace, name = key
         same = self._by_namespace.get(namespace, {})
         old = same.pop(name, None)
         if old is None:

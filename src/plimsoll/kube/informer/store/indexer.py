@@ -50,7 +50,7 @@ class Index(Generic[V]):
         self._drop(self._keys(old), ident)
 
     def refile(self, old: V, new: V, ident: str) -> None:
-        """`new` has taken the place of `old`, which was filed by the same `ident`."""
+        """`new` has taken the key of `old`, which was filed by the same `ident`."""
         before, after = self._keys(old), self._keys(new)
         if before != after:
             self._drop(before, ident)

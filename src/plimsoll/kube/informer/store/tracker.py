@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.events import Departure, V, is_unchanged, key_of, place_of, version_of
+from plimsoll.kube.informer.events import Departure, V, is_unchanged, key_of, key_tuple_of, version_of
 from plimsoll.objects.codec.decode_problems import BadObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster
-    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.informer.store.cache import WritableCache
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -53,17 +53,17 @@ class Tracker(Generic[V]):
 
     def listed(self, values: Iterable[V | BadObject]) -> None:
         for value in values:
-            place = place_of(value)
-            namespace, name = place
+            key = key_tuple_of(value)
+            namespace, name = key
             if not name:
                 self._has_nameless = True
                 self.could_not_read(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
                 continue
             if namespace in self._unlisted:
                 self._unlisted[namespace].pop(name, None)
-            self._put(place, value)
+            self._put(key, value)
 
-    def not_listed(self) -> Iterator[Place]:
+    def not_listed(self) -> Iterator[KeyTuple]:
         """What the whole list did not hold, to be given to `infer_deletion` one by one.
 
         Nothing, if it held something that could not be told apart: that may be any of them, and what we cannot see
@@ -78,8 +78,8 @@ class Tracker(Generic[V]):
             for name in sorted(names):
                 yield (namespace, name)
 
-    def infer_deletion(self, place: Place) -> None:
-        self._remove(place, last=None, is_inferred=True)
+    def infer_deletion(self, key: KeyTuple) -> None:
+        self._remove(key, last=None, is_inferred=True)
 
     def list_ended(self, version: str) -> None:
         """Everything up to `version` is known now, even if that is less than before."""
@@ -91,17 +91,17 @@ class Tracker(Generic[V]):
     def present(self, value: V | BadObject) -> None:
         """ADDED or MODIFIED: which of them is the server's view of a history that we may not share."""
         if self._advance(version_of(value)):
-            self._put(place_of(value), value)
+            self._put(key_tuple_of(value), value)
 
     def gone(self, value: V | BadObject) -> None:
         if self._advance(version_of(value)):
-            self._remove(place_of(value), last=value, is_inferred=False)
+            self._remove(key_tuple_of(value), last=value, is_inferred=False)
 
     def gone_while_listing(self, value: V | BadObject) -> None:
         """Deleted while the first events of a watch are still coming."""
-        namespace, name = place = place_of(value)
+        namespace, name = key = key_tuple_of(value)
         self._unlisted.get(namespace, {}).pop(name, None)
-        self._remove(place, last=value, is_inferred=False)
+        self._remove(key, last=value, is_inferred=False)
 
     def bookmarked(self, version: str) -> None:
         self._advance(version)
@@ -135,21 +135,21 @@ class Tracker(Generic[V]):
 
     # ---- both
 
-    def _put(self, place: Place, new: V | BadObject) -> None:
-        old = self._cache.state(place)
+    def _put(self, key: KeyTuple, new: V | BadObject) -> None:
+        old = self._cache.state(key)
         if old is not None and is_unchanged(old, new):
             return
         if isinstance(new, BadObject):
             self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
-        self._cache.put(place, new)
-        self._audience.changed(place, old)
+        self._cache.put(key, new)
+        self._audience.changed(key, old)
 
-    def _remove(self, place: Place, *, last: V | BadObject | None, is_inferred: bool) -> None:
-        old = self._cache.state(place)
+    def _remove(self, key: KeyTuple, *, last: V | BadObject | None, is_inferred: bool) -> None:
+        old = self._cache.state(key)
         if old is None:
             return
-        self._cache.remove(place)
-        self._audience.changed(place, old, Departure(last=last, is_inferred=is_inferred))
+        self._cache.remove(key)
+        self._audience.changed(key, old, Departure(last=last, is_inferred=is_inferred))
 
     def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
         """Once for each object and problem, however many versions of it come."""

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.pod_conditions import is_ready
 from plimsoll.objects.api.meta import Condition
+from plimsoll.objects.api.pods import is_pod_ready
 from plimsoll.objects.api.policy import PodDisruptionBudgetStatus
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def still_disrupted(granted: Mapping[str, datetime], pods: Sequence[Pod], now: d
 def count_healthy(pods: Sequence[Pod], granted: Mapping[str, datetime]) -> int:
     """Ready pods that nobody is about to take away."""
     return sum(
-        is_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in granted for pod in pods
+        is_pod_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in granted
+        for pod in pods
     )
 
 

@@ -20,10 +20,9 @@ from plimsoll.local.controller_manager.disruption.allowed_disruptions import (
     status_of,
 )
 from plimsoll.local.controller_manager.disruption.scales import NoScale, PodScales, Scale
-from plimsoll.local.controller_manager.pod_conditions import is_ready
 from plimsoll.local.controller_manager.pod_indexes import index_pods_by_label, pods_matching
 from plimsoll.objects.api.meta import written_time
-from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.objects.owners import controller_of
 from plimsoll.scheduling.selectors import label_selector
@@ -133,7 +132,7 @@ class DisruptionController:
 
 def _counted(pod: Pod) -> tuple[Any, ...]:
     metadata = pod.metadata
-    return metadata.labels, is_ready(pod), metadata.deletion_timestamp, controller_of(metadata)
+    return metadata.labels, is_pod_ready(pod), metadata.deletion_timestamp, controller_of(metadata)
 
 
 def _body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) -> dict[str, Any]:

@@ -41,11 +41,11 @@ from plimsoll.local.controller_manager.node_lifecycle.health import (
     with_taints,
 )
 from plimsoll.local.controller_manager.node_lifecycle.zones import EvictionRates, NodeZone, Zones
-from plimsoll.local.controller_manager.pod_conditions import is_ready, mark_not_ready
+from plimsoll.local.controller_manager.pod_conditions import mark_not_ready
 from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.nodes import Node
-from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.pods import Pod, is_pod_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -194,7 +194,7 @@ class NodeLifecycleController:
 
     async def _mark_pods(self, node: Node) -> None:
         for pod in pods_on(self._pods, node.metadata.name):
-            if is_ready(pod) and await mark_not_ready(self._client, pod, self._clock.now()):
+            if is_pod_ready(pod) and await mark_not_ready(self._client, pod, self._clock.now()):
                 about = reference_to(self._pod_resource, pod)
                 self._component.recorder.record(
                     about, EventType.WARNING, reason="NodeNotReady", message="Node is not ready"

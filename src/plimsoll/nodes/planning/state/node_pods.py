@@ -35,6 +35,7 @@ from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
 from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
+from plimsoll.objects.api.nodes import is_node_ready_or_unreported
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ class NodeFlags:
         meta = node.metadata
         tainted = any(taint.key == BEING_DELETED for taint in node.spec.taints)
         return cls(
-            ready=all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready"),
+            ready=is_node_ready_or_unreported(node),
             being_deleted=tainted or meta.deletion_timestamp is not None,
             upcoming=meta.labels.get(TEMPLATE_LABEL) == "true",
             scale_down_disabled=meta.annotations.get(SCALE_DOWN_DISABLED) == "true",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
+from plimsoll.objects.api.nodes import is_node_ready
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -47,7 +48,7 @@ def potential_nodes(nodes: Collection[Node], room: NodeRoom) -> int:
     ready = ready_nodes(nodes)
     added = room.in_groups + room.in_new_groups
     if room.most is not None:
-        there = sum(_is_ready(node) for node in nodes) + room.broken
+        there = sum(is_node_ready(node) for node in nodes) + room.broken
         added = min(added, max(0, room.most - there))
     return min(ready + added, MOST_NODES)
 
@@ -56,8 +57,4 @@ def _takes_instances(node: Node) -> bool:
     meta = node.metadata
     if meta.deletion_timestamp is not None or node.spec.unschedulable or _CONTROL_PLANE & meta.labels.keys():
         return False
-    return _is_ready(node)
-
-
-def _is_ready(node: Node) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+    return is_node_ready(node)

@@ -12,7 +12,8 @@ from collections import Counter
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active, is_ready, ready_since
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active, ready_since
+from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,7 +81,7 @@ def deletion_cost(pod: Pod) -> int:
 def _rank(pod: Pod, crowds: Counter[str]) -> _Rank:
     """What counts first; the lowest goes first."""
     name = pod.spec.node_name
-    return (bool(name), _PHASES.get(pod.status.phase, 0), is_ready(pod), deletion_cost(pod), -crowds[name])
+    return (bool(name), _PHASES.get(pod.status.phase, 0), is_pod_ready(pod), deletion_cost(pod), -crowds[name])
 
 
 def _magnitude(time: datetime | None, now: datetime) -> int:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.events import Updated
+from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,14 +34,6 @@ def ready_condition(pod: Pod) -> PodCondition | None:
     return None
 
 
-def is_ready(pod: Pod) -> bool:
-    # Spelled out as well: asked of all pods of a set as often.
-    for condition in pod.status.conditions:
-        if condition.type == "Ready":
-            return condition.status == "True"
-    return False
-
-
 def ready_since(pod: Pod) -> datetime | None:
     """Since when the pod has been ready; None if it is not, or nobody says."""
     condition = ready_condition(pod)
@@ -50,7 +43,7 @@ def ready_since(pod: Pod) -> datetime | None:
 def is_available(pod: Pod, *, min_ready_s: int, now: datetime) -> bool:
     """Ready for as long as its owner asks."""
     if min_ready_s == 0:
-        return is_ready(pod)
+        return is_pod_ready(pod)
     since = ready_since(pod)
     return since is not None and since + timedelta(seconds=min_ready_s) <= now
 

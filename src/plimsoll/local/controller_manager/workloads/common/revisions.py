@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.fnv import fnv1_32
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 REVISION_LABEL: Final = "controller-revision-hash"
 _LONGEST_PREFIX: Final = 223
-_FNV_OFFSET: Final = 0x811C9DC5
-_FNV_PRIME: Final = 0x01000193
 
 _canonical = msgspec.json.Encoder(order="sorted")
 
@@ -68,10 +67,7 @@ def template_of(revision: ControllerRevision) -> dict[str, Any]:
 
 def data_hash(data: Mapping[str, Any], collisions: int) -> str:
     """As Kubernetes has it, to the letter: FNV-1 over the sorted JSON and the count in decimal digits."""
-    number = _FNV_OFFSET
-    for byte in _canonical.encode(data) + str(collisions).encode():
-        number = ((number * _FNV_PRIME) & 0xFFFFFFFF) ^ byte
-    return safe_text(str(number))
+    return safe_text(str(fnv1_32(_canonical.encode(data) + str(collisions).encode())))
 
 
 def equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.fnv import fnv1a_32
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_FNV_OFFSET: Final = 0x811C9DC5
-_FNV_PRIME: Final = 0x01000193
 _MOST_REMEMBERED: Final = 10_000
 
 _canonical = msgspec.json.Encoder(order="sorted")
@@ -25,7 +25,7 @@ _canonical = msgspec.json.Encoder(order="sorted")
 def template_hash(template: Any, collisions: int | None = None) -> str:
     """Of a template, and of how often its hash was found taken by another."""
     salt = b"" if collisions is None else collisions.to_bytes(8, "little", signed=True)
-    return safe_text(str(_fnv32(_canonical.encode(without_nulls(template)) + salt)))
+    return safe_text(str(fnv1a_32(_canonical.encode(without_nulls(template)) + salt)))
 
 
 def safe_text(text: str) -> str:
@@ -69,10 +69,3 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(one) for one in value]
     return value
-
-
-def _fnv32(data: bytes) -> int:
-    number = _FNV_OFFSET
-    for byte in data:
-        number = ((number ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
-    return number

@@ -11,7 +11,7 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_available, is_ready
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_available
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     GENERATION_LABEL,
@@ -21,7 +21,7 @@ from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
 )
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import scaled
 from plimsoll.objects.api.nodes import Node  # noqa: TC001 -- likewise
-from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.workloads import DaemonSet, DaemonSetStatus
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def daemon_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
         desired_number_scheduled=len(runs),
         current_number_scheduled=len(there),
         updated_number_scheduled=sum(is_updated(view, pod) for pod in there),
-        number_ready=sum(map(is_ready, there)),
+        number_ready=sum(map(is_pod_ready, there)),
         number_available=available,
         number_unavailable=len(runs) - available,
         number_misscheduled=strays,
@@ -129,7 +129,7 @@ def _surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
     new = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) == view.revision]
     old = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) != view.revision]
     delete += [*new[1:], *old[1:]]
-    if new and old and (not is_ready(old[0]) or _is_available(view, new[0])):
+    if new and old and (not is_pod_ready(old[0]) or _is_available(view, new[0])):
         delete.append(old[0])
     return delete
 

@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.local.controller_manager.workloads.common.deletion_order import pods_to_delete
 from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active, is_ready
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
     failed_indexes,
     failure_annotations,
@@ -32,7 +32,10 @@ from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     is_failed,
     is_indexed,
 )
-from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
+from plimsoll.objects.api.pods import (
+    Pod,
+    is_pod_ready,
+)
 from plimsoll.objects.api.workloads import Job, JobCondition
 
 if TYPE_CHECKING:
@@ -351,4 +354,4 @@ def backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
 
 
 def ready_count(pods: Sequence[Pod]) -> int:
-    return sum(map(is_ready, pods))
+    return sum(map(is_pod_ready, pods))

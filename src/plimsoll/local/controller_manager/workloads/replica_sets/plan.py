@@ -15,10 +15,12 @@ from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import (
     active_pods,
     is_available,
-    is_ready,
     next_availability_s,
 )
-from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- likewise
+from plimsoll.objects.api.pods import (
+    Pod,
+    is_pod_ready,
+)
 from plimsoll.objects.api.workloads import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def replica_status(
 ) -> ReplicaSetStatus:
     """What is true of the set now. A failure that is told already keeps its first message."""
     active = active_pods(pods)
-    ready = [pod for pod in active if is_ready(pod)]
+    ready = [pod for pod in active if is_pod_ready(pod)]
     min_ready_s = replica_set.spec.min_ready_seconds
     available = ready
     if min_ready_s:

@@ -11,7 +11,7 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_available, is_ready
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_available
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     Ordinals,
@@ -19,7 +19,10 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     has_identity,
     ordinal_of,
 )
-from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- likewise
+from plimsoll.objects.api.pods import (
+    Pod,
+    is_pod_ready,
+)
 from plimsoll.objects.api.workloads import StatefulSet, StatefulSetStatus
 
 if TYPE_CHECKING:
@@ -191,7 +194,7 @@ def _is_leaving(pod: Pod) -> bool:
 
 
 def _is_running_and_ready(pod: Pod) -> bool:
-    return pod.status.phase == "Running" and is_ready(pod)
+    return pod.status.phase == "Running" and is_pod_ready(pod)
 
 
 def _is_available(view: StatefulSetView, pod: Pod) -> bool:
