@@ -13,11 +13,11 @@ from msgspec import structs
 
 from plimsoll.journal.dedupe import JournalNews
 from plimsoll.journal.entries import Entry
-from plimsoll.journal.errors import JournalError
 from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
 from plimsoll.nodes.reporting.log_line import build_log_line
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
+from plimsoll.operator.reporter import News, PlanRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +50,10 @@ class Reporter:
         """Whoever else wants to hear of every turn: a scenario's outcome."""
         self._emitter = emitter
         self._status = status
-        self._journal = journal
-        self._last_plans = last_plans
-        self._news = JournalNews()
+        self._records = PlanRecords(journal, last_plans)
+        self._journal_news = JournalNews()
         self._groups = GroupNotes()
-        self._sentence = ""
+        self._log_news = News()
 
     async def report(self, result: LoopResult) -> None:
         self.last = result
@@ -68,16 +67,14 @@ class Reporter:
 
     async def close(self, policy: Policy) -> None:
         """A clean exit: the last words are written; nobody keeps the status up to date from now on."""
-        if self._last_plans is not None and not policy.operation.dry_run:
-            await self._last_plans.write(policy.operation.namespace)
+        await self._records.flush(namespace=policy.operation.namespace, dry_run=policy.operation.dry_run)
         if self._status is not None and not policy.operation.dry_run:
             await self._status.delete(policy.operation)
 
     def _log(self, turn: LoopResult) -> None:
         """The same sentence again says nothing new to people."""
         sentence = build_log_line(turn)
-        tell = log.debug if sentence == self._sentence else log.info
-        self._sentence = sentence
+        tell = log.info if self._log_news.is_news("", sentence) else log.debug
         tell("turn.done", number=turn.number, told=sentence)
 
     async def _tell_cluster(self, turn: LoopResult) -> None:
@@ -90,20 +87,14 @@ class Reporter:
 
     async def _keep(self, turn: LoopResult) -> None:
         """The journal and, for whoever cannot reach it, the last plans: both only of what is news."""
-        if self._journal is None and self._last_plans is None:
+        if not self._records.is_wanted():
             return
+        namespace, dry_run = turn.policy.operation.namespace, turn.policy.operation.dry_run
         plan, outcomes = build_plan_and_outcomes(turn)
         plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.build(turn)))
-        news = self._news.of(plan, outcomes, lambda refs: find_settled_pods(refs, turn))
+        news = self._journal_news.of(plan, outcomes, lambda refs: find_settled_pods(refs, turn))
         if news is None:
-            if self._last_plans is not None and not turn.policy.operation.dry_run:
-                await self._last_plans.catch_up(turn.policy.operation.namespace, turn.at)
+            await self._records.skip(namespace=namespace, at=turn.at, dry_run=dry_run)
             return
         entry = Entry(number=turn.number, plan=news[0], outcomes=news[1])
-        if self._journal is not None:
-            try:
-                await self._journal.append(*news)
-            except JournalError as error:
-                log.warning("journal.not_written", problem=str(error))
-        if self._last_plans is not None and not turn.policy.operation.dry_run:
-            await self._last_plans.keep(entry, turn.policy.operation.namespace)
+        await self._records.write(entry, namespace=namespace, dry_run=dry_run)

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import encode
 from plimsoll.journal.entries import Entry
-from plimsoll.journal.errors import JournalError
 from plimsoll.operator.pause import DRY_RUN
+from plimsoll.operator.reporter import News, PlanRecords
 from plimsoll.tidb.model.reconcile_types import CreateGroup
 from plimsoll.tidb.reporting.conditions import conditions_of
 from plimsoll.tidb.reporting.messages import events_of, plan_of, sentences_of
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_REMEMBERED: Final = 10_000
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -58,12 +57,12 @@ class Teller:
         last_plans: LastPlans | None = None,
     ) -> None:
         self.metrics = metrics or PassMetrics()
-        self._last_plans = last_plans
+        self._records = PlanRecords(journal, None if last_plans is None else last_plans.writer)
+        self._namespace = "" if last_plans is None else last_plans.namespace
         self._client = client
         self._recorder = recorder
-        self._journal = journal
-        self._said: dict[str, list[str]] = {}
-        self._journalled: dict[str, bytes] = {}
+        self._log_news = News()
+        self._plan_news = News()
         self._number = 0
 
     async def tell(self, observed: Observed, result: ReconcileResult) -> None:
@@ -75,18 +74,14 @@ class Teller:
 
     async def leave(self) -> None:
         """A clean exit: the last words are written."""
-        if self._last_plans is not None:
-            await self._last_plans.writer.write(self._last_plans.namespace)
+        await self._records.flush(namespace=self._namespace)
 
     def _log(self, result: ReconcileResult) -> None:
         """The same sentence again says nothing new to people."""
         whose, said = f"{result.about.namespace}/{result.about.name}", sentences_of(result)
-        tell = log.debug if self._said.get(whose) == said else log.info
-        if len(self._said) >= _REMEMBERED:
-            self._said.clear()
-        self._said[whose] = said
-        for one in said:
-            tell("pass.done", told=one)
+        tell = log.info if self._log_news.is_news(whose, said) else log.debug
+        for sentence in said:
+            tell("pass.done", told=sentence)
 
     async def _tell_cluster(self, observed: Observed, result: ReconcileResult) -> None:
         conditions = conditions_of(result)
@@ -107,28 +102,18 @@ class Teller:
 
     async def _keep(self, result: ReconcileResult) -> None:
         """In the journal and, for whoever cannot reach it, as the last plan; unless the pass before said the same."""
-        last_plans = None if _is_dry_run(result) else self._last_plans
-        if self._journal is None and last_plans is None:
+        dry_run = _is_dry_run(result)
+        if not self._records.is_wanted(dry_run=dry_run):
             return
         self._number += 1
         plan, outcomes = plan_of(result, number=self._number)
         whose = f"{result.about.namespace}/{result.about.name}"
         said = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
-        if self._journalled.get(whose) == said or not (plan.actions or plan.not_done):
-            if last_plans is not None:
-                await last_plans.writer.catch_up(last_plans.namespace, result.at)
+        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(whose, said):
+            await self._records.skip(namespace=self._namespace, at=result.at, dry_run=dry_run)
             return
-        if len(self._journalled) >= _REMEMBERED:
-            self._journalled.clear()
-        self._journalled[whose] = said
-        if self._journal is not None:
-            try:
-                await self._journal.append(plan, outcomes)
-            except JournalError as error:
-                log.warning("journal.not_written", problem=str(error))
-        if last_plans is not None:
-            entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
-            await last_plans.writer.keep(entry, last_plans.namespace)
+        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
+        await self._records.write(entry, namespace=self._namespace, dry_run=dry_run)
 
 
 def _is_dry_run(result: ReconcileResult) -> bool:

@@ -1,0 +1,75 @@
+"""The shared half of every reporter: what is news, and where plans are recorded.
+
+Reporting never stops the work: a journal that refuses is logged, and the next loop iteration comes. A dry run writes
+nothing into the cluster, where another controller may be at work, but it keeps its journal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.journal.entries import Entry
+    from plimsoll.journal.last_plans_map import LastPlansWriter
+    from plimsoll.journal.ports import Journal
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_MAX_SUBJECTS: Final = 10_000
+
+
+class News:
+    """Remembers the last report about each subject: the same report again is no news."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, object] = {}
+
+    def is_news(self, subject: str, report: object) -> bool:
+        """Whether a report differs from the last one about its subject; it is the last one from now on."""
+        is_known = self._last.get(subject) == report
+        if len(self._last) >= _MAX_SUBJECTS:
+            # Subjects that are gone must not fill the memory; the others are reported once more.
+            self._last.clear()
+        self._last[subject] = report
+        return not is_known
+
+
+class PlanRecords:
+    """Records plans in the journal and, for readers that cannot reach it, as the last plans in the cluster.
+
+    `journal` or `last_plans` None: plans are not recorded there.
+    """
+
+    def __init__(self, journal: Journal | None, last_plans: LastPlansWriter | None) -> None:
+        self._journal = journal
+        self._last_plans = last_plans
+
+    def is_wanted(self, *, dry_run: bool = False) -> bool:
+        """Whether a plan would be recorded anywhere."""
+        return self._journal is not None or (self._last_plans is not None and not dry_run)
+
+    async def write(self, entry: Entry, *, namespace: str, dry_run: bool) -> None:
+        """Records a plan that is news. `namespace` holds the last plans."""
+        if self._journal is not None:
+            try:
+                await self._journal.append(entry.plan, entry.outcomes)
+            except JournalError as error:
+                log.warning("journal.not_written", problem=str(error))
+        if self._last_plans is not None and not dry_run:
+            await self._last_plans.keep(entry, namespace)
+
+    async def skip(self, *, namespace: str, at: datetime, dry_run: bool) -> None:
+        """There is no news: last plans that could not be written before may be written now."""
+        if self._last_plans is not None and not dry_run:
+            await self._last_plans.catch_up(namespace, at)
+
+    async def flush(self, *, namespace: str, dry_run: bool = False) -> None:
+        """A clean exit: writes the last plans that wait."""
+        if self._last_plans is not None and not dry_run:
+            await self._last_plans.write(namespace)
