@@ -24,9 +24,10 @@ from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
-from plimsoll.nodes.providers.builder import ProviderDependencies, make_expander, make_provider
+from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
+from plimsoll.nodes.scaleup.expander_builder import make_expander
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.operator.profiler import StackSampler

@@ -25,10 +25,10 @@ from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
 from plimsoll.nodes.model.results import DeletedGroup
+from plimsoll.nodes.model.timings import LoopTimings
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
 from plimsoll.nodes.observing.provider_state import read_provider_state
 from plimsoll.nodes.observing.snapshots import LoopSnapshots, with_placed_pods
-from plimsoll.nodes.reporting.timings import LoopTimings
 from plimsoll.nodes.requests.controller import RequestContext
 from plimsoll.nodes.scaledown.consolidation import Consolidator
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.actuation.drain import DrainTier, drain_tiers, group_by_tier, parse_drain_tiers
+from plimsoll.nodes.config.drain_tiers import DrainTier, drain_tiers, group_by_tier, parse_drain_tiers
 from plimsoll.nodes.config.policy import ScaleDown
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodSpec

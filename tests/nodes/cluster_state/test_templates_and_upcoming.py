@@ -12,9 +12,10 @@ from plimsoll.nodes.cluster_state.templates import (
     from_provider,
     nodes_by_group,
 )
-from plimsoll.nodes.cluster_state.upcoming import is_upcoming, upcoming_nodes
 from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.node_templates import is_upcoming
 from plimsoll.nodes.model.snapshot import NodeGroup
+from plimsoll.nodes.observing.upcoming import upcoming_nodes
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.nodes import Node

@@ -13,7 +13,7 @@ from tests.nodes.cluster_state.builders import NOON, node
 from tests.scheduling.cluster import pod
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.cluster_state.upcoming import UpcomingNode
+    from plimsoll.nodes.observing.upcoming import UpcomingNode
 
 TEMPLATE = node("template")
 

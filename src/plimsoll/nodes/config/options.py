@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core import value_parsing
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.actuation.drain import parse_drain_tiers
 from plimsoll.nodes.config import flags
+from plimsoll.nodes.config.drain_tiers import parse_drain_tiers
 from plimsoll.nodes.config.flags import Bounds, Flag, InvalidOptions, NamedBounds, State
 from plimsoll.nodes.config.policy import (
     COST,

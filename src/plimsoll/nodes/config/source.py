@@ -15,11 +15,11 @@ import structlog
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
 from plimsoll.kube.requests.options import Selection
+from plimsoll.nodes.config.expander_priorities import CONFIG_MAP as PRIORITIES
+from plimsoll.nodes.config.expander_priorities import KEY as PRIORITIES_KEY
+from plimsoll.nodes.config.expander_priorities import read_priorities
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import known_flag, read_options
-from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP as PRIORITIES
-from plimsoll.nodes.planning.problem.group_priorities import KEY as PRIORITIES_KEY
-from plimsoll.nodes.planning.problem.group_priorities import read_priorities
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.operator.pause import pause_in

@@ -114,3 +114,15 @@ def planned_node(offer: ScaleUpOption, number: int) -> Node:
     name = f"{offer.group}-planned-{number}"
     labels = {**offer.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
     return structs.replace(offer.node, metadata=structs.replace(offer.node.metadata, name=name, labels=labels))
+
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.model.snapshot import NodeGroup
+
+
+UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
+"""Tells an upcoming node from a real one, by Cluster Autoscaler's name."""
+
+
+def is_upcoming(node: Node) -> bool:
+    return node.metadata.annotations.get(UPCOMING_ANNOTATION) == "true"

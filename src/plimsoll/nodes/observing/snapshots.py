@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
 from plimsoll.nodes.observing.attach_limits import with_template_limits
+from plimsoll.nodes.observing.upcoming import upcoming_nodes
 from plimsoll.nodes.planning.scaleup.nominations import settled
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.nodes.cluster_state.health import ClusterHealth
-    from plimsoll.nodes.cluster_state.upcoming import UpcomingNode
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
     from plimsoll.nodes.observing.listers import ClusterObjects
     from plimsoll.nodes.observing.pod_filters import FilteredPods
     from plimsoll.nodes.observing.provider_state import ProviderState
+    from plimsoll.nodes.observing.upcoming import UpcomingNode
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.workloads import DaemonSet

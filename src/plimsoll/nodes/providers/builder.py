@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.config.policy import Operation, PlanningOptions, Policy
+    from plimsoll.nodes.config.policy import Operation, Policy
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
-    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 
 log = structlog.get_logger(__name__)
 
 SIMULATED: Final = "simulated"
 EXTERNAL: Final = "externalgrpc"
 CLUSTER_API: Final = "clusterapi"
-_EXPANDER_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,28 +69,6 @@ def management_access(operation: Operation, *, environment: Mapping[str, str], c
         problem = "must be given: this does not run in a cluster, and the kubeconfig is not to be used instead"
         raise InvalidInput(problem, path="cloud-config")
     return pod.access(clock=clock)
-
-
-def make_expander(choosing: PlanningOptions) -> GrpcExpander | None:
-    """None if nobody is to be asked. Raises `InvalidInput`."""
-    if "grpc" not in choosing.expander:
-        return None
-    from plimsoll.nodes.providers.externalgrpc.channels import believing  # noqa: PLC0415 - likewise
-    from plimsoll.nodes.providers.externalgrpc.configuration import (  # noqa: PLC0415 - likewise
-        check_address,
-        content_of,
-        is_this_machine,
-    )
-    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander  # noqa: PLC0415 - loads gRPC, which few need
-
-    check_address(choosing.grpc_url, path="grpc-expander-url")
-    authorities = None
-    if choosing.grpc_cert:
-        authorities = content_of(Path(choosing.grpc_cert), "grpc-expander-cert")
-    elif not is_this_machine(choosing.grpc_url):
-        raise InvalidInput(f"must be given: {choosing.grpc_url} is not on this machine", path="grpc-expander-cert")
-    calls = believing(choosing.grpc_url, authorities, timeout_s=_EXPANDER_TIMEOUT_S)
-    return GrpcExpander(calls, max_pods=choosing.grpc_max_pods)
 
 
 def _simulated(around: ProviderDependencies) -> Provider:

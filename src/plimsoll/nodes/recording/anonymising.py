@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.anonymising import Rules
+from plimsoll.nodes.config.expander_priorities import compiled_pattern
 from plimsoll.nodes.config.options import known_flag
-from plimsoll.nodes.planning.problem.group_priorities import compiled_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.journal.errors import UnreadableRecording
+from plimsoll.nodes.config.expander_priorities import read_priorities
 from plimsoll.nodes.config.options import flags_of_policy, read_flags_of_policy
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.prices import Overlay
-from plimsoll.nodes.planning.problem.group_priorities import read_priorities
 from plimsoll.nodes.recording.wire import Json, plain, read
 
 if TYPE_CHECKING:

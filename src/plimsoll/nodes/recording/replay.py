@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.plans import encode
 from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import Recording
+from plimsoll.nodes.config.disruption_budgets import DEFAULT_BUDGETS, parse_budget
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.observing.snapshots import with_placed_pods
-from plimsoll.nodes.planning.consolidation.budgets import DEFAULT_BUDGETS, parse_budget
 from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete

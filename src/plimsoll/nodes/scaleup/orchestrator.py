@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.model.timings import LoopTimings
     from plimsoll.nodes.planning.scaleup.planner import Proposal
-    from plimsoll.nodes.reporting.timings import LoopTimings
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
     from plimsoll.operator.pause import ActionGuard
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_set_aside_reason, is_pending
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
-from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.requests.classes import BUILT_IN
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.reader import ListedRequests

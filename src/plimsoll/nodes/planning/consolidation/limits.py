@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.pod_traits import DELETION_COST
-from plimsoll.nodes.model.prices import price_of
-from plimsoll.nodes.planning.consolidation.budgets import (
+from plimsoll.nodes.config.disruption_budgets import (
     EMPTY,
     UNDERUTILIZED,
     UNLIMITED,
     BudgetScope,
     allowed_disruptions,
 )
+from plimsoll.nodes.model.pod_traits import DELETION_COST
+from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.state.resource_limits import Counted, floors, usage_of_rows
 from plimsoll.scheduling.priorities import priority_of
@@ -28,8 +28,8 @@ from plimsoll.scheduling.priorities import priority_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.nodes.config.disruption_budgets import DisruptionBudget
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.planning.consolidation.budgets import DisruptionBudget
     from plimsoll.nodes.planning.scaledown.eligibility import EligibilityChecker
     from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
     from plimsoll.objects.api.pods import Pod

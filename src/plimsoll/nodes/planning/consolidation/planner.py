@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.config.disruption_budgets import DEFAULT_BUDGETS, EMPTY, UNDERUTILIZED
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, PodMove, UnremovableNode
 from plimsoll.nodes.model.snapshot import PendingPods
-from plimsoll.nodes.planning.consolidation.budgets import DEFAULT_BUDGETS, EMPTY, UNDERUTILIZED
 from plimsoll.nodes.planning.consolidation.limits import (
     SharedLimits,
     build_shared_limits,
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from plimsoll.nodes.config.disruption_budgets import DisruptionBudget
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.consolidation.budgets import DisruptionBudget
     from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
     from plimsoll.solver.problem import Flags, Floats
 

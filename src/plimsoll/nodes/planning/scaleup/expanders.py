@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
+from plimsoll.nodes.config.expander_priorities import compiled_pattern
 from plimsoll.nodes.model.prices import estimated_price
-from plimsoll.nodes.planning.problem.group_priorities import compiled_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compiled_pattern
 from plimsoll.nodes.config.policy import PRIORITY
 from plimsoll.nodes.model.reasons import (
     CONSUMING,
@@ -19,7 +20,6 @@ from plimsoll.nodes.model.reasons import (
     NO_PRIORITY,
     NOT_READY,
 )
-from plimsoll.nodes.planning.problem.group_priorities import CONFIG_MAP, compiled_pattern
 from plimsoll.nodes.reporting.events.messages import (
     WARNING,
     EventMessage,

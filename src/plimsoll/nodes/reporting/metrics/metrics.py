@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints
-from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.model.gpus import GPU_LABELS, is_gpu
+from plimsoll.nodes.model.node_templates import is_upcoming
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM, CANNOT_SEE, DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 from plimsoll.nodes.model.results import PodState, RemovalResult
 from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE, IGNORED_PREFIX, STATUS_PREFIX

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.cluster_state.upcoming import is_upcoming
+from plimsoll.nodes.model.node_templates import is_upcoming
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 
 if TYPE_CHECKING:

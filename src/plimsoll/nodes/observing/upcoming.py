@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.nodes.model.node_templates import template_of_group
+from plimsoll.nodes.model.node_templates import UPCOMING_ANNOTATION, template_of_group
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
 from plimsoll.objects.api.nodes import NodeCondition
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
-UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
-"""Tells an upcoming node from a real one, by Cluster Autoscaler's name."""
 _READY: Final = (NodeCondition(type="Ready", status="True", reason="Upcoming"),)
 
 
@@ -42,10 +40,6 @@ def upcoming_nodes(
     template = template_of_group(group, Passing(rules))
     carried = group_daemon_overhead(group, template, daemon_sets, force=rules.force_daemon_sets)
     return tuple(_upcoming(group.id, template, carried.pods, number) for number in range(count))
-
-
-def is_upcoming(node: Node) -> bool:
-    return node.metadata.annotations.get(UPCOMING_ANNOTATION) == "true"
 
 
 def _upcoming(group: str, template: Node, daemons: tuple[Pod, ...], number: int) -> UpcomingNode:
