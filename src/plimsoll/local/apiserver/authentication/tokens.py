@@ -1,19 +1,19 @@
-"""ServiceAccount tokens: JSON Web Tokens that this server signs and that only this server needs to read.
+"""ServiceAccount tokens: JSON Web Tokens that this server signs and verifies.
 
-They are signed with HS256 by a key of the data directory: the server is its own only verifier, so there is nobody a
-public key could be given to, and the same claims always make the same token, which keeps seeded runs repeatable. The
-signature is checked, over the text as it came, before a byte of the claims is looked at, and our own header is the only
-one that is accepted, so no other algorithm can be talked into. Whether the account still exists is asked by `bearer`.
+They are signed with HS256 and a key of the data directory: this server is the only verifier, so a public key would have
+no reader, and the same claims always make the same token, which keeps seeded runs repeatable. The signature is checked
+before the claims are parsed, and only our own header is accepted, so no other algorithm can be chosen. `bearer` checks
+whether the account still exists.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
 from typing import TYPE_CHECKING, Final
 
+import jwt
 import msgspec
+from jwt.utils import base64url_encode
 
 from plimsoll.core.values import Value
 
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 ISSUER: Final = "https://kubernetes.default.svc"
 SHORTEST_KEY_BYTES: Final = 32
+_ALGORITHM: Final = "HS256"
 
 
 class BoundObject(Value, frozen=True):
-    """The object a token lives and dies with: `kind` is Pod, Secret or Node."""
+    """The object a token is bound to, a Pod, Secret or Node: without it the token is invalid."""
 
     kind: str
     name: str
@@ -36,7 +37,7 @@ class BoundObject(Value, frozen=True):
 
 
 class Claims(Value, frozen=True):
-    """What a token that carries our signature says."""
+    """The claims of a token that this server signed."""
 
     namespace: str
     name: str
@@ -49,9 +50,9 @@ class Claims(Value, frozen=True):
     bound_to: tuple[BoundObject, ...] = ()
 
     def problem_at(self, now: datetime) -> str | None:
-        """Why it does not count at that time, in Kubernetes' words.
+        """Why the token is not valid at that time, in Kubernetes' words.
 
-        Kubernetes lets a minute pass after the end, for clocks that differ; here one clock issues and verifies.
+        Kubernetes allows a minute of clock skew after the end; here one clock issues and verifies.
         """
         now_s = now.timestamp()
         if now_s < self.not_before_s:
@@ -75,7 +76,7 @@ class _Private(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 
 
 class _Payload(msgspec.Struct, forbid_unknown_fields=True):
-    """The claims in the order in which Go writes them."""
+    """The claims, in the order in which Go writes them."""
 
     aud: tuple[str, ...]
     exp: int
@@ -89,10 +90,11 @@ class _Payload(msgspec.Struct, forbid_unknown_fields=True):
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(_Payload)
+_jws: Final = jwt.PyJWS(algorithms=[_ALGORITHM])
 
 
 class ServiceAccountTokens:
-    """Issues tokens and reads its own; what another key signed is nothing to it."""
+    """Issues tokens and reads its own; a token signed with another key is invalid."""
 
     def __init__(self, key: bytes, *, entropy: Entropy, issuer: str = ISSUER) -> None:
         if len(key) < SHORTEST_KEY_BYTES:
@@ -100,8 +102,8 @@ class ServiceAccountTokens:
         self._key = key
         self._entropy = entropy
         self.issuer = issuer
-        key_id = hashlib.sha256(b"key id of " + key).hexdigest()[:16]
-        self._header = _encoded(_encoder.encode({"alg": "HS256", "kid": key_id}))
+        self._key_id = hashlib.sha256(b"key id of " + key).hexdigest()[:16]
+        self._header = self._sign(b"").partition(".")[0]
 
     def issue(  # noqa: PLR0913 - the claims of a token
         self,
@@ -129,36 +131,31 @@ class ServiceAccountTokens:
             nbf=now_s,
             sub=f"system:serviceaccount:{namespace}:{name}",
         )
-        signed = f"{self._header}.{_encoded(_encoder.encode(payload))}"
-        return f"{signed}.{self._signature(signed)}"
+        return self._sign(_encoder.encode(payload))
 
     def read(self, token: str) -> Claims | None:
-        """The claims of a token that we signed, in time or not; none for any other text."""
-        signed, _, signature = token.rpartition(".")
-        header, _, payload = signed.partition(".")
-        # The two texts are compared, not what they decode to: base64 has several spellings of the same bytes.
-        if not token.isascii() or header != self._header or not self._is_ours(signed, signature):
+        """The claims of a token that this server signed, expired or not; None for any other text."""
+        if not token.isascii() or token.partition(".")[0] != self._header:
             return None
-        padding = "=" * (-len(payload) % 4)
         try:
-            return _claims(_decoder.decode(base64.urlsafe_b64decode(payload + padding)))
+            decoded = _jws.decode_complete(token, self._key, algorithms=[_ALGORITHM])
+        except jwt.InvalidTokenError:
+            return None
+        # base64 has several spellings of the same bytes; the others are signed text, this one is not.
+        if base64url_encode(decoded["signature"]).decode() != token.rpartition(".")[2]:
+            return None
+        try:
+            return _claims(_decoder.decode(decoded["payload"]))
         except (ValueError, msgspec.DecodeError):  # signed with our key, but not by this class
             return None
 
     def verify(self, token: str, *, now: datetime) -> Claims | None:
-        """The claims of a token that we signed and that counts now."""
+        """The claims of a token that this server signed and that is valid now."""
         claims = self.read(token)
         return claims if claims is not None and claims.problem_at(now) is None else None
 
-    def _is_ours(self, signed: str, signature: str) -> bool:
-        return hmac.compare_digest(self._signature(signed).encode(), signature.encode())
-
-    def _signature(self, signed: str) -> str:
-        return _encoded(hmac.digest(self._key, signed.encode(), "sha256"))
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    def _sign(self, payload: bytes) -> str:
+        return _jws.encode(payload, self._key, algorithm=_ALGORITHM, headers={"kid": self._key_id, "typ": None})
 
 
 def _claims(payload: _Payload) -> Claims:

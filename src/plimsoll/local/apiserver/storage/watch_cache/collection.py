@@ -1,4 +1,4 @@
-"""All objects of one resource as they are now, with their recent history: what every read is answered from.
+"""All objects of one resource as they are now, with their recent history: the source of every read.
 
 Synchronous and without I/O. The store applies changes when they are durable; nothing else changes anything here.
 """
@@ -9,8 +9,9 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from sortedcontainers import SortedList
+
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.storage.sorted_paths import SortedPaths
 from plimsoll.local.apiserver.storage.watch_cache.history import History
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ class Collection:
         self.traits = traits
         self.history = History(floor)
         self.objects: dict[str, Stored] = {}
-        self._paths = SortedPaths()
+        self._paths: SortedList[str] = SortedList()
 
     def put(self, path: str, after: Stored | None) -> None:
-        """Make `after` what is there; history is not told (recovery of states older than it)."""
+        """Set the object at `path` without a history entry (recovery of states older than the history)."""
         if after is None:
             if self.objects.pop(path, None) is not None:
                 self._paths.remove(path)
@@ -70,7 +71,7 @@ class Collection:
         self.history.append(change)
 
     def forget_fields(self) -> None:
-        """The function that reads them from an object is another now."""
+        """Drop the cached selector fields: another function reads them from now on."""
         for stored in self.objects.values():
             stored.forget_fields()
         for change in self.history:
@@ -87,7 +88,7 @@ class Collection:
         low, high = _bounds(query.namespace)
         low = max(low, query.start)
         total = self._count(low, high) if query.limit is not None and matches is None else None
-        found = map(self.objects.__getitem__, self._paths.between(low, high))
+        found = map(self.objects.__getitem__, self._between(low, high))
         return _page(found, total=total, limit=query.limit, revision=revision, matches=matches)
 
     def page_at(self, query: ListQuery, *, revision: int, matches: Matches | None) -> Page:
@@ -107,15 +108,19 @@ class Collection:
         return _page(found, total=total, limit=query.limit, revision=revision, matches=matches)
 
     def _merged(self, then: dict[str, Stored | None], low: str, high: str | None) -> Iterator[Stored]:
-        unchanged = (path for path in self._paths.between(low, high) if path not in then)
+        unchanged = (path for path in self._between(low, high) if path not in then)
         changed = sorted(path for path, state in then.items() if state is not None)
         for path in merge(unchanged, changed):
             state = then.get(path)
             yield self.objects[path] if state is None else state
 
     def _count(self, low: str, high: str | None) -> int:
-        end = len(self._paths) if high is None else self._paths.before(high)
-        return max(0, end - self._paths.before(low)) if low else end
+        end = len(self._paths) if high is None else self._paths.bisect_left(high)
+        return max(0, end - self._paths.bisect_left(low)) if low else end
+
+    def _between(self, low: str, high: str | None) -> Iterator[str]:
+        """The paths from `low` on and before `high`, in order."""
+        return self._paths.irange(low, high, inclusive=(True, False))
 
 
 def _bounds(namespace: str | None) -> tuple[str, str | None]:
