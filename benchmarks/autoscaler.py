@@ -60,9 +60,9 @@ def _waiting_rows() -> Iterator[dict[str, Any]]:
     for seed in range(3):
         bench = waiting_cluster(pods=10_000, controllers=100, groups=200, seed=seed)
         seconds, turn = _timed(bench.turn)
-        assert turn.scale_up.plan.helped == 10_000, "everybody gets a place"
+        assert turn.scale_up.plan.scheduled == 10_000, "everybody gets a place"
         times.append(seconds)
-    told = f"100 controllers, 200 groups, first turn; best of 3, {len(turn.scale_up.grown)} groups grown"
+    told = f"100 controllers, 200 groups, first turn; best of 3, {len(turn.scale_up.results)} groups grown"
     yield _row("turn with 10,000 pending pods", min(times), "s CPU", 5, told)
     tracemalloc.start()
     bench = waiting_cluster(pods=10_000, controllers=100, groups=200)
@@ -84,7 +84,7 @@ def _n22_rows() -> Iterator[dict[str, Any]]:
     plan = turns[0].scale_up.plan
     groups = bench.provider.groups.values()
     cost = sum(table_group.target * table_group.shape.price for table_group in groups)
-    assert all(loop_result.scale_up.plan.helped == 30_000 for loop_result in turns), (
+    assert all(loop_result.scale_up.plan.scheduled == 30_000 for loop_result in turns), (
         "everybody is planned for, in every turn"
     )
     assert len(groups) <= 60

@@ -103,9 +103,9 @@ def measured(world: World) -> Measured:
 
 
 def _check(plan: ScaleUpPlan, pods: int) -> None:
-    left = sum(unschedulable.pods for unschedulable in plan.remaining)
-    if plan.helped + left != pods:
-        raise RuntimeError(f"{plan.helped} helped and {left} left of {pods}")
+    left = sum(unschedulable.pods for unschedulable in plan.unschedulable)
+    if plan.scheduled + left != pods:
+        raise RuntimeError(f"{plan.scheduled} helped and {left} left of {pods}")
 
 
 def _memory_mib(field: str) -> float:
@@ -126,7 +126,7 @@ def plan_rows(
     plan_ms = statistics.median(result.plan_ms for result in found)
     dense_ms = statistics.median(result.dense_ms for result in found)
     verify_ms = statistics.median(result.verify_ms for result in found)
-    placed = sum(result.plan.helped for result in found) / sum(result.pods for result in found)
+    placed = sum(result.plan.scheduled for result in found) / sum(result.pods for result in found)
     note = f"dense pass {dense_ms:.3g} ms, x {plan_ms / dense_ms:.3g}; verifier {verify_ms:.0f} ms; {placed:.1%} placed"
     refuted = sum(result.plan.verification_failures for result in found)
     note += f"; {refuted} classes refuted and placed pod by pod" if refuted else ""

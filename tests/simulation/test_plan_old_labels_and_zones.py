@@ -53,15 +53,15 @@ class TestSelectorsWithOldNames:
     def test_a_group_is_made_without_labels_of_its_own(self, selector: Json):
         types = [kind(zones=["a", "b"]), kind("m8", cpu=8, price=0.5)]
         plan = planned({"machineTypes": types, "pods": [pods(3, nodeSelector=selector)]})
-        [growth] = plan.growths
-        assert (plan.helped, growth.offer.machine_type) == (3, "m4")
-        assert growth.offer.profile is not None
-        assert growth.offer.profile.labels == {}
+        [growth] = plan.scale_ups
+        assert (plan.scheduled, growth.option.machine_type) == (3, "m4")
+        assert growth.option.profile is not None
+        assert growth.option.profile.labels == {}
 
     def test_a_group_that_is_there_grows(self, selector: Json):
         group = {"id": "g", "max": 4, "machineType": "m4", "zone": "a"}
         document = {"machineTypes": [kind()], "nodeGroups": [group], "pods": [pods(1, nodeSelector=selector)]}
-        assert planned(document, nap=False).helped == 1
+        assert planned(document, nap=False).scheduled == 1
 
 
 @pytest.mark.parametrize("key", [ZONE, OLD_ZONE])
@@ -69,7 +69,7 @@ class TestTypesWithoutZones:
     def test_company_in_a_zone(self, key: str):
         affinity = required("podAffinity", key) | required("podAntiAffinity", "kubernetes.io/hostname")
         plan = planned({"machineTypes": [kind()], "pods": [pods(3, affinity=affinity)]})
-        assert (plan.helped, [(scale_up.offer.zone, scale_up.added) for scale_up in plan.growths]) == (
+        assert (plan.scheduled, [(scale_up.option.zone, scale_up.added) for scale_up in plan.scale_ups]) == (
             3,
             [("local-a", 3)],
         )
@@ -78,7 +78,7 @@ class TestTypesWithoutZones:
         over = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
         spread = [{**over, "labelSelector": {"matchLabels": LABELS}}]
         plan = planned({"machineTypes": [kind()], "pods": [pods(3, topologySpreadConstraints=spread)]})
-        assert plan.helped == 3
+        assert plan.scheduled == 3
 
 
 def zones_of(document: Json) -> dict[str, tuple[str, ...]]:

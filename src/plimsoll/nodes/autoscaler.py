@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
     from plimsoll.nodes.model.plan_runner import PlanRunner
-    from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, Repaired, ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, GroupRepair, ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import ClusterListers, ClusterObjects, Stale
     from plimsoll.nodes.observing.provider_state import ProviderState
@@ -221,7 +221,7 @@ class Autoscaler:
         booked = frozenset() if session is None else session.booked_nodes
         with self._stopwatch.timing("scaleDown"):
             down = await self._shrinking.run(_with(situation, booked=booked), brakes)
-        grown = (*up.grown, *down.replacing)
+        grown = (*up.results, *down.replacing)
         gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, grown, now)
         raised = () if brakes.reason or grown else await self._raised(cloud, policy, now)
         return _with(
@@ -257,7 +257,7 @@ class Autoscaler:
         )
         with self._stopwatch.timing("scaleUp"):
             up = await self._expanding.run(occasion, brakes)
-        for result in up.grown:
+        for result in up.results:
             if result.is_done:
                 self._shrinking.cooldowns.note(self._shrinking.cooldowns.added, result.group, turn.at)
         return up
@@ -283,7 +283,7 @@ class Autoscaler:
         evicted = self._parts.actuators.deletions.recently_evicted(now, cluster.pods)
         return [pod for pod in evicted if _will_be_made_again(pod, cluster)]
 
-    async def _raised(self, cloud: ProviderState, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
+    async def _raised(self, cloud: ProviderState, policy: Policy, now: datetime) -> tuple[GroupRepair, ...]:
         """Groups below their minimum are raised to it, where the operator wants that."""
         if not policy.groups.enforce_min_size:
             return ()
@@ -377,7 +377,7 @@ def _nothing_to_begin_with(cluster: ClusterObjects, wishes: ActiveConfig) -> Rea
 
 def _hindrance(up: ScaleUpPart) -> Reason | None:
     """What of growing keeps a turn from shrinking."""
-    grown = [result for result in up.grown if result.is_done]
+    grown = [result for result in up.results if result.is_done]
     if grown:
         told = ", ".join(f"{result.group} {result.before}->{result.after}" for result in grown)
         return Reason(code="ScaledUp", message=f"this turn scaled up: {told}")

@@ -13,12 +13,12 @@ from plimsoll.nodes.cluster_state.changes import Changes
 from plimsoll.nodes.model.reasons import CANNOT_SEE
 from plimsoll.nodes.model.results import (
     DeletedGroup,
+    FilteredPod,
     FinishedRemoval,
+    GroupRepair,
     PodState,
-    Repaired,
     ScaleUpPart,
     ScaleUpResult,
-    SetAside,
 )
 from plimsoll.nodes.model.scale_down_plan import NodesToDelete
 from plimsoll.nodes.requests.model import RequestsPart
@@ -79,12 +79,12 @@ class LoopResult:
     """Why it stopped before planning: provider not reachable, cluster unhealthy, no nodes, sizes repaired."""
     health: ClusterHealth | None = None
     changes: Changes = field(default_factory=Changes)
-    repaired: tuple[Repaired, ...] = ()
+    repaired: tuple[GroupRepair, ...] = ()
     cleaned: tuple[CleanedNode, ...] = ()
     """Nodes whose deletion taint was removed because no removal is under way."""
     snapshot: Snapshot | None = None
     pods_by_state: Mapping[PodState, int] = field(default_factory=dict)
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[FilteredPod, ...] = ()
     scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
     groups_gone: tuple[DeletedGroup, ...] = ()
@@ -102,7 +102,7 @@ class LoopResult:
     @property
     def grown(self) -> tuple[ScaleUpResult, ...]:
         """All scale-ups: for pending pods, and for consolidation."""
-        return (*self.scale_up.grown, *self.scale_down.replacing)
+        return (*self.scale_up.results, *self.scale_down.replacing)
 
     @property
     def did_something(self) -> bool:

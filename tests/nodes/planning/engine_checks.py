@@ -38,7 +38,7 @@ def placed(plan: ScaleUpPlan) -> dict[str, int]:
     for filling in plan.existing.values():
         for key, pods in filling.items():
             found[key] = found.get(key, 0) + pods
-    for growth in plan.growths:
+    for growth in plan.scale_ups:
         for pattern in growth.patterns:
             for key, pods in pattern.pods.items():
                 found[key] = found.get(key, 0) + pods * pattern.nodes
@@ -48,7 +48,7 @@ def placed(plan: ScaleUpPlan) -> dict[str, int]:
 def _miscounted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
     there = placed(plan)
     remaining: dict[str, int] = {}
-    for unschedulable in plan.remaining:
+    for unschedulable in plan.unschedulable:
         if unschedulable.pods != sum(unschedulable.keys.values()) or not unschedulable.reasons:
             yield f"remaining: {unschedulable}"
         for key, pods in unschedulable.keys.items():
@@ -57,32 +57,32 @@ def _miscounted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
         if there.get(unschedulable_pods.key, 0) + remaining.get(unschedulable_pods.key, 0) != unschedulable_pods.count:
             found = f"{there.get(unschedulable_pods.key, 0)} placed, {remaining.get(unschedulable_pods.key, 0)} left"
             yield f"pods lost or doubled: {unschedulable_pods.key} {found} of {unschedulable_pods.count}"
-    if plan.helped != sum(there.values()):
-        yield f"helped is not what is placed: {plan.helped} != {sum(there.values())}"
-    for growth in plan.growths:
+    if plan.scheduled != sum(there.values()):
+        yield f"helped is not what is placed: {plan.scheduled} != {sum(there.values())}"
+    for growth in plan.scale_ups:
         if growth.added != sum(pattern.nodes for pattern in growth.patterns) or growth.added <= 0:
             yield f"patterns do not sum up: {growth}"
 
 
 def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan) -> Iterator[str]:
     sizes = {group.id: group.max_size for group in snapshot.groups}
-    for growth in plan.growths:
-        if growth.offer.exists and growth.after > sizes[growth.offer.group]:
-            yield f"above max size: {growth.offer.group}"
-        if growth.offer.zero_or_max and growth.after != sizes[growth.offer.group]:
-            yield f"zero or max in part: {growth.offer.group}"
+    for growth in plan.scale_ups:
+        if growth.option.exists and growth.after > sizes[growth.option.group]:
+            yield f"above max size: {growth.option.group}"
+        if growth.option.zero_or_max and growth.after != sizes[growth.option.group]:
+            yield f"zero or max in part: {growth.option.group}"
     usage = usage_of(snapshot.view)
     bounds = policy.limits.bounds()
     for resource in (CPU, MEMORY):
         most = bounds[resource].most if resource in bounds else None
-        more = sum(scale_up.added * scale_up.offer.capacity[resource] for scale_up in plan.growths)
+        more = sum(scale_up.added * scale_up.option.capacity[resource] for scale_up in plan.scale_ups)
         if most is not None and more and usage.total(resource) + more > most:
             yield f"above max {resource}: {usage.total(resource)} + {more} > {most}"
-    nodes = sum(scale_up.added for scale_up in plan.growths)
+    nodes = sum(scale_up.added for scale_up in plan.scale_ups)
     most_nodes = policy.limits.max_nodes_total
     if most_nodes and nodes and len(usage.nodes) + nodes > most_nodes:
         yield f"above max nodes: {len(usage.nodes)} + {nodes} > {most_nodes}"
-    made = sum(not scale_up.offer.exists for scale_up in plan.growths)
+    made = sum(not scale_up.option.exists for scale_up in plan.scale_ups)
     if made and made > policy.nap.max_own_groups:
         yield f"too many new groups: {made}"
 
@@ -97,7 +97,7 @@ def _torn_bundles(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
 
 
 def _money(plan: ScaleUpPlan) -> Iterator[str]:
-    cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in plan.growths)
+    cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in plan.scale_ups)
     if abs(cost - plan.cost_per_hour) > 1e-6:
         yield f"cost is not the sum of prices: {plan.cost_per_hour} {cost}"
     if plan.lower_bound_per_hour > plan.cost_per_hour + 1e-9:

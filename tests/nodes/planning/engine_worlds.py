@@ -93,24 +93,26 @@ def world(
 def added(plan: ScaleUpPlan) -> dict[str, int]:
     """Group, or machine type of one to be made, to how many nodes it gets."""
     found: dict[str, int] = {}
-    for scale_up in plan.growths:
-        name = scale_up.offer.group if scale_up.offer.exists else scale_up.offer.machine_type
+    for scale_up in plan.scale_ups:
+        name = scale_up.option.group if scale_up.option.exists else scale_up.option.machine_type
         found[name] = found.get(name, 0) + scale_up.added
     return found
 
 
 def left(plan: ScaleUpPlan) -> dict[str, int]:
-    return {key.partition("/")[2]: pods for unschedulable in plan.remaining for key, pods in unschedulable.keys.items()}
+    return {
+        key.partition("/")[2]: pods for unschedulable in plan.unschedulable for key, pods in unschedulable.keys.items()
+    }
 
 
 def told(plan: ScaleUpPlan) -> str:
-    return "; ".join(str(reason) for unschedulable in plan.remaining for reason in unschedulable.reasons)
+    return "; ".join(str(reason) for unschedulable in plan.unschedulable for reason in unschedulable.reasons)
 
 
 def on_new_nodes(plan: ScaleUpPlan) -> dict[str, list[int]]:
     """Key to how many of its pods each new node gets that has any, the fullest first."""
     found: dict[str, list[int]] = {}
-    for growth in plan.growths:
+    for growth in plan.scale_ups:
         for pattern in growth.patterns:
             for key, pods in pattern.pods.items():
                 found.setdefault(key.partition("/")[2], []).extend([pods] * pattern.nodes)
@@ -127,8 +129,8 @@ def by_zone(plan: ScaleUpPlan, snapshot: Snapshot, name: str) -> dict[str, int]:
     for where, filling in plan.existing.items():
         zone = snapshot.view.nodes[where].labels.get(ZONE, "")
         found[zone] = found.get(zone, 0) + filling.get(f"default/{name}", 0)
-    for growth in plan.growths:
-        zone = growth.offer.node.metadata.labels.get(ZONE, "")
+    for growth in plan.scale_ups:
+        zone = growth.option.node.metadata.labels.get(ZONE, "")
         for pattern in growth.patterns:
             found[zone] = found.get(zone, 0) + pattern.nodes * pattern.pods.get(f"default/{name}", 0)
     return {zone: pods for zone, pods in found.items() if pods}

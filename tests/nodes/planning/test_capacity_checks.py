@@ -107,7 +107,7 @@ def test_ordinary_pods_get_what_checks_leave():
     booked, found = check_queued_requests(snapshot, POLICY, [asking("r", waiting("a", 10))])
     assert found["default/r"].fits
     plan = plan_scale_up(booked, POLICY)
-    assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
+    assert [(growth.option.group, growth.added) for growth in plan.scale_ups] == [("g", 1)]
     assert sum(sum(pods.values()) for pods in plan.existing.values()) == 2
 
 

@@ -165,7 +165,7 @@ class TestReplacement:
         assert found.replacement is not None
         assert found.replacement.nodes == ("n1",)
         assert [str(one) for one in found.replacement.pods] == ["default/a"]
-        assert [(growth.offer.group, growth.added) for growth in found.replacement.plan.growths] == [("small", 1)]
+        assert [(growth.option.group, growth.added) for growth in found.replacement.plan.scale_ups] == [("small", 1)]
         assert found.savings_per_hour == 1.5
 
     def test_not_by_one_that_costs_as_much(self):

@@ -16,7 +16,7 @@ from tests.scheduling.cluster import ZONE, required, term
 def bound(*pending: Any, effort: Effort | None = None) -> tuple[float, float]:
     snapshot = world(*pending, groups=[group("g", most=100)])
     plan = plan_scale_up(snapshot, policy(expander="cost"), effort=effort)
-    assert not plan.remaining
+    assert not plan.unschedulable
     return plan.lower_bound_per_hour, plan.cost_per_hour
 
 

@@ -128,8 +128,8 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
         )
         plan = plan_scale_up(alone, COST)
         assert plan.verification_failures == 0
-        assert plan.helped == int(here or new)
-        assert bool(plan.growths) == (not here and new), "existing nodes are used first"
+        assert plan.scheduled == int(here or new)
+        assert bool(plan.scale_ups) == (not here and new), "existing nodes are used first"
 
 
 def in_line(snapshot: Snapshot) -> Snapshot:
@@ -149,7 +149,7 @@ def check_as_many_are_helped(clusters: int) -> None:
     @given(snapshots(nap=False))
     def collect(snapshot: Snapshot) -> None:
         line = in_line(snapshot)
-        helped.append((plan_scale_up(line, COST).helped, sum(placed_first_fit(line).values())))
+        helped.append((plan_scale_up(line, COST).scheduled, sum(placed_first_fit(line).values())))
 
     collect()
     assert sum(bulk for bulk, _ in helped) >= 0.99 * sum(by_hand for _, by_hand in helped)

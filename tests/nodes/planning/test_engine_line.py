@@ -56,7 +56,7 @@ class TestInLine:
         pending = [waiting("small", 3, 1, age=10), waiting("big", 1, 4, age=100)]
         plan = planned(world(*pending, groups=[group("g", cpu=4, most=1)]))
         assert left(plan) == {"small": 3}
-        assert plan.helped == 1
+        assert plan.scheduled == 1
 
     def test_priority_goes_before_age(self):
         pending = [waiting("old", 4, age=100), waiting("urgent", 4, age=1, priority=10)]
@@ -237,8 +237,8 @@ class TestChoosing:
         types = (machine("m4", 4),)
         rules = policy(node_autoprovisioning=True, max_autoprovisioned_node_group_count=2, expander="cost")
         plan = planned(world(*pending, machine_types=types), rules)
-        assert len(plan.growths) == 2
-        assert plan.helped == 2
+        assert len(plan.scale_ups) == 2
+        assert plan.scheduled == 2
 
 
 class TestBalance:
@@ -246,7 +246,7 @@ class TestBalance:
 
     def test_growth_goes_to_the_smallest_first(self):
         plan = planned(world(waiting("web", 24), groups=self.ALIKE), balance_similar_node_groups=True)
-        assert {growth.offer.group: growth.after for growth in plan.growths} == {"g0": 3, "g1": 3, "g2": 3}
+        assert {growth.option.group: growth.after for growth in plan.scale_ups} == {"g0": 3, "g1": 3, "g2": 3}
 
     def test_it_is_off_by_default(self):
         assert len(added(planned(world(waiting("web", 24), groups=self.ALIKE)))) == 1
@@ -255,7 +255,7 @@ class TestBalance:
         groups = [replace(self.ALIKE[0], max_size=1), *self.ALIKE[1:]]
         plan = planned(world(waiting("web", 12), groups=groups), balance_similar_node_groups=True)
         assert added(plan)["g0"] == 1
-        assert plan.helped == 12
+        assert plan.scheduled == 12
 
     def test_pods_that_look_at_others_stay_where_they_may_be(self):
         zones = [group(f"g-{zone}", zone=zone) for zone in "ab"]

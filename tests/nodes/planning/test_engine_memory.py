@@ -33,7 +33,7 @@ def test_the_largest_request_on_one_group():
     sets = [waiting(f"set-{index}", PODS, labels={"set": str(index)}, bundle="default/r") for index in range(32)]
     plan, peak = peak_of(world(*sets, groups=[group("g", cpu=32, most=20_000)]), COST)
     assert added(plan) == {"g": 16_384}
-    assert plan.helped == 32 * PODS
+    assert plan.scheduled == 32 * PODS
     assert peak < 50 * MIB
 
 
@@ -41,6 +41,6 @@ def test_the_largest_request_in_different_shapes_through_auto_provisioning():
     sets = [waiting(f"set-{index}", PODS, 0.25 * (1 + index % 31), bundle="default/r") for index in range(32)]
     types = tuple(machine(f"m{cpu}-{ratio}", cpu, cpu * ratio) for cpu in (1, 4, 16, 64) for ratio in (2, 4, 7))
     plan, peak = peak_of(world(*sets, machine_types=types), nap(max_autoprovisioned_node_group_count=30))
-    assert plan.helped == 32 * PODS
+    assert plan.scheduled == 32 * PODS
     assert plan.cost_per_hour <= 1.02 * plan.lower_bound_per_hour
     assert peak < 50 * MIB

@@ -40,7 +40,7 @@ def test_the_order_of_pods_and_groups_does_not_matter(snapshot: Snapshot, random
     random.shuffle(pending)
     other = replace(snapshot, groups=tuple(groups), pending=tuple(pending))
     one, two = plan_scale_up(snapshot, COST), plan_scale_up(other, COST)
-    assert one.helped == two.helped
+    assert one.scheduled == two.scheduled
     assert one.cost_per_hour == two.cost_per_hour
 
 
@@ -107,7 +107,7 @@ def test_a_request_so_many_times_as_large_costs_so_many_times_as_much(times: int
         return plan_scale_up(world(*pending, groups=groups), policy(expander="cost", max_cpu=100 * by))
 
     once, often = plan(1), plan(times)
-    assert often.helped == once.helped * times
+    assert often.scheduled == once.scheduled * times
     dearest = 1.5
     assert often.cost_per_hour <= once.cost_per_hour * times + 1e-6
     assert often.cost_per_hour >= once.cost_per_hour * times * 0.9 - dearest
@@ -120,9 +120,9 @@ from tests.nodes.planning.test_engine_metamorphic import mixed_world
 from tests.nodes.planning.worlds_of_offers import nap
 plan = plan_scale_up(mixed_world(), nap(max_cpu=60))
 print(json.dumps({
-    "growths": [[g.offer.group, g.after, [[p.nodes, dict(p.pods)] for p in g.patterns]] for g in plan.growths],
+    "growths": [[g.option.group, g.after, [[p.nodes, dict(p.pods)] for p in g.patterns]] for g in plan.scale_ups],
     "existing": {n: dict(f) for n, f in plan.existing.items()},
-    "remaining": [[r.pods, dict(r.keys), [str(x) for x in r.reasons]] for r in plan.remaining],
+    "remaining": [[r.pods, dict(r.keys), [str(x) for x in r.reasons]] for r in plan.unschedulable],
     "cost": plan.cost_per_hour, "bound": plan.lower_bound_per_hour,
 }))
 """

@@ -39,7 +39,7 @@ def test_nothing_is_pending():
 
 def test_everything_fits_already():
     plan = planned(world(waiting("web", 2), nodes=[node("n1")]))
-    assert (plan.result, plan.remaining, plan.helped) == (Result.NOT_NEEDED, (), 2)
+    assert (plan.result, plan.unschedulable, plan.scheduled) == (Result.NOT_NEEDED, (), 2)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_cap_on_new_groups_is_named():
     pending = [waiting(color, 1, nodeSelector={"color": color}) for color in ("red", "blue")]
     options = {"node_autoprovisioning": True, "max_autoprovisioned_node_group_count": 1}
     plan = planned(world(*pending, machine_types=(machine("m4", 4),)), **options)
-    assert plan.helped == 1
+    assert plan.scheduled == 1
     assert "no more node groups may be made" in told(plan)
 
 
@@ -113,8 +113,8 @@ def test_each_pod_set_of_a_refused_bundle_says_so():
     pending = [waiting("a", 2, bundle="default/r"), waiting("b", 1, 64, bundle="default/r")]
     plan = planned(world(*pending, groups=[group("g")]))
     assert left(plan) == {"a": 2, "b": 1}
-    assert all(one.reasons for one in plan.remaining)
-    mine = next(one for one in plan.remaining if "default/a" in one.keys)
+    assert all(one.reasons for one in plan.unschedulable)
+    mine = next(one for one in plan.unschedulable if "default/a" in one.keys)
     assert "2 of 3 pods fit" in "; ".join(map(str, mine.reasons))
 
 
@@ -179,13 +179,13 @@ def test_a_contradiction_is_no_error():
 def test_what_cannot_be_read_is_left_with_a_reason_and_stops_nobody(spec: dict[str, Any]):
     plan = planned(world(waiting("bad", 1, **spec), waiting("web", 4), groups=[group("g")]))
     assert left(plan) == {"bad": 1}
-    assert plan.helped == 4
+    assert plan.scheduled == 4
 
 
 def test_a_machine_without_memory_is_no_error():
     types = (machine("none", 4, 0.0), machine("m4", 4))
     plan = planned(world(waiting("web", 4), machine_types=types), node_autoprovisioning=True)
-    assert plan.helped == 4
+    assert plan.scheduled == 4
 
 
 SELF = {"app": "web"}
@@ -217,7 +217,7 @@ class TestOtherPodsAreInTheWay:
         web = waiting("web", 2, 3, **required(term({"app": "db"}, key=ZONE)))
         db = waiting("db", 1, 3, priority=10)
         plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
-        assert plan.remaining
+        assert plan.unschedulable
         assert "anti-affinity rules" in told(plan)
         assert not false_words(plan)
 

@@ -50,22 +50,22 @@ def harder(nodes: int) -> list[PendingPods]:
 def test_a_bundle_that_fits_on_nodes_that_stand_one_way_only_finds_it(monkeypatch: pytest.MonkeyPatch):
     snapshot = world(*whole(), nodes=[node(f"n{index}", cpu=20) for index in range(3)])
     plan = planned(snapshot)
-    assert (plan.helped, left(plan), len(on_existing(plan))) == (9, {}, 3)
+    assert (plan.scheduled, left(plan), len(on_existing(plan))) == (9, {}, 3)
     monkeypatch.setattr(exact_fallback, "SEARCHES", 0)
-    assert planned(snapshot).helped == 0, "what packs by rule of thumb does not find it"
+    assert planned(snapshot).scheduled == 0, "what packs by rule of thumb does not find it"
 
 
 def test_a_bundle_that_fits_into_a_limited_group_one_way_only_finds_it(monkeypatch: pytest.MonkeyPatch):
     snapshot = world(*harder(4), groups=[group("g", cpu=100, most=4)])
     assert added(planned(snapshot)) == {"g": 4}
     monkeypatch.setattr(exact_fallback, "SEARCHES", 0)
-    assert planned(snapshot).helped == 0
+    assert planned(snapshot).scheduled == 0
 
 
 def test_limits_of_the_cluster_hold_for_it():
     snapshot = world(*harder(4), groups=[group("a", cpu=100), group("b", cpu=100)])
     assert sum(added(planned(snapshot, max_nodes_total=4)).values()) == 4
-    assert planned(snapshot, max_nodes_total=3).helped == 0
+    assert planned(snapshot, max_nodes_total=3).scheduled == 0
 
 
 def test_ordinary_pods_are_placed_by_it_too():
@@ -92,7 +92,7 @@ def test_no_node_is_bought_where_nodes_that_stand_take_all_one_way_only(monkeypa
     nodes = [node("n0", cpu=4), node("n1", cpu=8), node("n2", cpu=8)]
     snapshot = world(*pending, nodes=nodes, groups=[group("g", cpu=4)])
     plan = planned(snapshot)
-    assert (plan.helped, added(plan), len(on_existing(plan))) == (7, {}, 3)
+    assert (plan.scheduled, added(plan), len(on_existing(plan))) == (7, {}, 3)
     monkeypatch.setattr(exact_fallback, "SAVINGS", 0)
     assert added(planned(snapshot)) == {"g": 1}, "what packs by rule of thumb does not find it"
 
@@ -106,7 +106,7 @@ def test_who_fits_on_no_node_that_stands_keeps_its_new_one():
     ]
     nodes = [node("n0", cpu=4), node("n1", cpu=8), node("n2", cpu=8)]
     plan = planned(world(*pending, nodes=nodes, groups=[group("g", cpu=4), group("h", cpu=16)]))
-    assert (plan.helped, added(plan)) == (8, {"h": 1})
+    assert (plan.scheduled, added(plan)) == (8, {"h": 1})
 
 
 def some_way_exists(sizes: list[int], cores: int, nodes: int) -> bool:
@@ -125,4 +125,4 @@ def test_all_or_nothing_is_answered_as_by_trying_everything(sizes: list[int], no
         if standing
         else {"groups": [group("g", cpu=12, most=nodes)]}
     )
-    assert (planned(world(*pending, **places)).helped > 0) == some_way_exists(sizes, 12, nodes)
+    assert (planned(world(*pending, **places)).scheduled > 0) == some_way_exists(sizes, 12, nodes)

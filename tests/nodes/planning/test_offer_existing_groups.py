@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.nodes.config.policy import Policy
-from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem import options
 from plimsoll.objects.api.nodes import Taint
@@ -13,7 +13,7 @@ KIND = machine("m", 4, 16, price=0.2)
 OURS = "nodeautoprovisioning_m_12345678"
 
 
-def refusal(one: NodeGroup, rules: Policy | None = None) -> NotOffered:
+def refusal(one: NodeGroup, rules: Policy | None = None) -> SkippedGroup:
     offered = options.scale_up_options(snapshot(groups=(one,)), rules or policy())
     assert offered.offers == ()
     return offered.not_offered[0]

@@ -29,7 +29,7 @@ def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
 
 
 def codes(plan: ScaleUpPlan) -> set[str]:
-    return {reason.code for unschedulable in plan.remaining for reason in unschedulable.reasons}
+    return {reason.code for unschedulable in plan.unschedulable for reason in unschedulable.reasons}
 
 
 # ---- who is helped
@@ -92,8 +92,8 @@ def test_each_group_is_estimated_as_pod_by_pod(
     by_group = [
         _first_fit_decreasing(snapshot, cores, min(room, grant[name](cores) if name else room)) for cores, room in sizes
     ]
-    assert plan.helped == max(by_group)
-    assert len(plan.growths) == (plan.helped > 0)
+    assert plan.scheduled == max(by_group)
+    assert len(plan.scale_ups) == (plan.scheduled > 0)
 
 
 # ---- who waits
@@ -127,7 +127,7 @@ def test_loop_after_loop_helps_everybody_who_waits():
     while AWAITS_A_LATER_LOOP in codes(plan := planned(snapshot)):
         there = placed(plan)
         rest = [replace(one, count=one.count - there.get(one.key, 0)) for one in snapshot.pending]
-        grown = {growth.offer.group: growth.after for growth in plan.growths}
+        grown = {growth.option.group: growth.after for growth in plan.scale_ups}
         snapshot = world(
             *(one for one in rest if one.count),
             groups=[replace(one, target_size=grown.get(one.id, one.target_size)) for one in snapshot.groups],
@@ -159,8 +159,8 @@ def test_nobody_waits_for_a_loop_that_would_not_help():
 def test_pods_spread_over_zones_go_to_one_zone_a_loop():
     zones = [group(f"g-{zone}", zone=zone) for zone in "ab"]
     plan = planned(world(waiting("web", 4, **spread({"app": "web"})), groups=zones))
-    assert len(plan.growths) == 1
-    assert plan.helped >= 1
+    assert len(plan.scale_ups) == 1
+    assert plan.scheduled >= 1
 
 
 # ---- groups that are alike

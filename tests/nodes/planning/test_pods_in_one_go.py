@@ -92,8 +92,8 @@ class TestFewerGroups:
         full = [node(f"full-{zone}", zone=zone, cpu="100m") for zone in ZONES]
         snapshot = world(small, large, nodes=full, machine_types=types)
         plan = plan_scale_up(snapshot, self.NAP)
-        assert (problems(snapshot, self.NAP, plan), left(plan), len(plan.growths)) == ([], {}, 3)
-        assert {growth.offer.zone for growth in plan.growths} == {*ZONES}
+        assert (problems(snapshot, self.NAP, plan), left(plan), len(plan.scale_ups)) == ([], {}, 3)
+        assert {growth.option.zone for growth in plan.scale_ups} == {*ZONES}
 
     def test_a_hasty_look_at_what_would_be_too_many_changes_nothing_for_the_pods(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(planner, "_SCOUTED", 0)
@@ -103,7 +103,7 @@ class TestFewerGroups:
         snapshot = world(*entries, machine_types=types)
         plan = plan_scale_up(snapshot, self.NAP)
         assert (problems(snapshot, self.NAP, plan), left(plan)) == ([], {})
-        assert len(plan.growths) <= 3
+        assert len(plan.scale_ups) <= 3
         assert np.isclose(
-            plan.cost_per_hour, sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in plan.growths)
+            plan.cost_per_hour, sum(scale_up.added * scale_up.option.price_per_hour for scale_up in plan.scale_ups)
         )

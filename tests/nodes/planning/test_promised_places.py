@@ -35,7 +35,7 @@ def machine(number: int) -> Node:
 def promised(before: Snapshot) -> PodNominations:
     plan = plan_scale_up(before, COST)
     promises = PodNominations()
-    promises.make(before, plan.existing, [("g", scale_up.added, scale_up) for scale_up in plan.growths])
+    promises.make(before, plan.existing, [("g", scale_up.added, scale_up) for scale_up in plan.scale_ups])
     return promises
 
 
@@ -46,7 +46,7 @@ def test_pods_have_the_nodes_that_were_asked_for_them():
     places = promises.places(after)
     assert places == {f"g-{index}": {"default/large": 1, "default/small": 1} for index in range(2)}
     plan = plan_scale_up(replace(after, promises=places), COST)
-    assert (plan.growths, plan.remaining, plan.helped, plan.existing) == ((), (), 4, places)
+    assert (plan.scale_ups, plan.unschedulable, plan.scheduled, plan.existing) == ((), (), 4, places)
 
 
 def test_pods_that_run_are_promised_nothing_any_more():
@@ -71,7 +71,7 @@ def test_others_do_not_take_a_promised_place():
     after = world(*before.pending, waiting("other", 1, 2.5), nodes=1)
     plan = plan_scale_up(replace(after, promises=promises.places(after)), COST)
     assert plan.existing == {"g-0": {"default/large": 1}}
-    assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
+    assert [(growth.option.group, growth.added) for growth in plan.scale_ups] == [("g", 1)]
 
 
 def test_pods_that_look_at_others_are_promised_nothing():

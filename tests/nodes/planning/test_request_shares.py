@@ -78,7 +78,7 @@ def test_nodes_and_costs_add_up(sizes: list[tuple[int, int]], with_others: bool)
     snapshot = world(*pending, *others, groups=[group("g"), group("h", cpu=8, price=0.7)])
     plan = plan_scale_up(snapshot, policy(expander="cost"))
     found = share_costs(plan, snapshot.pending).values()
-    nodes = sum(scale_up.added for scale_up in plan.growths)
+    nodes = sum(scale_up.added for scale_up in plan.scale_ups)
     cost = sum(share.cost_per_hour for share in found)
     assert sum(count for share in found for count in share.nodes.values()) <= nodes
     assert cost <= plan.cost_per_hour + 1e-9

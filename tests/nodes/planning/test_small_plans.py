@@ -12,5 +12,5 @@ def test_nine_pods_that_fit_three_nodes_get_three():
         for name, count, milli, mebi in (("a", 2, 699, 1704), ("b", 4, 544, 206), ("c", 3, 737, 1808))
     ]
     plan = plan_scale_up(world(*pods, groups=[group("g", cpu=2, memory="4000Mi")]), COST)
-    assert not plan.remaining
-    assert sum(growth.added for growth in plan.growths) == 3
+    assert not plan.unschedulable
+    assert sum(growth.added for growth in plan.scale_ups) == 3

@@ -336,7 +336,7 @@ class TestClasses:
         snapshot = world(apart("db", 1, "noisy"), waiting("noisy", 2), waiting("quiet", 2), groups=[BIG])
         plan = planned(snapshot)
         assert added(plan) == {"big": 2}
-        assert not any("db" in str(p.pods) and "noisy" in str(p.pods) for g in plan.growths for p in g.patterns)
+        assert not any("db" in str(p.pods) and "noisy" in str(p.pods) for g in plan.scale_ups for p in g.patterns)
 
     def test_match_label_keys_split_classes(self):
         """Each rollout keeps its own pods apart, and does not see the other's."""
@@ -384,8 +384,8 @@ class TestVerifier:
     def wrong(self) -> Any:
         """All pods of db on one node."""
         proposal = propose(self.SNAPSHOT, COST)
-        growth = replace(proposal.plan.growths[0], after=1, patterns=(Pattern(nodes=1, pods={"default/db": 3}),))
-        return replace(proposal, plan=replace(proposal.plan, growths=(growth,)))
+        growth = replace(proposal.plan.scale_ups[0], after=1, patterns=(Pattern(nodes=1, pods={"default/db": 3}),))
+        return replace(proposal, plan=replace(proposal.plan, scale_ups=(growth,)))
 
     def test_the_wrong_plan_is_refuted(self):
         refuted = verify(self.SNAPSHOT, self.wrong().plan)
@@ -402,17 +402,17 @@ class TestVerifier:
     def test_what_is_refuted_whatever_is_done_is_left_out_and_said(self, monkeypatch: pytest.MonkeyPatch):
         def never(snapshot: Snapshot, plan: ScaleUpPlan) -> Any:
             found = verify(snapshot, self.wrong().plan)
-            return found if any("default/db" in p.pods for g in plan.growths for p in g.patterns) else ()
+            return found if any("default/db" in p.pods for g in plan.scale_ups for p in g.patterns) else ()
 
         monkeypatch.setattr(planner, "verify", never)
         plan = plan_scale_up(self.SNAPSHOT, COST)
         assert plan.verification_failures == 1
         assert left(plan) == {"db": 3}
         assert "failed when it was checked" in told(plan)
-        assert plan.helped == 2
+        assert plan.scheduled == 2
 
     def test_too_much_on_a_node_is_refuted(self):
         snapshot = world(waiting("web", 4), groups=[group("g", cpu=4)])
         plan = plan_scale_up(snapshot, COST)
-        growth = replace(plan.growths[0], patterns=(Pattern(nodes=1, pods={"default/web": 5}),))
-        assert verify(snapshot, replace(plan, growths=(growth,)))
+        growth = replace(plan.scale_ups[0], patterns=(Pattern(nodes=1, pods={"default/web": 5}),))
+        assert verify(snapshot, replace(plan, scale_ups=(growth,)))

@@ -29,9 +29,9 @@ TYPES = (
 def why(one: Any, **more: Any) -> tuple[str, str]:
     snapshot = world(one, groups=[group("g", most=2, price=0.2, target=more.pop("target", 0))], **more)
     plan = plan_scale_up(snapshot, policy(node_autoprovisioning=True), cache=None)
-    (growth,) = plan.growths
-    assert not growth.offer.exists
-    return growth.offer.machine_type, "; ".join(map(str, growth.reason.because))
+    (growth,) = plan.scale_ups
+    assert not growth.option.exists
+    return growth.option.machine_type, "; ".join(map(str, growth.reason.because))
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_a_group_is_full():
 
 def test_a_new_group_may_just_be_cheaper():
     snapshot = world(waiting("p"), groups=[group("g", price=0.5)], machine_types=TYPES)
-    (growth,) = plan_scale_up(snapshot, policy(node_autoprovisioning=True)).growths
+    (growth,) = plan_scale_up(snapshot, policy(node_autoprovisioning=True)).scale_ups
     assert str(growth.reason) == "1 node for 1 pod (a new group is cheaper (g))"
 
 
 def test_without_groups_there_is_nothing_to_say():
     snapshot = world(waiting("p"), machine_types=TYPES)
-    (growth,) = plan_scale_up(snapshot, policy(node_autoprovisioning=True)).growths
+    (growth,) = plan_scale_up(snapshot, policy(node_autoprovisioning=True)).scale_ups
     assert growth.reason.because == ()

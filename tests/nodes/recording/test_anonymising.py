@@ -173,9 +173,9 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
     recording = recording_of(one, policy(), known, about=ABOUT, salt="pepper")
     assert SECRET not in encode(recording).decode()
     hidden, plain = replayed(recording), replay_loop(one, policy(), known)
-    assert hidden.scale_up.plan.helped == plain.scale_up.plan.helped == 2
-    assert [len(growth.patterns) for growth in hidden.scale_up.plan.growths] == [
-        len(one.patterns) for one in plain.scale_up.plan.growths
+    assert hidden.scale_up.plan.scheduled == plain.scale_up.plan.scheduled == 2
+    assert [len(growth.patterns) for growth in hidden.scale_up.plan.scale_ups] == [
+        len(one.patterns) for one in plain.scale_up.plan.scale_ups
     ]
     assert len(hidden.scale_down.unneeded) == len(plain.scale_down.unneeded)
     assert sorted(one.reason.code for one in hidden.scale_down.kept) == sorted(

@@ -7,7 +7,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
-from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult, ScaleUpPart, ScaleUpResult, SetAside
+from plimsoll.nodes.model.results import FilteredPod, FinishedRemoval, RemovalResult, ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, PodMove, UnneededNode, UnremovableNode
 from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
@@ -88,7 +88,7 @@ def growth(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupSca
     """The entries together on each of the new nodes."""
     pods = {pending.key: pending.count for pending in entries}
     return GroupScaleUp(
-        offer=of,
+        option=of,
         before=of.size,
         after=of.size + nodes,
         patterns=(Pattern(nodes=nodes, pods=pods),),
@@ -97,14 +97,14 @@ def growth(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupSca
 
 
 def grown(one: GroupScaleUp, **more: Any) -> ScaleUpResult:
-    given = {"group": one.offer.group, "before": one.before, "after": one.after, "created": not one.offer.exists}
-    return ScaleUpResult(growth=one, **(given | more))
+    given = {"group": one.option.group, "before": one.before, "after": one.after, "created": not one.option.exists}
+    return ScaleUpResult(scale_up=one, **(given | more))
 
 
 def planned(*growths: GroupScaleUp, remaining: tuple[UnschedulablePods, ...] = (), **more: Any) -> ScaleUpPlan:
     result = Result.NEEDED if growths else Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
     helped = sum(pattern.nodes * sum(pattern.pods.values()) for scale_up in growths for pattern in scale_up.patterns)
-    return ScaleUpPlan(result=result, growths=growths, helped=helped, remaining=remaining, **more)
+    return ScaleUpPlan(result=result, scale_ups=growths, scheduled=helped, unschedulable=remaining, **more)
 
 
 def left(*entries: PendingPods, reasons: tuple[Reason, ...]) -> UnschedulablePods:
@@ -126,7 +126,7 @@ def turn(
 
 def grew(*growths: GroupScaleUp, pending: tuple[PendingPods, ...] = (), **more: Any) -> LoopResult:
     """A turn in which all of it was done."""
-    part = ScaleUpPart(plan=planned(*growths), grown=tuple(grown(scale_up) for scale_up in growths))
+    part = ScaleUpPart(plan=planned(*growths), results=tuple(grown(scale_up) for scale_up in growths))
     return turn(*pending, scale_up=part, **more)
 
 
@@ -159,8 +159,8 @@ def shrinking(*removals: NodeRemoval, **more: Any) -> ScaleDownPart:
     return ScaleDownPart(departures=NodesToDelete(removals=removals), **more)
 
 
-def aside(name: str, code: str, *, message: str = "not now", **annotations: str) -> SetAside:
-    return SetAside(pod=pod(name, **annotations), reason=Reason(code=code, message=message))
+def aside(name: str, code: str, *, message: str = "not now", **annotations: str) -> FilteredPod:
+    return FilteredPod(pod=pod(name, **annotations), reason=Reason(code=code, message=message))
 
 
 def told(one: LoopResult, reason: str) -> list[str]:

@@ -38,7 +38,7 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
         (grew(growth(offer("g", size=1), waiting("p"), nodes=2)), "scaled up g 1->3 for 2 pods"),
         (grew(growth(offer("n", exists=False), waiting("p"))), "scaled up new n 0->1 for 1 pod"),
         (
-            turn(scale_up=ScaleUpPart(plan=planned(BAD), grown=(grown(BAD, failure=STOCKOUT),))),
+            turn(scale_up=ScaleUpPart(plan=planned(BAD), results=(grown(BAD, failure=STOCKOUT),))),
             "could not scale up g: no more machines of this type",
         ),
         (stuck(waiting("p"), reasons=(LIMIT,)), "1 pod left without a place: max cluster cpu limit reached"),

@@ -66,7 +66,7 @@ def test_label_sets_when_auto_provisioning_made_some():
 
 def test_a_group_that_was_made_has_the_clouds_id():
     new = growth(offer("nap-1", exists=False))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), grown=(grown(new, group="nap-1-x"),)))
+    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=(grown(new, group="nap-1-x"),)))
 
     (line,) = build_loop_entry(one)["scaleUp"]["plan"]
     assert (line["group"], line["created"]) == ("nap-1-x", True)
@@ -75,7 +75,7 @@ def test_a_group_that_was_made_has_the_clouds_id():
 def test_a_group_made_as_several_is_several_lines_whose_patterns_are_told_once():
     new = growth(offer("nap-1", exists=False), waiting("p"), nodes=3)
     parts = (grown(new, group="nap-1-a", after=2), grown(new, group="nap-1-b", after=1))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), grown=parts))
+    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=parts))
 
     lines = build_loop_entry(one)["scaleUp"]["plan"]
     assert [(line["group"], line["to"], len(line["patterns"])) for line in lines] == [
@@ -86,7 +86,7 @@ def test_a_group_made_as_several_is_several_lines_whose_patterns_are_told_once()
 
 def test_a_growth_that_failed_says_so():
     bad = growth(offer("nap-1", exists=False))
-    one = turn(scale_up=ScaleUpPart(plan=planned(bad), grown=(grown(bad, created=False, failure=STOCKOUT),)))
+    one = turn(scale_up=ScaleUpPart(plan=planned(bad), results=(grown(bad, created=False, failure=STOCKOUT),)))
 
     entry = build_loop_entry(one)["scaleUp"]
     assert entry["result"] == "ScaleUpError"
@@ -96,7 +96,7 @@ def test_a_growth_that_failed_says_so():
 
 def test_a_growth_that_was_held_back_says_so():
     held = growth(offer("nap-1", exists=False))
-    one = turn(scale_up=ScaleUpPart(plan=planned(held), grown=(grown(held, held_back=PAUSED),)))
+    one = turn(scale_up=ScaleUpPart(plan=planned(held), results=(grown(held, held_back=PAUSED),)))
 
     (line,) = build_loop_entry(one)["scaleUp"]["plan"]
     assert (line["heldBack"], line["created"]) == ("paused", True)

@@ -50,13 +50,13 @@ def planned(*line: RequestView, size: int = 0, ordinary: int = 0) -> tuple[Snaps
 
 
 def nodes_of(plan: ScaleUpPlan) -> int:
-    return sum(scale_up.added for scale_up in plan.growths)
+    return sum(scale_up.added for scale_up in plan.scale_ups)
 
 
 def pods_on(plan: ScaleUpPlan) -> Counter[str]:
     """By key, pods on new nodes."""
     found: Counter[str] = Counter()
-    for growth in plan.growths:
+    for growth in plan.scale_ups:
         for pattern in growth.patterns:
             found.update({key: pods * pattern.nodes for key, pods in pattern.pods.items()})
     return found
@@ -105,10 +105,10 @@ def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], 
     names = {request.name for number, request in enumerate(line) if number in gone}
     left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
     keys = {pending.key for pending in snapshot.pending if pending.bundle in names}
-    fillings = [pattern for growth in plan.growths for pattern in growth.patterns]
+    fillings = [pattern for growth in plan.scale_ups for pattern in growth.patterns]
     assert nodes_of(left) == sum(pattern.nodes for pattern in fillings if pattern.pods.keys() - keys)
-    assert left.helped == plan.helped - sum(request.total for request in line if request.name in names)
-    assert not {key for growth in left.growths for pattern in growth.patterns for key in pattern.pods} & keys
+    assert left.scheduled == plan.scheduled - sum(request.total for request in line if request.name in names)
+    assert not {key for growth in left.scale_ups for pattern in growth.patterns for key in pattern.pods} & keys
     assert left.cost_per_hour <= plan.cost_per_hour
     served = build_attempts(left, line, snapshot.pending)
     assert served.keys() == {request.name for request in line} - names

@@ -47,7 +47,7 @@ def offer(group: str, *, exists: bool = True, **changes: Any) -> ScaleUpOption:
 
 
 def growth(what: ScaleUpOption, before: int, after: int) -> GroupScaleUp:
-    return GroupScaleUp(offer=what, before=before, after=after, patterns=(), reason=WHY)
+    return GroupScaleUp(option=what, before=before, after=after, patterns=(), reason=WHY)
 
 
 class GrowingWorld(ProviderWorld):

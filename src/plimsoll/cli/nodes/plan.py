@@ -82,8 +82,8 @@ def plan(
         if timing:
             typer.echo(f"planned in {planned.seconds * 1000:.1f} ms")
     elif output is Output.NAME:
-        for growth in answer.growths:
-            typer.echo(f"nodegroup/{growth.offer.group}")
+        for growth in answer.scale_ups:
+            typer.echo(f"nodegroup/{growth.option.group}")
     else:
         answers = _request_answers(given, answer, planned.checks, policy)
         echo_value(_document(given, answer, answers, seconds=planned.seconds if timing else None), output)

@@ -26,7 +26,7 @@ _SHOWN: Final = 0.005
 
 def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
     """What is added, what it costs, who is left."""
-    yield from _growths(answer.growths)
+    yield from _growths(answer.scale_ups)
     waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
         yield _helped(answer, waiting)
@@ -35,7 +35,7 @@ def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterato
         yield "no pods wait: nothing is added"
     for why, count in Counter(given.set_aside.values()).items():
         yield f"{_pods(count)} not planned for: {why}"
-    yield from _left(given, answer.remaining)
+    yield from _left(given, answer.unschedulable)
     yield from _hints(given, policy, answer)
     if answer.verification_failures:
         yield f"{_many(answer.verification_failures, 'kind')} of pods had to be planned one by one"
@@ -43,7 +43,7 @@ def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterato
 
 def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
     """What whoever wrote the files may have forgotten."""
-    if not answer.remaining:
+    if not answer.unschedulable:
         return
     snapshot = given.snapshot
     if snapshot.machine_types and not policy.nap.enabled:
@@ -57,19 +57,19 @@ def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
 
     rows = [
         (
-            _short(growth.offer.group),
-            machine_type_of(growth.offer) or "-",
-            growth.offer.zone or "-",
-            f"{growth.before} -> {growth.after}" + (" (new)" if not growth.offer.exists else ""),
+            _short(growth.option.group),
+            machine_type_of(growth.option) or "-",
+            growth.option.zone or "-",
+            f"{growth.before} -> {growth.after}" + (" (new)" if not growth.option.exists else ""),
             sum(pattern.nodes * sum(pattern.pods.values()) for pattern in growth.patterns),
-            f"{growth.added * growth.offer.price_per_hour:.4f}",
+            f"{growth.added * growth.option.price_per_hour:.4f}",
         )
         for growth in growths
     ]
     yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
     if len(rows) > _ROWS:
         more = growths[_ROWS:]
-        cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in more)
+        cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
         nodes = sum(scale_up.added for scale_up in more)
         yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} an hour; -o json has them all"
     why = [*dict.fromkeys(str(cause) for scale_up in growths for cause in scale_up.reason.because)]
@@ -79,24 +79,24 @@ def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
 
 def _helped(answer: ScaleUpPlan, waiting: int) -> str:
     here = sum(sum(pods.values()) for pods in answer.existing.values())
-    told = f"{answer.helped} of {_pods(waiting)} get a place"
-    if not answer.helped:
+    told = f"{answer.scheduled} of {_pods(waiting)} get a place"
+    if not answer.scheduled:
         return told
-    nodes = sum(scale_up.added for scale_up in answer.growths)
+    nodes = sum(scale_up.added for scale_up in answer.scale_ups)
     parts = [
         f"{here} on {_many(len(answer.existing), 'node')} that {'is' if len(answer.existing) == 1 else 'are'} there"
     ]
     parts = parts if here else []
     if nodes:
-        parts.append(f"{answer.helped - here} on {_many(nodes, 'new node')}")
+        parts.append(f"{answer.scheduled - here} on {_many(nodes, 'new node')}")
     return f"{told}: {', '.join(parts)}"
 
 
 def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
     cost, bound = answer.cost_per_hour, answer.lower_bound_per_hour
-    if not answer.growths:
+    if not answer.scale_ups:
         return "nothing is added"
-    unknown = _without_price(given, answer.growths)
+    unknown = _without_price(given, answer.scale_ups)
     guessed = f"; estimated, no price is given for {_few(unknown)}" if unknown else ""
     if not cost:
         return f"costs nothing{guessed}"
@@ -113,9 +113,9 @@ def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[st
     types = {machine_type.name for machine_type in given.snapshot.machine_types if machine_type.price_per_hour is None}
     groups = {group.id for group in given.snapshot.groups if group.price_per_hour is None}
     found = (
-        (scale_up.offer.group if scale_up.offer.group in groups else "")
-        if scale_up.offer.exists
-        else (scale_up.offer.machine_type if scale_up.offer.machine_type in types else "")
+        (scale_up.option.group if scale_up.option.group in groups else "")
+        if scale_up.option.exists
+        else (scale_up.option.machine_type if scale_up.option.machine_type in types else "")
         for scale_up in growths
     )
     return [*dict.fromkeys(filter(None, found))]

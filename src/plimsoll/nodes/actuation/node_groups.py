@@ -15,7 +15,7 @@ import structlog
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, failure_of
 from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
-from plimsoll.nodes.model.results import DeletedGroup, Repaired
+from plimsoll.nodes.model.results import DeletedGroup, GroupRepair
 from plimsoll.nodes.planning.state.group_sizes import is_autoprovisioned
 from plimsoll.nodes.providers.values import NodeRef
 
@@ -81,7 +81,7 @@ def _is_empty(read: NodeGroupState) -> bool:
     return read.target == 0 and not read.instances
 
 
-async def fix_group_sizes(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
+async def fix_group_sizes(provider: Provider, changes: Changes) -> tuple[GroupRepair, ...]:
     """Instances first: each one deleted lowers its group's target, which is read again before it is shrunk."""
     groups = {group.id: group for group in await provider.node_groups()}
     deletions = (*changes.delete_failed, *changes.delete_unregistered)
@@ -97,7 +97,7 @@ async def fix_group_sizes(provider: Provider, changes: Changes) -> tuple[Repaire
     return (*done, *[await _shrunk(groups[shrink_target.group], shrink_target) for shrink_target in shrinking])
 
 
-async def raise_to_minimum(cloud: ProviderState, policy: Policy) -> tuple[Repaired, ...]:
+async def raise_to_minimum(cloud: ProviderState, policy: Policy) -> tuple[GroupRepair, ...]:
     """`--enforce-node-group-min-size`: never beyond the maximum, and only groups of which all is known."""
     return tuple([await _raised(read, least) for read, least in _too_small(cloud, policy)])
 
@@ -111,16 +111,16 @@ def _too_small(cloud: ProviderState, policy: Policy) -> Iterator[tuple[NodeGroup
             yield cloud.groups[observed_group.id], observed_group.min_size
 
 
-async def _raised(read: NodeGroupState, least: int) -> Repaired:
+async def _raised(read: NodeGroupState, least: int) -> GroupRepair:
     outcome = await read.port.increase_size(least - read.target, expected=read.target)
     failure = failure_of(outcome)
     _log("target.raised", read.port.id, failure, before=read.target, after=least)
     message = f"group {read.port.id} has {read.target} nodes, its minimum is {least}"
     reason = Reason(code=MIN_SIZE_ENFORCED, message=message, facts={"group": read.port.id, "min": least})
-    return Repaired(group=read.port.id, reason=reason, before=read.target, after=least, failure=failure)
+    return GroupRepair(group=read.port.id, reason=reason, before=read.target, after=least, failure=failure)
 
 
-async def _deleted_repairing(group: Group, wanted: DeleteInstances) -> Repaired:
+async def _deleted_repairing(group: Group, wanted: DeleteInstances) -> GroupRepair:
     refs = [NodeRef.of_instance(instance) for instance in await group.nodes() if instance.id in set(wanted.instances)]
     outcome: Outcome = Done()
     if refs:
@@ -129,14 +129,14 @@ async def _deleted_repairing(group: Group, wanted: DeleteInstances) -> Repaired:
             outcome = await group.delete_nodes(refs)
     failure = failure_of(outcome)
     _log("instances.deleted", group.id, failure, instances=len(refs))
-    return Repaired(group=group.id, reason=wanted.reason, instances=wanted.instances, failure=failure)
+    return GroupRepair(group=group.id, reason=wanted.reason, instances=wanted.instances, failure=failure)
 
 
-async def _shrunk(group: Group, wanted: ShrinkTarget) -> Repaired:
+async def _shrunk(group: Group, wanted: ShrinkTarget) -> GroupRepair:
     outcome = await group.decrease_target_size(wanted.after - wanted.before, expected=wanted.before)
     failure = failure_of(outcome)
     _log("target.lowered", group.id, failure, before=wanted.before, after=wanted.after)
-    return Repaired(group=group.id, reason=wanted.reason, before=wanted.before, after=wanted.after, failure=failure)
+    return GroupRepair(group=group.id, reason=wanted.reason, before=wanted.before, after=wanted.after, failure=failure)
 
 
 def _log(event: str, group: str, failure: CallFailed | None, **facts: int) -> None:

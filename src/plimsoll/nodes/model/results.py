@@ -25,7 +25,7 @@ class PodState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class FilteredPod:
     """A pending pod that is not planned for: expendable, too new, a consumer of a request, or a daemon pod."""
 
     pod: Pod
@@ -36,7 +36,7 @@ class SetAside:
 class ScaleUpResult:
     """What became of one scale-up of the plan. `failure` is None if the provider accepted it."""
 
-    growth: GroupScaleUp
+    scale_up: GroupScaleUp
     group: str
     """Its id in the cloud. A provider may give a new group another id than the planned one."""
     before: int
@@ -65,7 +65,7 @@ class ScaleUpResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
+class GroupRepair:
     """A repair that the cluster state requested, of a target size or of instances, and whether it succeeded."""
 
     group: str
@@ -127,7 +127,7 @@ class ScaleUpPart:
     plan: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=Result.NOT_NEEDED))
     skipped: Reason | None = None
     """Why nothing was planned: MaxNodesTotalReached, pods too new, paused."""
-    grown: tuple[ScaleUpResult, ...] = ()
+    results: tuple[ScaleUpResult, ...] = ()
     plan_seconds: float = 0.0
 
 

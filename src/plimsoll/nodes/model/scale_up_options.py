@@ -59,7 +59,7 @@ class ScaleUpOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotOffered:
+class SkippedGroup:
     """A group or machine type that was looked at and left out, for all pods: "max size reached", "in backoff"."""
 
     group: str

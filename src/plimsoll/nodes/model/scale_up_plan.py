@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption, SkippedGroup
 
 
 class Result(StrEnum):
@@ -33,7 +33,7 @@ class Pattern:
 class GroupScaleUp:
     """One group made larger, or made."""
 
-    offer: ScaleUpOption
+    option: ScaleUpOption
     before: int
     after: int
     patterns: tuple[Pattern, ...]
@@ -54,7 +54,7 @@ class GroupScaleUp:
     @property
     def is_whole(self) -> bool:
         """Whether a part of it is of no use: who can grow all at once or not at all should."""
-        return bool(self.requests) or self.offer.zero_or_max
+        return bool(self.requests) or self.option.zero_or_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +80,16 @@ class ScaleUpPlan:
     """The whole answer. `cost_per_hour` is real money of what is added; the bound holds for the pods helped."""
 
     result: Result
-    growths: tuple[GroupScaleUp, ...] = ()
+    scale_ups: tuple[GroupScaleUp, ...] = ()
     existing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node name to pods by key: places found without growing."""
-    helped: int = 0
+    scheduled: int = 0
     """Pods that get a place, on new nodes or on existing ones."""
-    remaining: tuple[UnschedulablePods, ...] = ()
+    unschedulable: tuple[UnschedulablePods, ...] = ()
     cost_per_hour: float = 0.0
     lower_bound_per_hour: float = 0.0
     label_sets: tuple[LabelSet, ...] = ()
-    not_offered: tuple[NotOffered, ...] = ()
+    skipped_groups: tuple[SkippedGroup, ...] = ()
     budgets: Mapping[str, int] = field(default_factory=dict)
     """Counted effort the plan was made under, for replay."""
     verification_failures: int = 0

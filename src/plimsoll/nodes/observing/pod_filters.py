@@ -23,7 +23,7 @@ from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.reasons import CONSUMING
-from plimsoll.nodes.model.results import PodState, SetAside
+from plimsoll.nodes.model.results import FilteredPod, PodState
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.priorities import is_expendable
 from plimsoll.scheduling.rules.scheduling_gates import is_gated
@@ -53,7 +53,7 @@ class FilteredPods:
     """How many of both wait."""
     unprocessed: int
     """Waiting pods that the scheduler has not looked at yet."""
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[FilteredPod, ...]
     """In the order of their names."""
 
     @property
@@ -93,7 +93,7 @@ class PodFilter:
         self._counted: dict[KeyTuple, Pod] = {}
         self._pending: dict[KeyTuple, None] = {}
         self._unprocessed: dict[KeyTuple, None] = {}
-        self._set_aside: dict[KeyTuple, SetAside] = {}
+        self._set_aside: dict[KeyTuple, FilteredPod] = {}
 
     def filter(self, book: PodStore, viewpoint: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
         """`extra_pods` are pods that the cluster does not show, or not as they are to be seen; few."""
@@ -112,7 +112,7 @@ class PodFilter:
             extra_pods=tuple([fate for fate in fates if _is_counted(fate)]),
             pending=len(self._pending) + sum(_is_counted(fate) and not fate.spec.node_name for fate in fates),
             unprocessed=len(self._unprocessed) + fates.count(UNPROCESSED),
-            set_aside=(*aside, *(fate for fate in fates if isinstance(fate, SetAside))),
+            set_aside=(*aside, *(fate for fate in fates if isinstance(fate, FilteredPod))),
         )
 
     def _to_look_at(self, book: PodStore, viewpoint: PodFilterContext) -> list[KeyTuple]:
@@ -126,7 +126,7 @@ class PodFilter:
     def _put(self, place: KeyTuple, fate: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._set_aside):
             elsewhere.pop(place, None)
-        if isinstance(fate, SetAside):
+        if isinstance(fate, FilteredPod):
             self._set_aside[place] = fate
         elif fate is UNPROCESSED:
             self._unprocessed[place] = None
@@ -141,7 +141,7 @@ class PodFilter:
 
 
 def _is_counted(fate: FilterResult) -> TypeGuard[Pod]:
-    return fate is not None and fate is not UNPROCESSED and not isinstance(fate, SetAside)
+    return fate is not None and fate is not UNPROCESSED and not isinstance(fate, FilteredPod)
 
 
 SCALE_UP_DELAY: Final = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
@@ -163,7 +163,7 @@ class _Unprocessed(Enum):
 UNPROCESSED: Final = _Unprocessed.UNPROCESSED
 """A waiting pod that the scheduler has not looked at yet."""
 
-FilterResult = Union["Pod", SetAside, _Unprocessed, None]
+FilterResult = Union["Pod", FilteredPod, _Unprocessed, None]
 """A pod as planners see it, on a node or waiting for one; or why they do not, which for most is nobody's business."""
 
 
@@ -172,13 +172,13 @@ def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler:
     if pod.status.phase in _ENDED:
         return None
     if is_expendable(pod, below=rules.expendable_below):
-        return None if pod.spec.node_name else SetAside(pod=pod, reason=_expendable(rules))
+        return None if pod.spec.node_name else FilteredPod(pod=pod, reason=_expendable(rules))
     if pod.spec.node_name or pod.status.nominated_node_name:
         return _on_its_node(pod)
     if pod.metadata.deletion_timestamp is not None or is_gated(pod):
         return None
     if (reason := _why_not_planned(pod, rules) or _too_new(pod, rules, now)) is not None:
-        return SetAside(pod=pod, reason=reason)
+        return FilteredPod(pod=pod, reason=reason)
     if waits_for_scheduler and not is_unschedulable(pod) and not _is_bypassed(pod, rules):
         return UNPROCESSED
     return pod

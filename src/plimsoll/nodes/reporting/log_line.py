@@ -46,7 +46,7 @@ def _growth(turn: LoopResult) -> Iterator[str]:
         f"{'new ' * result.created}{result.group} {result.before}->{result.after}" for result in grown if result.is_done
     ]
     if done:
-        yield f"scaled up {_few(done)} for {_counted(turn.scale_up.plan.helped, 'pod')}"
+        yield f"scaled up {_few(done)} for {_counted(turn.scale_up.plan.scheduled, 'pod')}"
     for result in grown:
         if result.failure is not None:
             yield f"could not scale up {result.group}: {result.failure.message}"
@@ -64,10 +64,10 @@ def _left(turn: LoopResult) -> Iterator[str]:
     part = turn.scale_up
     if part.skipped is not None:
         yield f"no scale-up, {part.skipped}"
-    left = sum(unschedulable.pods for unschedulable in part.plan.remaining)
+    left = sum(unschedulable.pods for unschedulable in part.plan.unschedulable)
     if left:
         reasons = dict.fromkeys(
-            str(reason) for unschedulable in part.plan.remaining for reason in unschedulable.reasons
+            str(reason) for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
         )
         yield f"{_counted(left, 'pod')} left without a place: {_few([*reasons])}"
 

@@ -14,7 +14,7 @@ from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 if TYPE_CHECKING:
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.call_outcomes import CallFailed
-    from plimsoll.nodes.model.results import Repaired
+    from plimsoll.nodes.model.results import GroupRepair
     from plimsoll.objects.api.nodes import Node
 
 
@@ -32,7 +32,7 @@ class Raised:
     failure: CallFailed | None
 
 
-def is_raised(one: Repaired) -> bool:
+def is_raised(one: GroupRepair) -> bool:
     return one.reason.code == MIN_SIZE_ENFORCED
 
 
@@ -41,7 +41,7 @@ def raised_groups(turn: LoopResult) -> tuple[Raised, ...]:
     return tuple(_raised(repaired, turn) for repaired in turn.repaired if is_raised(repaired))
 
 
-def _raised(one: Repaired, turn: LoopResult) -> Raised:
+def _raised(one: GroupRepair, turn: LoopResult) -> Raised:
     standing = None if turn.health is None else turn.health.groups.get(one.group)
     groups = () if turn.snapshot is None else turn.snapshot.groups
     before, after = one.before or 0, one.after or 0

@@ -34,11 +34,11 @@ Json = dict[str, Any]
 
 
 def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
-    found: Json = {"result": str(plan.result), "plan": [_growth(scale_up) for scale_up in plan.growths]}
+    found: Json = {"result": str(plan.result), "plan": [_growth(scale_up) for scale_up in plan.scale_ups]}
     if plan.existing:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
-    found["helped"] = plan.helped
-    found["remaining"] = [_remaining(unschedulable) for unschedulable in plan.remaining]
+    found["helped"] = plan.scheduled
+    found["remaining"] = [_remaining(unschedulable) for unschedulable in plan.unschedulable]
     found["costPerHour"] = float(plan.cost_per_hour)
     found["lowerBoundPerHour"] = float(plan.lower_bound_per_hour)
     if plan.label_sets:
@@ -59,19 +59,19 @@ def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Jso
 
 def _growth(one: GroupScaleUp) -> Json:
     entry: Json = {
-        "group": one.offer.group,
-        "machineType": machine_type_of(one.offer),
+        "group": one.option.group,
+        "machineType": machine_type_of(one.option),
         "from": one.before,
         "to": one.after,
-        "max": one.offer.max_size,
-        "created": not one.offer.exists,
+        "max": one.option.max_size,
+        "created": not one.option.exists,
     }
-    if one.offer.zone:
-        entry["zone"] = one.offer.zone
-    if one.offer.profile is not None:
-        entry["labels"] = dict(one.offer.profile.labels)
-        entry["taints"] = [_taint(taint) for taint in one.offer.node.spec.taints]
-        entry["capacityType"] = str(one.offer.capacity_type)
+    if one.option.zone:
+        entry["zone"] = one.option.zone
+    if one.option.profile is not None:
+        entry["labels"] = dict(one.option.profile.labels)
+        entry["taints"] = [_taint(taint) for taint in one.option.node.spec.taints]
+        entry["capacityType"] = str(one.option.capacity_type)
         entry["reason"] = str(one.reason)
     entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in one.patterns]
     return entry
@@ -117,11 +117,11 @@ def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
     found = plan_to_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
     found["result"] = _scale_up_result(turn) or found["result"]
     done: dict[int, list[ScaleUpResult]] = {}
-    for result in part.grown:
-        done.setdefault(id(result.growth), []).append(result)
+    for result in part.results:
+        done.setdefault(id(result.scale_up), []).append(result)
     found["plan"] = [
         entry
-        for growth, planned in zip(part.plan.growths, found["plan"], strict=True)
+        for growth, planned in zip(part.plan.scale_ups, found["plan"], strict=True)
         for entry in _as_done(planned, done.get(id(growth), []))
     ]
     raised = raised_groups(turn)
@@ -148,8 +148,8 @@ def _scale_up_result(turn: LoopResult) -> str:
         return _SCALE_UP_NOT_TRIED
     if part.skipped is not None and part.skipped.code == PODS_TOO_NEW:
         return _SCALE_UP_IN_COOLDOWN
-    failed = any(result.failure is not None for result in part.grown)
-    return _SCALE_UP_ERROR if failed and not any(result.is_done for result in part.grown) else ""
+    failed = any(result.failure is not None for result in part.results)
+    return _SCALE_UP_ERROR if failed and not any(result.is_done for result in part.results) else ""
 
 
 def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
@@ -189,7 +189,7 @@ def _scale_down_result(turn: LoopResult, part: ScaleDownPart) -> ScaleDownResult
         return ScaleDownResult.NOT_TRIED
     if part.begun:
         return ScaleDownResult.STARTED
-    grew = any(result.is_done for result in turn.scale_up.grown)
+    grew = any(result.is_done for result in turn.scale_up.results)
     is_waiting = turn.scale_up.skipped is not None and turn.scale_up.skipped.code == PODS_TOO_NEW
     if part.is_in_cooldown or grew or is_waiting:
         return ScaleDownResult.IN_COOLDOWN

@@ -54,10 +54,10 @@ def build_attempts(
     plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[PendingPods]
 ) -> dict[str, Attempt]:
     """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
-    left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
+    left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
     parts = share_costs(plan, pending)
-    taken = {scale_up.offer.group: scale_up.before for scale_up in plan.growths}
-    made = {scale_up.offer.group for scale_up in plan.growths if not scale_up.offer.exists}
+    taken = {scale_up.option.group: scale_up.before for scale_up in plan.scale_ups}
+    made = {scale_up.option.group for scale_up in plan.scale_ups if not scale_up.option.exists}
     found: dict[str, Attempt] = {}
     for seen in line:
         if any(pending_pods.key in left for pending_pods in seen.pods):
@@ -110,7 +110,7 @@ def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResu
     for group, count in nodes.items():
         left = count
         for result in grown:
-            if result.growth.offer.group == group and may_have_scaled_up(result) and (left or not count):
+            if result.scale_up.option.group == group and may_have_scaled_up(result) and (left or not count):
                 part = min(left, result.after - result.before)
                 found[result.group] = found.get(result.group, 0) + part
                 left -= part
@@ -147,8 +147,8 @@ def find_surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]
 
     What is beyond the own nodes of each, because others moved together, the last in line gives back.
     """
-    needed = {scale_up.offer.group: scale_up.added for scale_up in kept.growths}
-    left = {scale_up.offer.group: scale_up.added - needed.get(scale_up.offer.group, 0) for scale_up in plan.growths}
+    needed = {scale_up.option.group: scale_up.added for scale_up in kept.scale_ups}
+    left = {scale_up.option.group: scale_up.added - needed.get(scale_up.option.group, 0) for scale_up in plan.scale_ups}
     found: dict[str, dict[str, int]] = {}
     for attempt in failed:
         mine = {group: min(count, left[group]) for group, count in attempt.share.nodes.items()}

@@ -280,7 +280,7 @@ def _why_over(seen: RequestView) -> str:
 
 def find_blocking(seen: RequestView, plan: ScaleUpPlan) -> Blocking:
     """By a plan that has no place for it. Pod sets that would fit without the others are not named."""
-    left = {key: unschedulable.reasons for unschedulable in plan.remaining for key in unschedulable.keys}
+    left = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     short = {pending.key: left[pending.key] for pending in seen.pods if pending.key in left}
     lacking = {key: reasons for key, reasons in short.items() if any(reason.code != NOT_WHOLE for reason in reasons)}
     return {_index(key): list(map(str, reasons)) for key, reasons in (lacking or short).items()}

@@ -105,7 +105,7 @@ class RequestTransaction:
         why = Reason(code=INTENT_NOT_WRITTEN, message="what is about to be done for it could not be written down")
         left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
         bundle_of = {pending.key: pending.bundle for pending in self.snapshot.pending}
-        return replace(left, growths=tuple(_with_requests(scale_up, bundle_of) for scale_up in left.growths))
+        return replace(left, scale_ups=tuple(_with_requests(scale_up, bundle_of) for scale_up in left.scale_ups))
 
     def _begun(self, attempt: Attempt) -> StatusUpdate:
         cost, bound = self._costs_before(attempt.view)
@@ -115,7 +115,7 @@ class RequestTransaction:
 
     async def finish(self, up: ScaleUpPart) -> RequestsPart:
         """Answer, and take back what failed."""
-        if not self.queue or not (up.plan.helped or up.plan.remaining):
+        if not self.queue or not (up.plan.scheduled or up.plan.unschedulable):
             return self.part
         failed = self._failed(up)
         self.remaining_plan = await self._without(failed, up)
@@ -135,8 +135,8 @@ class RequestTransaction:
     def find_placements(self, up: ScaleUpPart) -> Placements:
         """Where those are to run whom this turn found a place for, and did not fail."""
         plan = self.remaining_plan or up.plan
-        left = {scale_up.offer.group: scale_up for scale_up in plan.growths}
-        done = [(result, left.get(result.growth.offer.group)) for result in up.grown if result.is_done]
+        left = {scale_up.option.group: scale_up for scale_up in plan.scale_ups}
+        done = [(result, left.get(result.scale_up.option.group)) for result in up.results if result.is_done]
         return Placements(
             existing=plan.existing,
             added=tuple(
@@ -152,7 +152,7 @@ class RequestTransaction:
         plan = without_requests(up.plan, failed, pending=self.snapshot.pending, why=why)
         attempts_of = self._attempts(up.plan)
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
-        grown = {result.growth.offer.group for result in up.grown if may_have_scaled_up(result)}
+        grown = {result.scale_up.option.group for result in up.results if may_have_scaled_up(result)}
         packed: ScaleUpPlan = await self.run_planner(
             lambda: repack(plan, self.snapshot, self.policy, left=left, grown=grown)
         )
@@ -162,7 +162,7 @@ class RequestTransaction:
         """To everybody whose attempt has come to an end and did not fail."""
         answering = self.actuators.status_updates
         attempts_of = self._attempts(self.remaining_plan or up.plan)
-        why_made = {result.group: _why_made(result) for result in up.grown if not result.growth.offer.exists}
+        why_made = {result.group: _why_made(result) for result in up.results if not result.scale_up.option.exists}
         found: list[StatusUpdate] = []
         for seen in self.current_views():
             if seen.name in failed or seen.name in self._withdrawn:
@@ -170,8 +170,8 @@ class RequestTransaction:
             attempt = attempts_of.get(seen.name)
             if attempt is None:
                 found.append(answering.not_placed(seen, up.plan))
-            elif not _is_open(attempt, up.grown):
-                nodes = add_counts(self._grown_before(seen), map_to_provider_groups(attempt.share.nodes, up.grown))
+            elif not _is_open(attempt, up.results):
+                nodes = add_counts(self._grown_before(seen), map_to_provider_groups(attempt.share.nodes, up.results))
                 told = self._with_costs(seen, attempt)
                 found.append(answering.requested(told, nodes, why_made=why_made) if nodes else answering.found(seen))
         return found
@@ -181,8 +181,8 @@ class RequestTransaction:
     def _failed(self, up: ScaleUpPart) -> dict[str, Blocking]:
         """By name, why. Who was begun with and has no place in the plan any more has failed too."""
         refused = {
-            result.growth.offer.group: f"{result.group}: {result.failure.message}"
-            for result in up.grown
+            result.scale_up.option.group: f"{result.group}: {result.failure.message}"
+            for result in up.results
             if result.failure is not None and result.is_refused
         }
         attempts_of = self._attempts(up.plan)
@@ -207,8 +207,8 @@ class RequestTransaction:
             if seen.name in failed:
                 before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(seen).items()}
                 idle = {group: nodes - before.get(group, 0) for group, nodes in idle.items()}
-                nodes = add_counts(before, map_to_provider_groups(parts.get(seen.name, {}), up.grown))
-                found.append(RollbackPlan(view=seen, nodes=nodes, created=self._created(seen, up.grown)))
+                nodes = add_counts(before, map_to_provider_groups(parts.get(seen.name, {}), up.results))
+                found.append(RollbackPlan(view=seen, nodes=nodes, created=self._created(seen, up.results)))
         return found
 
     def _created(self, seen: RequestView, grown: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
@@ -217,15 +217,15 @@ class RequestTransaction:
         if intent is None:
             return ()
         made = [
-            result.group for result in grown if result.growth.offer.group in intent.created and _may_be_made(result)
+            result.group for result in grown if result.scale_up.option.group in intent.created and _may_be_made(result)
         ]
         return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
 
     def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
-        unknown = {result.growth.offer.group for result in up.grown if result.is_unknown}
+        unknown = {result.scale_up.option.group for result in up.results if result.is_unknown}
         attempts_of = self._attempts(up.plan)
         return FailureContext(
-            sizes={**self.sizes, **{result.group: result.after for result in up.grown if may_have_scaled_up(result)}},
+            sizes={**self.sizes, **{result.group: result.after for result in up.results if may_have_scaled_up(result)}},
             begun=self.unfinished_rollbacks,
             blocking=failed,
             uncertain={name for name in failed if name in attempts_of and unknown & attempts_of[name].groups},
@@ -268,19 +268,21 @@ def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupS
 def _refused_to(seen: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
     """Of its pod sets those that wanted nodes of a group that could not grow."""
     found: dict[str, dict[str, None]] = {}
-    for scale_up in plan.growths:
+    for scale_up in plan.scale_ups:
         keys = (
-            {key for pattern in scale_up.patterns for key in pattern.pods} if scale_up.offer.group in refused else set()
+            {key for pattern in scale_up.patterns for key in pattern.pods}
+            if scale_up.option.group in refused
+            else set()
         )
         for index, pods in enumerate(seen.pods):
             if pods.key in keys:
-                found.setdefault(str(index), {})[refused[scale_up.offer.group]] = None
+                found.setdefault(str(index), {})[refused[scale_up.option.group]] = None
     return {index: list(found[index]) for index in sorted(found, key=int)}
 
 
 def _is_open(attempt: Attempt, grown: tuple[ScaleUpResult, ...]) -> bool:
     """Whether nobody knows yet what became of its growth."""
-    mine = [result for result in grown if result.growth.offer.group in attempt.groups]
+    mine = [result for result in grown if result.scale_up.option.group in attempt.groups]
     return any(not result.is_done and result.held_back is None for result in mine)
 
 
@@ -290,11 +292,11 @@ def _used(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:
 
 
 def _may_be_made(one: ScaleUpResult) -> bool:
-    return one.created or (not one.growth.offer.exists and one.is_unknown)
+    return one.created or (not one.scale_up.option.exists and one.is_unknown)
 
 
 def _why_made(one: ScaleUpResult) -> str:
-    return "; ".join(map(str, one.growth.reason.because))
+    return "; ".join(map(str, one.scale_up.reason.because))
 
 
 def _number(text: str) -> float:

@@ -47,10 +47,10 @@ class PlanUpdates:
     def __init__(self, plan: ScaleUpPlan, pending: Sequence[PendingPods], *, policy: Policy, at: datetime) -> None:
         self._answering = StatusUpdates(at, policy)
         self._plan = plan
-        self._left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
+        self._left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
         self._shares = share_costs(plan, pending)
-        made = (scale_up for scale_up in plan.growths if not scale_up.offer.exists)
-        self._why_made = {scale_up.offer.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
+        made = (scale_up for scale_up in plan.scale_ups if not scale_up.option.exists)
+        self._why_made = {scale_up.option.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
 
     def to_json(self, line: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in line."""

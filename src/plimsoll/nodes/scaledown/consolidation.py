@@ -102,7 +102,7 @@ class Consolidator:
         self.forget()
         if found.removals or found.replacement is None:
             return ConsolidationResult(removals=found.removals, savings_per_hour=found.savings_per_hour)
-        grown = await self._grower.execute(found.replacement.plan.growths, now=asked.now)
+        grown = await self._grower.execute(found.replacement.plan.scale_ups, now=asked.now)
         if any(result.is_done for result in grown):
             self._replacing = _Replacing(
                 nodes=frozenset(found.replacement.nodes),

@@ -60,13 +60,13 @@ class ScaleUpExecutor:
         return tuple(found)
 
     async def _grown(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
-        if not growth.offer.exists:
+        if not growth.option.exists:
             return await self._made(growth, now)
         groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
-        group = groups.get(growth.offer.group)
+        group = groups.get(growth.option.group)
         if group is None:
             gone = CallFailed(
-                kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {growth.offer.group} any more"
+                kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {growth.option.group} any more"
             )
             return [_failed(growth, gone)]
         return [await self._raised(growth, group, by=growth.added, expected=growth.before, now=now)]
@@ -74,7 +74,7 @@ class ScaleUpExecutor:
     # ---- groups to be made
 
     async def _made(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
-        offer = growth.offer
+        offer = growth.option
         planned = await self._provider.new_node_group(_blueprint(offer))
         if isinstance(planned, (CallFailed, NotImplementedByProvider)):
             return [self._not_made(growth, _told(planned), now)]
@@ -96,8 +96,8 @@ class ScaleUpExecutor:
         ]
 
     def _not_made(self, growth: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
-        log.warning("node_group.not_created", group=growth.offer.group, problem=failure.message)
-        self._state.register_failed_creation(_creation_key(growth.offer, failure), call_error(failure), now)
+        log.warning("node_group.not_created", group=growth.option.group, problem=failure.message)
+        self._state.register_failed_creation(_creation_key(growth.option, failure), call_error(failure), now)
         return _failed(growth, failure)
 
     # ---- sizes
@@ -115,13 +115,13 @@ class ScaleUpExecutor:
         if failure is None:
             log.info("scale_up.requested", group=group.id, before=expected, after=expected + by)
             self._state.register_scale_up(group.id, by, now)
-            return ScaleUpResult(growth=growth, group=group.id, before=expected, after=expected + by, created=created)
+            return ScaleUpResult(scale_up=growth, group=group.id, before=expected, after=expected + by, created=created)
         log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
         self._state.register_failed_scale_up(group.id, call_error(failure), now)
         if created:
-            self._state.register_failed_creation(_creation_key(growth.offer, failure), call_error(failure), now)
+            self._state.register_failed_creation(_creation_key(growth.option, failure), call_error(failure), now)
         return ScaleUpResult(
-            growth=growth, group=group.id, before=expected, after=expected + by, created=created, failure=failure
+            scale_up=growth, group=group.id, before=expected, after=expected + by, created=created, failure=failure
         )
 
 
@@ -132,16 +132,16 @@ async def _increase(group: Group, by: int, *, expected: int, atomically: bool) -
 
 
 def _left_out(growth: GroupScaleUp) -> ScaleUpResult:
-    told = f"all requests that group {growth.offer.group} was to grow for have failed already"
+    told = f"all requests that group {growth.option.group} was to grow for have failed already"
     why = Reason(code=REQUESTS_FAILED, message=told)
     return ScaleUpResult(
-        growth=growth, group=growth.offer.group, before=growth.before, after=growth.after, held_back=why
+        scale_up=growth, group=growth.option.group, before=growth.before, after=growth.after, held_back=why
     )
 
 
 def _failed(growth: GroupScaleUp, failure: CallFailed, *, group: str = "") -> ScaleUpResult:
-    name = group or growth.offer.group
-    return ScaleUpResult(growth=growth, group=name, before=growth.before, after=growth.after, failure=failure)
+    name = group or growth.option.group
+    return ScaleUpResult(scale_up=growth, group=name, before=growth.before, after=growth.after, failure=failure)
 
 
 def _told(refusal: CallFailed | NotImplementedByProvider) -> CallFailed:

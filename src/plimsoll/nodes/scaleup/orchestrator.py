@@ -80,17 +80,17 @@ class ScaleUpOrchestrator:
         plan = await self._planned(at)
         seconds = at.stopwatch.seconds["scaleUp:estimate"]
         part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan), plan_seconds=seconds)
-        if not plan.growths:
+        if not plan.scale_ups:
             return part
         if brakes.reason is not None:
-            return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
+            return replace(part, results=tuple(_held_back(plan, brakes.reason)))
         if at.before_execute is not None:
             plan = await at.before_execute(plan)
             part = replace(part, plan=plan)
-        grown = await self._grower.execute(plan.growths, now=at.now)
-        done = [(result.group, result.after - result.before, result.growth) for result in grown if result.is_done]
+        grown = await self._grower.execute(plan.scale_ups, now=at.now)
+        done = [(result.group, result.after - result.before, result.scale_up) for result in grown if result.is_done]
         self.nominate(at.snapshot, plan.existing, done)
-        return replace(part, grown=grown)
+        return replace(part, results=grown)
 
     def nominate(
         self,
@@ -114,15 +114,19 @@ class ScaleUpOrchestrator:
 def _held_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:
     return [
         ScaleUpResult(
-            growth=scale_up, group=scale_up.offer.group, before=scale_up.before, after=scale_up.after, held_back=reason
+            scale_up=scale_up,
+            group=scale_up.option.group,
+            before=scale_up.before,
+            after=scale_up.after,
+            held_back=reason,
         )
-        for scale_up in plan.growths
+        for scale_up in plan.scale_ups
     ]
 
 
 def _why_full(at: ScaleUpContext, plan: ScaleUpPlan) -> Reason | None:
     most = at.policy.limits.max_nodes_total
-    if not most or at.ready_nodes < most or not plan.remaining:
+    if not most or at.ready_nodes < most or not plan.unschedulable:
         return None
     return Reason(
         code=MAX_NODES_REACHED,

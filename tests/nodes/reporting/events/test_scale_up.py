@@ -15,8 +15,8 @@ from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CONSUMING, MAX_NODES_REACHED
-from plimsoll.nodes.model.results import Repaired, ScaleUpPart, SetAside
-from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.results import FilteredPod, GroupRepair, ScaleUpPart
+from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.events.emitter import build_events
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
@@ -55,7 +55,7 @@ def test_a_group_that_grows_is_told_before_and_after_on_the_status_config_map():
 
 def test_a_growth_that_the_cloud_refuses_is_a_warning():
     bad = growth(offer("g"), waiting("p"))
-    one = turn(scale_up=ScaleUpPart(plan=planned(bad), grown=(grown(bad, failure=STOCKOUT),)))
+    one = turn(scale_up=ScaleUpPart(plan=planned(bad), results=(grown(bad, failure=STOCKOUT),)))
 
     assert told(one, "FailedToScaleUpGroup") == ["Scale-up failed for group g: no more machines of this type"]
     assert len(told(one, "ScaledUpGroup")) == 1
@@ -64,14 +64,14 @@ def test_a_growth_that_the_cloud_refuses_is_a_warning():
 
 def test_a_group_that_is_made_is_told_by_the_id_the_cloud_gave_it():
     new = growth(offer("nap-1", exists=False), waiting("p"))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), grown=(grown(new, group="nap-1-x"),)))
+    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=(grown(new, group="nap-1-x"),)))
 
     assert told(one, "CreatedNodeGroup") == ["NodeAutoprovisioning: created new node group nap-1-x"]
 
 
 def test_a_group_that_cannot_be_made_is_not_told_to_have_been_grown():
     new = growth(offer("nap-1", exists=False), waiting("p"))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), grown=(grown(new, created=False, failure=STOCKOUT),)))
+    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=(grown(new, created=False, failure=STOCKOUT),)))
 
     assert told(one, "FailedToCreateNodeGroup") == [
         "NodeAutoprovisioning: attempt to create node group nap-1 failed: no more machines of this type"
@@ -82,7 +82,7 @@ def test_a_group_that_cannot_be_made_is_not_told_to_have_been_grown():
 def test_what_a_brake_held_back_is_not_told_as_if_it_had_happened():
     held = growth(offer("g"), waiting("p"))
     brake = Reason(code="Paused", message="paused")
-    one = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned(held), grown=(grown(held, held_back=brake),)))
+    one = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned(held), results=(grown(held, held_back=brake),)))
 
     assert build_events(one) == ()
 
@@ -111,7 +111,7 @@ def test_of_pods_alike_the_first_have_a_place_the_next_are_helped_and_the_last_a
         remaining=(left(PendingPods(key="default/four", pod=four.pod, count=1), reasons=(CPU_LIMIT,)),),
         existing={"n1": {"default/four": 1}},
     )
-    one = turn(four, scale_up=ScaleUpPart(plan=plan, grown=(grown(some),)))
+    one = turn(four, scale_up=ScaleUpPart(plan=plan, results=(grown(some),)))
 
     assert whom(one, "TriggeredScaleUp") == ["Pod/four-1", "Pod/four-2"]
     assert whom(one, "NotTriggerScaleUp") == ["Pod/four-3"]
@@ -214,7 +214,7 @@ def test_what_is_only_asked_for_by_a_request_is_no_pod_to_tell_of():
 # ---- pods that consume a request
 
 
-def consuming(count: int) -> tuple[SetAside, ...]:
+def consuming(count: int) -> tuple[FilteredPod, ...]:
     return tuple(aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(count))
 
 
@@ -252,13 +252,13 @@ def test_growth_that_failed_later_is_told_with_the_clouds_words():
 
 def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
     reason = never_registered("g", 2, limit_s=900, kept=0)
-    gone = Repaired(group="g", reason=reason, instances=("i-1", "i-2"))
+    gone = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
     assert told(turn(repaired=(gone,)), "DeleteUnregistered") == [
         "Removed unregistered node i-1",
         "Removed unregistered node i-2",
     ]
-    failed = Repaired(group="g", reason=reason, instances=("i-1",), failure=STOCKOUT)
+    failed = GroupRepair(group="g", reason=reason, instances=("i-1",), failure=STOCKOUT)
     assert told(turn(repaired=(failed,)), "DeleteUnregisteredFailed") == [
         "Failed to remove node i-1: no more machines of this type"
     ]
@@ -266,7 +266,7 @@ def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
 
 def test_a_target_that_cannot_be_lowered_is_a_scale_up_not_reverted():
     reason = size_differs("g", nodes=1, target=3, limit_s=900)
-    failed = Repaired(group="g", reason=reason, before=3, after=1, failure=STOCKOUT)
+    failed = GroupRepair(group="g", reason=reason, before=3, after=1, failure=STOCKOUT)
 
     assert told(turn(repaired=(failed,)), "FailedToRevertScaleUp") == [
         "Failed to revert scale-up of group g: no more machines of this type"
@@ -280,7 +280,7 @@ def test_an_unhealthy_cluster_is_a_warning():
 
 
 def test_groups_without_a_priority_are_told_on_the_priority_config_map():
-    without = NotOffered(group="g", machine_type="", code="NoPriority", reason="no pattern meets it")
+    without = SkippedGroup(group="g", machine_type="", code="NoPriority", reason="no pattern meets it")
     one = turn(scale_up=ScaleUpPart(plan=planned(not_offered=(without,))))
 
     assert whom(one, "PriorityConfigMapNotMatchedGroup") == ["ConfigMap/cluster-autoscaler-priority-expander"]

@@ -14,8 +14,8 @@ from plimsoll.nodes.cluster_state.observed import ObservedGroup
 from plimsoll.nodes.cluster_state.readiness import Readiness
 from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequest
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
-from plimsoll.nodes.model.results import DeletedGroup, RemovalResult, Repaired, ScaleUpPart
-from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.results import DeletedGroup, GroupRepair, RemovalResult, ScaleUpPart
+from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan, build_plan_and_outcomes
@@ -98,7 +98,7 @@ def test_why_an_unneeded_node_does_not_go():
 
 
 def test_why_a_group_is_not_grown():
-    full = NotOffered(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
+    full = SkippedGroup(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
     one = turn(scale_up=ScaleUpPart(plan=planned(not_offered=(full,))))
 
     assert about(one, "nodegroup/g") == ["- nodegroup/g is not grown: max size reached"]
@@ -140,8 +140,8 @@ def test_removals_have_an_outcome_once_they_ended():
 
 
 def test_repairs_and_deleted_groups_are_actions_too():
-    shrunk = Repaired(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
-    never = Repaired(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
+    shrunk = GroupRepair(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
+    never = GroupRepair(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
     plan = build_plan(turn(repaired=(shrunk, never), groups_gone=(DeletedGroup(group="nap-1"),)))
 
     assert [(action.verb, action.target.name) for action in plan.actions] == [

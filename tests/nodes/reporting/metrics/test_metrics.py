@@ -12,8 +12,8 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.cluster_state.changes import Changes, FailedScaleUp, failed_instances, never_registered, timed_out
 from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.model.results import DeletedGroup, PodState, RemovalResult, Repaired, ScaleUpPart
-from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.results import DeletedGroup, GroupRepair, PodState, RemovalResult, ScaleUpPart
+from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.objects.api.nodes import NodeSpec, Taint
 from tests.nodes.cluster_state import builders
@@ -137,7 +137,7 @@ def test_accelerators_are_told_apart():
 
 def test_growth_that_fails_is_counted_by_reason():
     bad = growth(offer("g"))
-    refused = turn(scale_up=ScaleUpPart(plan=planned(bad), grown=(grown(bad, failure=STOCKOUT),)))
+    refused = turn(scale_up=ScaleUpPart(plan=planned(bad), results=(grown(bad, failure=STOCKOUT),)))
     error = ScaleUpError(code="STOCKOUT")
     late = FailedScaleUp(group="g", error=error, nodes=2, reason=timed_out("g", missing=2, waited_s=900))
     unmade = FailedScaleUp(
@@ -168,7 +168,7 @@ def test_a_limit_that_stands_in_the_way_is_counted_n23():
 
 def test_each_group_that_a_limit_keeps_from_growing_counts():
     kinds = tuple(
-        NotOffered(group=name, machine_type="", code="MemoryResourceLimit", reason="max") for name in ("a", "b")
+        SkippedGroup(group=name, machine_type="", code="MemoryResourceLimit", reason="max") for name in ("a", "b")
     )
     samples = after(turn(scale_up=ScaleUpPart(plan=planned(not_offered=kinds))))
 
@@ -241,7 +241,7 @@ def test_groups_deleted_n31():
 
 def test_machines_that_never_became_nodes():
     reason = never_registered("g", 2, limit_s=900, kept=0)
-    done = Repaired(group="g", reason=reason, instances=("i-1", "i-2"))
+    done = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
     assert after(turn(repaired=(done,)))["old_unregistered_nodes_removed_count"] == 2
 
@@ -321,7 +321,7 @@ def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, i
         done = tuple(grown(scale_up, failure=failure) for scale_up in growths)
         turns.append(
             turn(
-                scale_up=ScaleUpPart(plan=planned(*growths), grown=done),
+                scale_up=ScaleUpPart(plan=planned(*growths), results=done),
                 scale_down=shrinking(ended=tuple(ended(removal(f"n{number}"), evicted=2) for number in range(removed))),
                 groups_gone=tuple(DeletedGroup(group=f"g{number}", failure=failure) for number in range(deleted)),
             )

@@ -48,7 +48,7 @@ class TestRoom:
     def test_ordinary_pods_do_not_get_what_is_booked(self):
         snapshot = world(waiting("web", 4), nodes=nodes(), groups=[group("g")])
         plan = plan_scale_up(booked(snapshot, seen("r", (ONE, 10))).snapshot, POLICY)
-        assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
+        assert [(growth.option.group, growth.added) for growth in plan.scale_ups] == [("g", 1)]
 
     def test_nor_do_other_requests(self):
         held = booked(world(nodes=nodes()), seen("a", (ONE, 8)))
@@ -163,9 +163,9 @@ class TestHints:
         request = seen("r", (ONE, 4))
         snapshot = world(*request.pods, groups=[grown])
         plan = plan_scale_up(snapshot, POLICY)
-        (growth,) = plan.growths
+        (growth,) = plan.scale_ups
         two = GroupScaleUp(
-            offer=growth.offer,
+            option=growth.option,
             before=0,
             after=2,
             patterns=(Pattern(nodes=2, pods={"default/r/0": 2}),),

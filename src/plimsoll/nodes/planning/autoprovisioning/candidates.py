@@ -24,7 +24,7 @@ from plimsoll.nodes.model.node_labels import ARCH, MACHINE_TYPE_ALIAS, OS
 from plimsoll.nodes.model.node_templates import MachineTemplate, regions_of_zones
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.model.reasons import IN_BACKOFF
-from plimsoll.nodes.model.scale_up_options import NotOffered, Profile, ScaleUpOption
+from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     Asked,
     in_order,
@@ -65,7 +65,7 @@ class NewGroups:
     """What could be made, what not, and the label sets on the way. `impossible`: pods that no group can be made for."""
 
     offers: tuple[ScaleUpOption, ...] = ()
-    not_offered: tuple[NotOffered, ...] = ()
+    not_offered: tuple[SkippedGroup, ...] = ()
     label_sets: tuple[LabelSet, ...] = ()
     impossible: Mapping[str, Reason] = dataclasses.field(default_factory=dict)
     regions: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -101,12 +101,12 @@ def new_groups(
 
 def _usable_types(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], regions: Mapping[str, str]
-) -> tuple[list[MachineTemplate], list[NotOffered]]:
+) -> tuple[list[MachineTemplate], list[SkippedGroup]]:
     """Those the operator allows and of which the cluster's limits leave room for one."""
     wanted = policy.nap.machine_types
     known = {kind.name: kind for kind in snapshot.machine_types}
     left_out = [
-        NotOffered(group="", machine_type=name, code="UnknownMachineType", reason="the provider has no such type")
+        SkippedGroup(group="", machine_type=name, code="UnknownMachineType", reason="the provider has no such type")
         for name in wanted
         if name not in known
     ]
@@ -116,7 +116,7 @@ def _usable_types(
             continue
         broken = exhausted(limits, Counted(capacity=kind.capacity, labels=kind.labels))
         left_out += [
-            NotOffered(group="", machine_type=kind.name, code=limit.code, reason=str(limit)) for limit in broken
+            SkippedGroup(group="", machine_type=kind.name, code=limit.code, reason=str(limit)) for limit in broken
         ]
         if not broken:
             usable.append(MachineTemplate(kind, regions))
@@ -284,7 +284,7 @@ class _Maker:
         self, snapshot: Snapshot, policy: Policy, *, limits: Sequence[ResourceLimit], daemons: DaemonSets
     ) -> None:
         self.offers: list[ScaleUpOption] = []
-        self.not_offered: dict[Hashable, NotOffered] = {}
+        self.not_offered: dict[Hashable, SkippedGroup] = {}
         self.label_sets: dict[str, LabelSet] = {}
         self._snapshot = snapshot
         self._policy = policy
@@ -318,7 +318,7 @@ class _Maker:
         where = f"{machine_type} in {zone}" if zone else machine_type
         self.not_offered.setdefault(
             (machine_type, zone, why),
-            NotOffered(group="", machine_type=machine_type, code=IN_BACKOFF, reason=f"a new group of {where}: {why}"),
+            SkippedGroup(group="", machine_type=machine_type, code=IN_BACKOFF, reason=f"a new group of {where}: {why}"),
         )
         return True
 

@@ -379,7 +379,7 @@ def find_replacement(
         for listed in by_kind.values()
     )
     plan = plan_scale_up(replace(without, pending=pending), policy)
-    if plan.remaining or plan.helped < len(pods):
+    if plan.unschedulable or plan.scheduled < len(pods):
         return None
     names = occupancy.arrays.names
     return Replacement(

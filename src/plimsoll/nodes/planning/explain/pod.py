@@ -61,10 +61,10 @@ def explained(board: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
 def fate(plan: ScaleUpPlan, key: str) -> Json:
     """What the plan does for the pods of one entry."""
     grown = {
-        scale_up.offer.group: sum(pattern.nodes * pattern.pods.get(key, 0) for pattern in scale_up.patterns)
-        for scale_up in plan.growths
+        scale_up.option.group: sum(pattern.nodes * pattern.pods.get(key, 0) for pattern in scale_up.patterns)
+        for scale_up in plan.scale_ups
     }
-    left = [unschedulable for unschedulable in plan.remaining if key in unschedulable.keys]
+    left = [unschedulable for unschedulable in plan.unschedulable if key in unschedulable.keys]
     return {
         "existing": {node: pods[key] for node, pods in plan.existing.items() if key in pods},
         "new": {group: pods for group, pods in grown.items() if pods},

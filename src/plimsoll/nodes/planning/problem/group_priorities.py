@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compiled_pattern
 from plimsoll.nodes.model.reasons import NO_PRIORITY
-from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.scale_up_options import SkippedGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 def in_tiers(
     offers: Sequence[ScaleUpOption], priorities: Mapping[int, tuple[str, ...]]
-) -> tuple[tuple[ScaleUpOption, ...], tuple[NotOffered, ...]]:
+) -> tuple[tuple[ScaleUpOption, ...], tuple[SkippedGroup, ...]]:
     """The options with their tiers, highest number first, and those that match no pattern."""
     ordered = [[compiled_pattern(text) for text in priorities[number]] for number in sorted(priorities, reverse=True)]
     kept: list[ScaleUpOption] = []
-    left_out: list[NotOffered] = []
+    left_out: list[SkippedGroup] = []
     for offer in offers:
         tier = next(
             (rank for rank, texts in enumerate(ordered) if any(pattern.search(offer.group) for pattern in texts)), None
@@ -33,7 +33,7 @@ def in_tiers(
         if tier is None:
             told = f"no pattern of {CONFIG_MAP} meets it"
             left_out.append(
-                NotOffered(group=offer.group, machine_type=offer.machine_type, code=NO_PRIORITY, reason=told)
+                SkippedGroup(group=offer.group, machine_type=offer.machine_type, code=NO_PRIORITY, reason=told)
             )
         else:
             kept.append(replace(offer, tier=tier))

@@ -18,7 +18,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.node_templates import template_of_group
 from plimsoll.nodes.model.prices import price_of, prices_are_known
 from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
-from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
+from plimsoll.nodes.model.scale_up_options import ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
@@ -44,7 +44,7 @@ class ScaleUpOptions:
     """The answer of `scale_up_options`."""
 
     offers: tuple[ScaleUpOption, ...]
-    not_offered: tuple[NotOffered, ...]
+    not_offered: tuple[SkippedGroup, ...]
     label_sets: tuple[LabelSet, ...]
     ceilings: tuple[ResourceLimit, ...]
     """The cluster's limits, which all offers share."""
@@ -68,7 +68,7 @@ def scale_up_options(
     made = NewGroups()
     room = group_room(snapshot, policy)
     if policy.nap.enabled and room.left <= 0:
-        left_out.append(NotOffered(group="", machine_type="", code=room.code, reason=room.cap))
+        left_out.append(SkippedGroup(group="", machine_type="", code=room.code, reason=room.cap))
     elif policy.nap.enabled:
         made = new_groups(snapshot, policy, limits, daemons, most=room.left)
         found += made.offers
@@ -92,9 +92,9 @@ def scale_up_options(
 
 def _existing(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets
-) -> tuple[list[ScaleUpOption], list[NotOffered]]:
+) -> tuple[list[ScaleUpOption], list[SkippedGroup]]:
     found: list[ScaleUpOption] = []
-    left_out: list[NotOffered] = []
+    left_out: list[SkippedGroup] = []
     around = _Around(limits=limits, daemons=daemons, passing=Passing(policy.pods), witnesses=_attaching_nodes(snapshot))
     for group in snapshot.groups:
         sizes = sizes_of(group, policy)
@@ -108,7 +108,7 @@ def _existing(
             left_out.append(_refused(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
     there = {group.id for group in snapshot.groups}
     left_out += [
-        NotOffered(group=name, machine_type="", code=_UNKNOWN_GROUP, reason="the provider has no such group")
+        SkippedGroup(group=name, machine_type="", code=_UNKNOWN_GROUP, reason="the provider has no such group")
         for name in policy.groups.explicit()
         if name not in there
     ]
@@ -134,7 +134,7 @@ def _attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
     return found | {group: name for group, name in made_from.items() if name in known}
 
 
-def _refusals(group: NodeGroup, sizes: Sizes | None, limits: Sequence[ResourceLimit]) -> list[NotOffered]:
+def _refusals(group: NodeGroup, sizes: Sizes | None, limits: Sequence[ResourceLimit]) -> list[SkippedGroup]:
     """Why the group cannot grow now; usable first, then its own size, then the cluster's limits."""
     if sizes is None:
         return [_refused(group, NOT_AUTOSCALED, "not autoscaled")]
@@ -148,8 +148,8 @@ def _refusals(group: NodeGroup, sizes: Sizes | None, limits: Sequence[ResourceLi
     return [_refused(group, limit.code, str(limit)) for limit in broken]
 
 
-def _refused(group: NodeGroup, code: str, reason: str) -> NotOffered:
-    return NotOffered(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
+def _refused(group: NodeGroup, code: str, reason: str) -> SkippedGroup:
+    return SkippedGroup(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
 
 
 def _offer(group: NodeGroup, sizes: Sizes, policy: Policy, around: _Around) -> ScaleUpOption:

@@ -57,7 +57,7 @@ def scale_up_of(
     added = option.max_size - option.size if option.zero_or_max else nodes
     idle = (Pattern(nodes=added - nodes, pods={}),) if added > nodes else ()
     return GroupScaleUp(
-        offer=option,
+        option=option,
         before=option.size,
         after=option.size + added,
         patterns=(*patterns, *idle),
@@ -74,7 +74,7 @@ def unexplained_plan(board: ScaleUpProblem, served: Served) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
     named = name_pods(board, served)
     growths = tuple(scale_up_of(board, offer, patterns) for offer, patterns in named.patterns.items())
-    return ScaleUpPlan(result=Result.NEEDED, growths=growths, existing=named.existing)
+    return ScaleUpPlan(result=Result.NEEDED, scale_ups=growths, existing=named.existing)
 
 
 class _KeyQueues:

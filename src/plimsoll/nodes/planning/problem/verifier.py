@@ -71,7 +71,10 @@ def looks_at_others(pod: Pod) -> bool:
 
 
 def _keys(plan: ScaleUpPlan) -> set[str]:
-    fillings = [*plan.existing.values(), *(pattern.pods for scale_up in plan.growths for pattern in scale_up.patterns)]
+    fillings = [
+        *plan.existing.values(),
+        *(pattern.pods for scale_up in plan.scale_ups for pattern in scale_up.patterns),
+    ]
     return {key for filling in fillings for key in filling}
 
 
@@ -79,11 +82,11 @@ def _keys(plan: ScaleUpPlan) -> set[str]:
 
 
 def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[Refuted]:
-    for growth in plan.growths:
-        node = planned_node(growth.offer, 0)
+    for growth in plan.scale_ups:
+        node = planned_node(growth.option, 0)
         for pattern in growth.patterns:
             replay = Replay(_only(snapshot.view, NodeState(node)))
-            replay.add_node(node, growth.offer.daemons)
+            replay.add_node(node, growth.option.daemons)
             yield from _misfits(replay, node.metadata.name, pattern.pods, pods)
     for name, filling in plan.existing.items():
         state = snapshot.view.nodes[name]
@@ -161,12 +164,12 @@ def _refuted_in_order(
 def _on_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
     """The new nodes join the cluster; what is to be on them."""
     spots: list[_Spot] = []
-    for growth in plan.growths:
+    for growth in plan.scale_ups:
         number = 0
         for pattern in growth.patterns:
             for _ in range(pattern.nodes):
-                node = planned_node(growth.offer, number)
-                replay.add_node(node, growth.offer.daemons)
+                node = planned_node(growth.option, number)
+                replay.add_node(node, growth.option.daemons)
                 number += 1
                 spots += [_Spot(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()]
     return spots

@@ -79,7 +79,7 @@ def _served(snapshot: Snapshot, policy: Policy, growing: Sequence[QueuedRequest]
     """Names of those that would get all they ask for if nobody else asked."""
     pods = tuple(pod for in_line in growing for pod in in_line.pods)
     plan = plan_scale_up(replace(snapshot, pending=pods, promises={}), policy)
-    left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
+    left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
     return frozenset(in_line.name for in_line in growing if not any(pod.key in left for pod in in_line.pods))
 
 

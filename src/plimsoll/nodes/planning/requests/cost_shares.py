@@ -39,7 +39,7 @@ def share_costs(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, 
     line = {bundle: number for number, bundle in enumerate(bundles_in_line(pending))}
     dividing = _Dividing(pending)
     found = {bundle: CostShare() for bundle in line}
-    for growth in plan.growths:
+    for growth in plan.scale_ups:
         _divide(growth, dividing, line, found)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
     for share in found.values():
@@ -64,14 +64,14 @@ class _Dividing:
 
 
 def _divide(growth: GroupScaleUp, dividing: _Dividing, line: Mapping[str, int], found: Mapping[str, CostShare]) -> None:
-    group, price = growth.offer.group, growth.offer.price_per_hour
+    group, price = growth.option.group, growth.option.price_per_hour
     first = ""
     for pattern in growth.patterns:
         owner = first
         if pattern.pods:
             owner = min(_bundles(pattern, dividing), key=line.__getitem__, default="")
             first = first or owner
-        for bundle, part in _parts(pattern, growth.offer, dividing, owner).items():
+        for bundle, part in _parts(pattern, growth.option, dividing, owner).items():
             found[bundle].cost_per_hour += part * price * pattern.nodes
             found[bundle].nodes.setdefault(group, 0)
         if owner:

@@ -37,9 +37,9 @@ def repack(
 ) -> ScaleUpPlan:
     """`plan` is what withdrawals left of one, in the groups `left`; `grown` are all that did grow, as it names them."""
     loose = {
-        scale_up.offer.group: scale_up
-        for scale_up in plan.growths
-        if scale_up.offer.group in grown and scale_up.offer.group in left and not scale_up.offer.zero_or_max
+        scale_up.option.group: scale_up
+        for scale_up in plan.scale_ups
+        if scale_up.option.group in grown and scale_up.option.group in left and not scale_up.option.zero_or_max
     }
     if not loose:
         return plan
@@ -53,13 +53,13 @@ def repack(
         ),
         policy,
     )
-    added = {scale_up.offer.group: scale_up.added for scale_up in anew.growths}
-    if anew.remaining or any(nodes > loose[group].added for group, nodes in added.items()):
+    added = {scale_up.option.group: scale_up.added for scale_up in anew.scale_ups}
+    if anew.unschedulable or any(nodes > loose[group].added for group, nodes in added.items()):
         return plan
     if sum(added.values()) >= sum(scale_up.added for scale_up in loose.values()):
         return plan
     found = _put_together(plan, loose, anew)
-    held = replace(found, growths=tuple(scale_up for scale_up in found.growths if scale_up.offer.group in grown))
+    held = replace(found, scale_ups=tuple(scale_up for scale_up in found.scale_ups if scale_up.option.group in grown))
     return plan if verify(replace(snapshot, promises={}), held) else found
 
 
@@ -89,7 +89,7 @@ def _with_nodes_of(growths: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> l
 
 def _made(growth: GroupScaleUp) -> NodeGroup:
     """One that the plan makes, as if it had been there."""
-    offer = growth.offer
+    offer = growth.option
     return NodeGroup(
         id=offer.group,
         min_size=0,
@@ -106,20 +106,20 @@ def _made(growth: GroupScaleUp) -> NodeGroup:
 
 
 def _put_together(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPlan) -> ScaleUpPlan:
-    patterns = {up.offer.group: up.patterns for up in anew.growths}
+    patterns = {up.option.group: up.patterns for up in anew.scale_ups}
     growths: list[GroupScaleUp] = []
-    for scale_up in plan.growths:
-        group = scale_up.offer.group
+    for scale_up in plan.scale_ups:
+        group = scale_up.option.group
         if group not in loose:
             growths.append(scale_up)
         elif group in patterns:
             after = scale_up.before + sum(pattern.nodes for pattern in patterns[group])
             growths.append(replace(scale_up, patterns=patterns[group], after=after))
-    others = sum(up.added * up.offer.price_per_hour for up in growths if up.offer.group not in loose)
+    others = sum(up.added * up.option.price_per_hour for up in growths if up.option.group not in loose)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
         plan,
-        growths=tuple(growths),
+        scale_ups=tuple(growths),
         existing=merged(plan.existing, anew.existing),
         cost_per_hour=round(others + anew.cost_per_hour, 9),
         lower_bound_per_hour=round(others * part + anew.lower_bound_per_hour, 9),
@@ -138,21 +138,21 @@ def without_requests(
     had = {
         key: count
         for key, count in gone.items()
-        if not any(key in unschedulable.keys for unschedulable in plan.remaining)
+        if not any(key in unschedulable.keys for unschedulable in plan.unschedulable)
     }
     if not had:
         return plan
-    growths = tuple(kept for scale_up in plan.growths if (kept := scale_up_without(scale_up, had.keys())) is not None)
+    growths = tuple(kept for scale_up in plan.scale_ups if (kept := scale_up_without(scale_up, had.keys())) is not None)
     existing = {node: _but(pods, had.keys()) for node, pods in plan.existing.items()}
-    cost = round(sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in growths), 9)
+    cost = round(sum(scale_up.added * scale_up.option.price_per_hour for scale_up in growths), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
         plan,
         result=Result.NEEDED if growths else Result.NO_OPTIONS,
-        growths=growths,
+        scale_ups=growths,
         existing={node: pods for node, pods in existing.items() if pods},
-        helped=plan.helped - sum(had.values()),
-        remaining=(*plan.remaining, UnschedulablePods(pods=sum(had.values()), keys=had, reasons=(why,))),
+        scheduled=plan.scheduled - sum(had.values()),
+        unschedulable=(*plan.unschedulable, UnschedulablePods(pods=sum(had.values()), keys=had, reasons=(why,))),
         cost_per_hour=cost,
         lower_bound_per_hour=round(plan.lower_bound_per_hour * part, 9),
     )
@@ -163,7 +163,7 @@ def scale_up_without(growth: GroupScaleUp, keys: Collection[str]) -> GroupScaleU
     patterns: list[Pattern] = []
     for pattern in growth.patterns:
         pods = _but(pattern.pods, keys)
-        if pods or not pattern.pods or growth.offer.zero_or_max:
+        if pods or not pattern.pods or growth.option.zero_or_max:
             patterns.append(Pattern(nodes=pattern.nodes, pods=pods))
     if not any(one.pods for one in patterns):
         return None

@@ -96,7 +96,7 @@ def _with_promised(plan: ScaleUpPlan, promises: Mapping[str, Mapping[str, int]])
     if not promises:
         return plan
     pods = sum(sum(counts.values()) for counts in promises.values())
-    return replace(plan, existing=merged(promises, plan.existing), helped=plan.helped + pods)
+    return replace(plan, existing=merged(promises, plan.existing), scheduled=plan.scheduled + pods)
 
 
 def _proposed(board: ScaleUpProblem, effort: Effort, doubts: FailedClasses) -> Proposal:

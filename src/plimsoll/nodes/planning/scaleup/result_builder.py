@@ -45,17 +45,17 @@ def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: E
         for offer, patterns in named.patterns.items()
     )
     remaining = _remaining(board, served, usable)
-    cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in growths)
+    cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in growths)
     return ScaleUpPlan(
         result=_result(growths, remaining),
-        growths=growths,
+        scale_ups=growths,
         existing=named.existing,
-        helped=sum(served.pods),
-        remaining=remaining,
+        scheduled=sum(served.pods),
+        unschedulable=remaining,
         cost_per_hour=round(cost, 9),
         lower_bound_per_hour=round(min(cost, least_cost(board, draft, effort, cost)), 9),
         label_sets=board.offered.label_sets,
-        not_offered=board.offered.not_offered,
+        skipped_groups=board.offered.not_offered,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
     )
 

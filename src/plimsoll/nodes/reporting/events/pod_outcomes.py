@@ -45,16 +45,16 @@ class PodOutcome:
 def find_pod_outcomes(turn: LoopResult) -> Iterator[PodOutcome]:
     """Nothing where nobody planned."""
     plan = turn.scale_up.plan
-    if turn.snapshot is None or not (plan.growths or plan.existing or plan.remaining):
+    if turn.snapshot is None or not (plan.scale_ups or plan.existing or plan.unschedulable):
         return
     housed = _counts(plan.existing.values())
     planned = _counts(
         {key: pods * pattern.nodes for key, pods in pattern.pods.items()}
-        for growth in plan.growths
+        for growth in plan.scale_ups
         for pattern in growth.patterns
     )
-    growths = _growths_by_key(turn.scale_up.grown)
-    why = {key: unschedulable.reasons for unschedulable in plan.remaining for key in unschedulable.keys}
+    growths = _growths_by_key(turn.scale_up.results)
+    why = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     for pending in turn.snapshot.pending:
         first = housed.get(pending.key, 0)
         after = first + planned.get(pending.key, 0)
@@ -74,8 +74,8 @@ def _growths_by_key(grown: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]
     found: dict[str, dict[str, None]] = {}
     for result in grown:
         if result.is_done:
-            printed = f"{{{result.group} {result.before}->{result.after} (max: {result.growth.offer.max_size})}}"
-            for pattern in result.growth.patterns:
+            printed = f"{{{result.group} {result.before}->{result.after} (max: {result.scale_up.option.max_size})}}"
+            for pattern in result.scale_up.patterns:
                 for key in pattern.pods:
                     found.setdefault(key, {})[printed] = None
     return found

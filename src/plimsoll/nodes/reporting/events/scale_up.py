@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.call_outcomes import CallFailed
-    from plimsoll.nodes.model.results import Repaired, ScaleUpResult, SetAside
+    from plimsoll.nodes.model.results import FilteredPod, GroupRepair, ScaleUpResult
     from plimsoll.objects.api.meta import ObjectReference
 
 TRIGGERED: Final = "TriggeredScaleUp"
@@ -79,7 +79,7 @@ def _repairs(turn: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
 
 
-def _unregistered(one: Repaired, turn: LoopResult) -> Iterator[EventMessage]:
+def _unregistered(one: GroupRepair, turn: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(turn.policy)
     for name in one.instances:
         if one.failure is None:
@@ -103,11 +103,11 @@ def _growth(one: ScaleUpResult, turn: LoopResult) -> Iterator[EventMessage]:
     if one.created:
         message = f"NodeAutoprovisioning: created new node group {one.group}"
         yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
-    elif not one.growth.offer.exists and one.failure is not None:
+    elif not one.scale_up.option.exists and one.failure is not None:
         message = f"NodeAutoprovisioning: attempt to create node group {one.group} failed: {one.failure.message}"
         yield EventMessage(about=status, type=WARNING, reason="FailedToCreateNodeGroup", message=message)
         return
-    sizes = _Sizes(one.before, one.after, one.growth.offer.max_size)
+    sizes = _Sizes(one.before, one.after, one.scale_up.option.max_size)
     yield from _resized(one.group, sizes, one.failure, about=status)
 
 
@@ -135,7 +135,7 @@ def _resized(
 def _limits(turn: LoopResult) -> Iterator[EventMessage]:
     part = turn.scale_up
     is_short = any(
-        reason.code == MAX_NODES_TOTAL for unschedulable in part.plan.remaining for reason in unschedulable.reasons
+        reason.code == MAX_NODES_TOTAL for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
     )
     if is_short or _is_full(turn):
         message = f"Max total nodes in cluster reached: {turn.policy.limits.max_nodes_total}"
@@ -150,7 +150,7 @@ def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
         yield EventMessage(
             about=about, type=WARNING, reason=turn.priority_problem.code, message=turn.priority_problem.message
         )
-    for not_offered in turn.scale_up.plan.not_offered:
+    for not_offered in turn.scale_up.plan.skipped_groups:
         if not_offered.code == NO_PRIORITY:
             message = (
                 f"Priority expander: node group {not_offered.group} not found in priority expander configuration. "
@@ -164,11 +164,11 @@ def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
 
 def _no_priority_is_met(turn: LoopResult) -> bool:
     """Groups without a priority grow only where no group that was offered has one: the planner sees to that."""
-    policy, growths = turn.policy, turn.scale_up.plan.growths
+    policy, growths = turn.policy, turn.scale_up.plan.scale_ups
     if not growths or not policy.priorities or PRIORITY not in policy.planning.expander:
         return False
     patterns = [compiled_pattern(text) for texts in policy.priorities.values() for text in texts]
-    return not any(pattern.search(scale_up.offer.group) for scale_up in growths for pattern in patterns)
+    return not any(pattern.search(scale_up.option.group) for scale_up in growths for pattern in patterns)
 
 
 # ---- pods
@@ -225,7 +225,7 @@ def _ignored(turn: LoopResult) -> Iterator[EventMessage]:
         yield EventMessage(about=pod_reference(set_aside.pod), reason=IGNORED, message=message)
 
 
-def consumed_request_of(one: SetAside) -> str:
+def consumed_request_of(one: FilteredPod) -> str:
     """NAMESPACE/NAME of the request that a pod consumes."""
     meta = one.pod.metadata
     name = next((meta.annotations[key] for key in CONSUME_ANNOTATIONS if meta.annotations.get(key)), "")

@@ -91,24 +91,24 @@ def _repairs(turn: LoopResult) -> Iterator[Doing]:
 def _growths(turn: LoopResult) -> Iterator[Doing]:
     grown = turn.grown
     for result in grown:
-        action = _growth(result.growth, result.group, result.before, result.after)
+        action = _growth(result.scale_up, result.group, result.before, result.after)
         yield action, _grown(action, result)
-    tried = {id(up_result.growth) for up_result in grown}
-    for growth in turn.scale_up.plan.growths:
+    tried = {id(up_result.scale_up) for up_result in grown}
+    for growth in turn.scale_up.plan.scale_ups:
         if id(growth) not in tried:
-            yield _growth(growth, growth.offer.group, growth.before, growth.after), None
+            yield _growth(growth, growth.option.group, growth.before, growth.after), None
 
 
 def _growth(growth: GroupScaleUp, group: str, before: int, after: int) -> Action:
     arguments: dict[str, object] = {"to": after}
-    if not growth.offer.exists:
-        arguments |= {"machineType": machine_type_of(growth.offer), "zone": growth.offer.zone}
+    if not growth.option.exists:
+        arguments |= {"machineType": machine_type_of(growth.option), "zone": growth.option.zone}
     return Action(
-        verb=GROW if growth.offer.exists else CREATE,
+        verb=GROW if growth.option.exists else CREATE,
         target=_group(group),
         reason=growth.reason,
         arguments=arguments,
-        precondition={"size": before} if growth.offer.exists else {},
+        precondition={"size": before} if growth.option.exists else {},
     )
 
 
@@ -259,7 +259,7 @@ def _groups(turn: LoopResult) -> Iterator[NotDone]:
         if (reason := standing.reason) is not None and standing.group.autoscaled:
             unusable.add(name)
             listed.add("cannot grow", reason, (_group(name),))
-    for not_offered in turn.scale_up.plan.not_offered:
+    for not_offered in turn.scale_up.plan.skipped_groups:
         if not_offered.group in unusable and not_offered.code in {IN_BACKOFF, NOT_READY}:
             continue
         about = (

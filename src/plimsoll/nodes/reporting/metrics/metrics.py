@@ -166,7 +166,7 @@ class Metrics:
 
     def _observe_growth(self, one: ScaleUpResult) -> None:
         to = self.families
-        devices = gpu_labels_of(one.growth.offer.node)
+        devices = gpu_labels_of(one.scale_up.option.node)
         if one.created:
             to.created_groups.labels(AUTOPROVISIONED).inc()
         if one.held_back is None:
@@ -188,15 +188,15 @@ class Metrics:
         to.plan_cost.set(plan.cost_per_hour)
         to.plan_bound.set(plan.lower_bound_per_hour)
         to.verification_failures.inc(plan.verification_failures)
-        told = {reason.code for unschedulable in plan.remaining for reason in unschedulable.reasons}
-        groups = Counter(not_offered.code for not_offered in plan.not_offered)
+        told = {reason.code for unschedulable in plan.unschedulable for reason in unschedulable.reasons}
+        groups = Counter(not_offered.code for not_offered in plan.skipped_groups)
         for limit in RESOURCE_LIMITS:
             to.skipped_scale_events.labels(UP, limit).inc(max(groups[limit], int(limit in told)))
-        for growth in plan.growths:
+        for growth in plan.scale_ups:
             keys = {key for pattern in growth.patterns for key in pattern.pods}
             spaces = {key.partition("/")[0] for key in keys}
-            cores = growth.offer.capacity[CPU] // _MILLI
-            to.heterogeneity.labels(growth.offer.machine_type, cores, len(spaces)).observe(len(keys))
+            cores = growth.option.capacity[CPU] // _MILLI
+            to.heterogeneity.labels(growth.option.machine_type, cores, len(spaces)).observe(len(keys))
 
     # ---- shrinking
 
