@@ -38,10 +38,21 @@ THURSDAY_NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         ("0 12 1 1 *", 10, True),
         ("55/2 11 * * *", 4, True),
         ("55/2 11 * * *", 1, False),
+        ("0 12 ? * thu-4/3", 10, True),
+        ("0 12 ? * 3-wed/1", 10, False),
+        ("0 12 * * 1/3", 10, True),
+        ("0 12 31 feb *", 10, False),
     ],
 )
 def test_a_window_is_open_from_when_its_schedule_fires(schedule: str, minutes: int, is_open: bool):
     assert Window(schedule, duration_s=minutes * 60).is_open(THURSDAY_NOON) is is_open
+
+
+def test_steps_over_days_of_the_week_end_on_saturday():
+    sunday_noon = datetime(2026, 1, 4, 12, tzinfo=UTC)
+    assert not Window("0 12 * * 1/2", duration_s=60).is_open(sunday_noon)
+    assert not Window("0 12 * * sat/1", duration_s=60).is_open(sunday_noon)
+    assert Window("0 12 * * */6", duration_s=60).is_open(sunday_noon)
 
 
 @pytest.mark.parametrize("schedule", ["", "61 * * * *", "@every 5m", "* * *"])

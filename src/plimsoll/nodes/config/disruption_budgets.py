@@ -1,7 +1,7 @@
-"""How many nodes may be disturbed at once, for which reason, and when: budgets with windows given as cron schedules.
+"""Disruption budgets: how many nodes may be disrupted at once, for which reason, and in which windows of time. Pure.
 
-Data of `consolidation`. As in Karpenter: of all budgets that hold now for a group and a reason the smallest counts, a
-percentage is rounded up, and a budget with a schedule holds only while its window is open. Times are UTC. Pure.
+As in Karpenter: a percentage is rounded up, and a budget with a schedule is active only while its window is open. Times
+are UTC.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Final
+
+from cronsim import CronSim, CronSimError
+from cronsim.cronsim import Field
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.objects.builtin.validation.cron import schedule_problem
@@ -22,7 +25,7 @@ EMPTY: Final = "Empty"
 UNDERUTILIZED: Final = "Underutilized"
 UNLIMITED: Final = 1 << 40
 
-_SHORTHANDS: Final = {
+_DESCRIPTORS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -31,26 +34,17 @@ _SHORTHANDS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_NAMES: Final = {
-    name: str(number)
-    for names in (
-        ("sun", "mon", "tue", "wed", "thu", "fri", "sat"),
-        ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
-    )
-    for number, name in enumerate(names)
-    if name
-}
-_SPANS: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
-_EVERY: Final = ("*", "?")
+_FIELDS: Final = (Field.MINUTE, Field.HOUR, Field.DAY, Field.MONTH, Field.DOW)
+_LAST_VALUES: Final = {Field.MINUTE: 59, Field.HOUR: 23, Field.DAY: 31, Field.MONTH: 12, Field.DOW: 6}
 _ALL_PERCENT: Final = 100
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3600}
-_MINUTE: Final = timedelta(minutes=1)
+_SECOND: Final = timedelta(seconds=1)
 
 
 class Window:
-    """Opens whenever its schedule fires, for so long. Raises `InvalidInput` for a schedule nobody can read."""
+    """A window that opens whenever its schedule fires. Raises `InvalidInput` for a schedule that cannot be parsed."""
 
-    __slots__ = ("_any_day", "_duration", "_fields")
+    __slots__ = ("_duration", "_schedule")
 
     def __init__(self, schedule: str, *, duration_s: float) -> None:
         problem = schedule_problem(schedule)
@@ -58,52 +52,47 @@ class Window:
             problem = "a window opens at given times, not at intervals"
         if problem is not None:
             raise InvalidInput(problem, path="schedule")
-        parts = _SHORTHANDS.get(schedule, schedule).split()
-        self._fields = tuple(_numbers(part, span) for part, span in zip(parts, _SPANS, strict=True))
-        self._any_day = parts[2].startswith(_EVERY) or parts[4].startswith(_EVERY)
+        fields = _DESCRIPTORS.get(schedule, schedule).split()
+        self._schedule = " ".join(_for_cronsim(text, field) for text, field in zip(fields, _FIELDS, strict=True))
         self._duration = timedelta(seconds=duration_s)
 
     def is_open(self, now: datetime) -> bool:
-        moment = now.astimezone(UTC).replace(second=0, microsecond=0)
-        while moment + self._duration > now:
-            if self._fires(moment):
-                return True
-            moment -= _MINUTE
-        return False
-
-    def _fires(self, moment: datetime) -> bool:
-        minutes, hours, days, months, weekdays = self._fields
-        if moment.minute not in minutes or moment.hour not in hours or moment.month not in months:
+        start = now.astimezone(UTC).replace(microsecond=0) + _SECOND
+        try:
+            fired = next(CronSim(self._schedule, start, reverse=True), None)
+        except CronSimError:
+            # The schedule names a day that no month has.
             return False
-        by_day, by_weekday = moment.day in days, moment.isoweekday() % 7 in weekdays
-        # Cron's old rule: where both days are given, either will do.
-        return by_day and by_weekday if self._any_day else by_day or by_weekday
+        return fired is not None and fired + self._duration > now
 
 
-def _numbers(field: str, span: tuple[int, int]) -> frozenset[int]:
-    found: set[int] = set()
-    for expression in field.lower().split(","):
-        ends, _, step = expression.partition("/")
-        first, _, last = ends.partition("-")
-        if first in _EVERY:
-            low, high = span
-        else:
-            low = int(_NAMES.get(first, first))
-            high = int(_NAMES.get(last, last)) if last else span[1] if step else low
-        found.update(range(low, high + 1, int(step) if step else 1))
-    return frozenset(found)
+def _for_cronsim(text: str, field: Field) -> str:
+    """The field in a form in which cronsim sees what Kubernetes sees: without "?" and without steps.
+
+    cronsim counts the days of the week up to 7, so that "1/2" would reach Sunday, and it reads "5-5/2" as "5/2".
+    """
+    return ",".join(_without_step(expression, field) for expression in text.replace("?", "*").upper().split(","))
+
+
+def _without_step(expression: str, field: Field) -> str:
+    values, slash, step = expression.partition("/")
+    if not slash or values.startswith("*"):
+        return expression
+    first, _, last = values.partition("-")
+    end = field.int(last) if last else _LAST_VALUES[field]
+    return ",".join(map(str, range(field.int(first), end + 1, int(step))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionBudget:
-    """So many nodes of each group, or such a share of them."""
+    """A number of nodes per group, or a percentage of them."""
 
     nodes: int | None = None
     percent: float | None = None
     reasons: frozenset[str] = frozenset()
-    """Empty: any."""
+    """Empty: all reasons."""
     groups: frozenset[str] = frozenset()
-    """Empty: each."""
+    """Empty: all groups."""
     window: Window | None = None
     """None: always."""
 
@@ -115,6 +104,10 @@ class DisruptionBudget:
     def max_nodes(self, size: int) -> int:
         share = UNLIMITED if self.percent is None else math.ceil(round(size * self.percent / 100, 9))
         return min(share, UNLIMITED if self.nodes is None else self.nodes)
+
+
+DEFAULT_BUDGETS: Final = (DisruptionBudget(percent=10),)
+"""The budgets that apply where none is configured."""
 
 
 def parse_budget(written: str) -> DisruptionBudget:
@@ -130,13 +123,13 @@ def parse_budget(written: str) -> DisruptionBudget:
         nodes=None if percent else int(share),
         percent=float(share) if percent else None,
         reasons=frozenset({reason} if reason else ()),
-        window=_read_window(window) if at else None,
+        window=_parse_window(window) if at else None,
     )
 
 
-def _read_window(written: str) -> Window:
-    schedule, _, lasting = written.rpartition("/")
-    number, unit = lasting[:-1], lasting[-1:]
+def _parse_window(written: str) -> Window:
+    schedule, _, duration = written.rpartition("/")
+    number, unit = duration[:-1], duration[-1:]
     if not schedule or not number.isdecimal() or unit not in _UNIT_S:
         raise InvalidInput('has a window that is not SCHEDULE/DURATION, like "0 9 * * mon-fri/8h"')
     try:
@@ -145,13 +138,9 @@ def _read_window(written: str) -> Window:
         raise InvalidInput(f"has a schedule that cannot be read: {error.problem}") from error
 
 
-DEFAULT_BUDGETS: Final = (DisruptionBudget(percent=10),)
-"""What holds where nobody says anything."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetScope:
-    """Whose nodes, how many there are, and why they would be disturbed."""
+    """A group, its number of nodes, and the reason for which they would be disrupted."""
 
     group: str
     size: int
@@ -159,10 +148,6 @@ class BudgetScope:
 
 
 def allowed_disruptions(budgets: Iterable[DisruptionBudget], scope: BudgetScope, now: datetime) -> int:
-    """Nodes of a group that may be disturbed at once for a reason."""
-    holding = [
-        disruption_budget.max_nodes(scope.size)
-        for disruption_budget in budgets
-        if disruption_budget.is_active(scope.group, scope.reason, now)
-    ]
-    return min(holding, default=UNLIMITED)
+    """The smallest of all budgets that are active for the group and the reason."""
+    active = (budget for budget in budgets if budget.is_active(scope.group, scope.reason, now))
+    return min((budget.max_nodes(scope.size) for budget in active), default=UNLIMITED)
