@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from plimsoll.cli.commands.run import telling_if_slow
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.cli.commands import plimsoll
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.faults.crashes import CrashAfter
 
 if TYPE_CHECKING:

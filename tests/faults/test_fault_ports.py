@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.faults import Answer5xx, Call, CrashAfter, Crashed, Delay, Fault, Flaky, LoseAnswers, ServerError
 
 if TYPE_CHECKING:

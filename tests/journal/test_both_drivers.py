@@ -15,7 +15,7 @@ from plimsoll.journal.errors import JournalClosed
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.ports import Journal
 from plimsoll.journal.sqlite_file import JournalFile
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.journal.journal_worlds import GROUP, at, done, failed, left, plan, pod
 
 Opening = Callable[..., Journal]

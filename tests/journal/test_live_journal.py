@@ -8,7 +8,7 @@ import pytest
 from plimsoll.core.errors import LeftVirtualTime
 from plimsoll.journal.entries import Query, Retention
 from plimsoll.journal.sqlite import SqliteJournal
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.journal.journal_worlds import GROUP, done, plan
 
 

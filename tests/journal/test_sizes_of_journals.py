@@ -14,7 +14,7 @@ from plimsoll.core.plans import Plan, Ref, encode
 from plimsoll.journal.entries import SMALLEST_ENTRY, Entry, Query, Retention, within
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite_file import JournalFile
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.journal.journal_worlds import at, done, failed, grow, left, plan
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.kube.transport import Request, Response
 from plimsoll.local.fair_queue import FairQueue, FairQueueTransport
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock

@@ -1,22 +1,16 @@
-"""Back-off as data: bounds, growth, forgetting, and the loop around one call."""
+"""Back-off as data: bounds, growth, and forgetting."""
 
 from __future__ import annotations
 
-import asyncio
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.core.errors import GaveUp, InvalidInput
-from plimsoll.runtime.backoff import Backoff, BackoffState, BackoffTable, retry
+from plimsoll.core.errors import InvalidInput
+from plimsoll.runtime.backoff import Backoff, BackoffState, BackoffTable
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import run_virtual
-
-if TYPE_CHECKING:
-    from plimsoll.runtime.clocks import VirtualClock
 
 ENTROPY = SeededEntropy("backoff")
 STEADY = Backoff(initial_s=1, factor=2, cap_s=60, jitter=0)
@@ -81,13 +75,12 @@ def test_a_senseless_policy_is_refused_by_the_name_of_its_field(field: str, valu
 # -- BackoffState
 
 
-def test_a_state_waits_longer_after_every_failure_and_not_at_all_after_a_success():
+def test_a_state_waits_longer_after_every_failure():
     fresh = BackoffState(policy=STEADY)
     once = fresh.after_failure(100, ENTROPY)
     twice = once.after_failure(101, ENTROPY)
     assert (fresh.is_ready(0), once.ready_at, twice.ready_at) == (True, 101, 103)
     assert (twice.is_ready(102.9), twice.is_ready(103)) == (False, True)
-    assert twice.after_success() == fresh
 
 
 def test_a_long_time_without_failure_counts_as_a_fresh_start():
@@ -147,70 +140,14 @@ def test_stale_keys_are_forgotten():
     assert len(table) == 1
 
 
-# -- retry
-
-
 class Refused(Exception):
     def __init__(self, retry_after_s: object = None) -> None:
         super().__init__("refused")
         self.retry_after_s = retry_after_s
 
 
-class Server:
-    """Raises the given errors, one a call, then answers."""
-
-    def __init__(self, clock: VirtualClock, *errors: BaseException) -> None:
-        self._clock = clock
-        self._errors = list(errors)
-        self.called_at: list[float] = []
-
-    async def call(self) -> str:
-        self.called_at.append(self._clock.monotonic_s())
-        if self._errors:
-            raise self._errors.pop(0)
-        return "answer"
-
-
-def retried(*errors: BaseException, policy: Backoff = STEADY, **options: object) -> tuple[str, list[float]]:
-    async def main(clock: VirtualClock):
-        server = Server(clock, *errors)
-        answer = await retry(
-            server.call, policy, clock=clock, entropy=ENTROPY, **{"retryable": (Refused, TimeoutError), **options}
-        )
-        return answer, server.called_at
-
-    return run_virtual(main)
-
-
-def test_a_call_is_repeated_until_it_succeeds():
-    assert retried(Refused(), TimeoutError(), Refused()) == ("answer", [0, 1, 3, 7])
-
-
-def test_when_attempts_are_used_up_the_last_error_is_the_cause():
-    last = Refused()
-    with pytest.raises(GaveUp, match="gave up after 3 attempts: refused") as raised:
-        retried(Refused(), Refused(), last, policy=Backoff(max_attempts=3))
-    assert raised.value.__cause__ is last
-
-
-def test_other_errors_pass_through():
-    with pytest.raises(KeyError):
-        retried(KeyError("not ours"))
-
-
-def test_errors_that_are_not_worth_it_pass_through():
-    with pytest.raises(Refused):
-        retried(Refused(), worth=lambda error: error.retry_after_s is not None)
-
-
-def test_cancellation_is_never_retried():
-    with pytest.raises(asyncio.CancelledError):
-        retried(asyncio.CancelledError(), retryable=Exception)
-
-
 @pytest.mark.parametrize(
-    ("hint", "second_call_at"),
-    [(30, 30), (0.5, 1), (10**9, 600), (-5, 1), ("soon", 1), (math.nan, 1), (None, 1)],
+    ("hint", "wait_s"), [(30, 30), (0.5, 0.5), (10**9, 600), (-5, 0), ("soon", 0), (math.nan, 0), (None, 0)]
 )
-def test_retry_after_is_honoured_within_reason(hint: object, second_call_at: float):
-    assert retried(Refused(hint)) == ("answer", [0, second_call_at])
+def test_retry_after_is_honoured_within_reason(hint: object, wait_s: float):
+    assert STEADY.hinted_s(Refused(hint)) == wait_s

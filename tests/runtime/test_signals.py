@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.core.errors import LeftVirtualTime
 from plimsoll.runtime.signals import run_until_signalled
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 
 def send(number: signal.Signals) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.runtime.virtual_loop import VirtualLoop
-from plimsoll.runtime.virtual_runs import DEFAULT_START, run_virtual
+from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,7 +14,7 @@ import asyncio, structlog
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 structlog.configure(
     processors=[structlog.processors.KeyValueRenderer()],

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.errors import LeftVirtualTime
-from plimsoll.runtime.virtual_runs import VirtualRun, run_virtual
+from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock

@@ -83,20 +83,6 @@ def test_settling_takes_no_time():
         assert (done, ticks, run.clock.monotonic_s()) == (["acted"], [], 0.0)
 
 
-def test_idle_is_when_no_timer_is_left():
-    with VirtualRun() as run:
-        run.spawn(run.clock.sleep(7))
-        assert run.until_idle()
-        assert run.clock.monotonic_s() == 7.0
-
-
-def test_something_periodic_is_never_idle():
-    with VirtualRun() as run:
-        ticks = ticking(run, every_s=60)
-        assert not run.until_idle(within=timedelta(hours=1))
-        assert len(ticks) == 60
-
-
 def test_until_gives_the_result_and_leaves_the_rest_running():
     with VirtualRun() as run:
         ticks = ticking(run, every_s=10)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.pd.client import Pd
 from plimsoll.tidb.pd.members import BaseCluster

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from plimsoll.tidb.pd.client import Pd, PdFailed
 from plimsoll.tidb.pd.types import PlacementRule, Replication, read_size, replicas_needed
 from plimsoll.web.client import Request, RequestFailed, Response

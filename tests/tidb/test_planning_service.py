@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from plimsoll.tidb.planner.service import MAX_QUESTION_BYTES, PlannerService
 from tests.tidb.planning.questions import SMALL, strategy, thresholds
 from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of

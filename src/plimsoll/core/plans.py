@@ -163,19 +163,11 @@ _RESULT_WORDS: Final = {
     Result.FAILED: "failed",
 }
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
-_PLAN_DECODER: Final = msgspec.json.Decoder(Plan)
 
 
 def encode(value: Value) -> bytes:
     """The same value gives the same bytes, on every machine and under every hash seed."""
     return _ENCODER.encode(value)
-
-
-def decode_plan(data: bytes) -> Plan:
-    try:
-        return _PLAN_DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"not a plan: {error}") from error
 
 
 def _listed(arguments: dict[str, Any]) -> str:

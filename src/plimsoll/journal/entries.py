@@ -52,9 +52,6 @@ class Entry(Value):
         outcomes = tuple(outcome for outcome in self.outcomes if ref in outcome.action.subjects)
         return structs.replace(self, plan=self.plan.about(ref), outcomes=outcomes)
 
-    def says_nothing(self) -> bool:
-        return not self.plan.actions and not self.plan.not_done
-
 
 class Query(Value):
     """Which entries are wanted, newest first. Times are inclusive; `limit` None: all."""

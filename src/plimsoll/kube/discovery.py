@@ -51,10 +51,6 @@ class _ResourceList(Wire):
     resources: tuple[ServedResource, ...] = ()
 
 
-async def server_version(client: Client) -> ServerVersion:
-    return _read(ServerVersion, "/version", await client.get_json("/version"))
-
-
 async def groups(client: Client) -> tuple[Group, ...]:
     """All groups, the core one (whose name is empty) first."""
     core = _strings(_member(await client.get_json("/api"), "versions"))

@@ -1,26 +1,21 @@
-"""Trying again as data: how long to wait is a value that can be printed, compared, tested and put into a policy.
+"""Exponential back-off as data: delays are values that can be printed, compared and tested.
 
-`Backoff` is the rule, `BackoffState` one thing's history under it, `BackoffTable` the histories of many keys (a work
-queue, a node group that failed to grow), `retry` the loop around one call. Nothing here reads a clock by itself, and
-nothing here decides *what* may be tried again: the caller names the errors.
+`Backoff` is the policy, `BackoffState` the history of one subject under it, `BackoffTable` the histories of many keys
+(a work queue, node groups that failed to scale up). Nothing here reads a clock or decides *what* is retried.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from plimsoll.core.errors import GaveUp, InvalidInput
+from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Hashable
 
-    from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-
-T = TypeVar("T")
-E = TypeVar("E", bound=Exception)
 
 
 class Backoff(Value):
@@ -99,9 +94,6 @@ class BackoffState(Value):
         wait_s = max(self.policy.delay_s(failures, entropy), at_least_s)
         return BackoffState(policy=self.policy, failures=failures, ready_at=now_s + wait_s)
 
-    def after_success(self) -> BackoffState:
-        return BackoffState(policy=self.policy)
-
 
 class BackoffTable:
     """A `BackoffState` for each key that failed lately; at most `max_keys`, the longest unheard-of goes first."""
@@ -139,35 +131,3 @@ class BackoffTable:
             if len(self._states) <= self._max_keys and not self._states[oldest].is_stale(now_s):
                 return
             del self._states[oldest]
-
-
-def _always(_error: Exception) -> bool:
-    return True
-
-
-async def retry(
-    call: Callable[[], Awaitable[T]],
-    policy: Backoff,
-    *,
-    clock: Clock,
-    entropy: Entropy,
-    retryable: type[E] | tuple[type[E], ...],
-    worth: Callable[[E], bool] = _always,
-) -> T:
-    """Call until it succeeds, waiting by `policy` after each error that is `retryable` and `worth` another try.
-
-    Other errors pass through, and so does cancellation, which is no error. When the attempts are used up: `GaveUp`,
-    with the last error as its cause.
-    """
-    failures = 0
-    while True:
-        try:
-            return await call()
-        except retryable as error:
-            if not worth(error):
-                raise
-            failures += 1
-            if policy.is_used_up(failures):
-                raise GaveUp(f"gave up after {failures} attempts: {error}") from error
-            wait_s = max(policy.delay_s(failures, entropy), policy.hinted_s(error))
-        await clock.sleep(wait_s)

@@ -8,7 +8,7 @@ async generators closed, the loop closed.
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
@@ -17,10 +17,9 @@ from plimsoll.runtime.standstills import deadlock
 from plimsoll.runtime.virtual_loop import Limits, VirtualLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Coroutine, Sequence
     from types import TracebackType
 
-    from plimsoll.runtime.clocks import VirtualClock
 
 T = TypeVar("T")
 
@@ -30,17 +29,6 @@ DEFAULT_START = datetime(2025, 1, 1, tzinfo=UTC)
 # How often, and for how much virtual time, what is left at the end is asked to stop: long enough for any grace period.
 _CANCELLATIONS = 3
 _CLEANING_UP_S = 3_600.0
-
-
-def run_virtual(
-    main: Coroutine[Any, Any, T] | Callable[[VirtualClock], Coroutine[Any, Any, T]],
-    *,
-    start: datetime = DEFAULT_START,
-    limits: Limits | None = None,
-) -> T:
-    """Run `main` to its end in virtual time, like `asyncio.run`. A `main` that is a function is given the clock."""
-    with VirtualRun(start=start, limits=limits) as run:
-        return run.until(main(run.clock) if callable(main) else main)
 
 
 class VirtualRun:
@@ -125,13 +113,6 @@ class VirtualRun:
         self._raise_failure()
         if went_all_the_way:
             self.loop.stand_at(horizon_ns)
-
-    def until_idle(self, *, within: timedelta = timedelta(days=1)) -> bool:
-        """Let time pass until no timer is left; False if some still are after `within`, as with anything periodic."""
-        horizon_ns = self.loop.elapsed_ns() + within // timedelta(microseconds=1) * 1_000
-        self.loop.run_up_to(horizon_ns)
-        self._raise_failure()
-        return not self.loop.has_timers()
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None

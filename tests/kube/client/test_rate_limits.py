@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from plimsoll.kube.requests.rate_limiter import RateLimit
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock

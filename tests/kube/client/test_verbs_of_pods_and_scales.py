@@ -130,12 +130,6 @@ def test_what_changed_meanwhile_is_not_scaled(world: KubeWorld):
 # ---- discovery
 
 
-def test_a_server_tells_its_version(world: KubeWorld):
-    version = world.do(discovery.server_version(world.client))
-    assert version.number == (1, 34)
-    assert version.git_version.startswith("v1.34")
-
-
 @pytest.mark.parametrize(("minor", "number"), [("34+", 34), ("9", 9), ("", 0), ("x", 0)])
 def test_a_providers_version_is_read_as_far_as_it_is_a_number(minor: str, number: int):
     assert discovery.ServerVersion(major="1", minor=minor).number == (1, number)

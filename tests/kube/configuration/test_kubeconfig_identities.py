@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import CredentialsFailed
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.kube.configuration.kubeconfigs import Machine, b64, certificate_and_key, config, plugin
 
 if TYPE_CHECKING:

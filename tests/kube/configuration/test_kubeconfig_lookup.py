@@ -10,7 +10,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.configuration import find_access
 from plimsoll.runtime.clocks import RealClock
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.kube.configuration.kubeconfigs import SERVER, config
 
 if TYPE_CHECKING:

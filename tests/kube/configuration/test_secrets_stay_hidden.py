@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Credential
 from plimsoll.kube.configuration.processes import Command, Finished, Killed
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.kube.configuration.kubeconfigs import Machine, answer, b64, certificate_and_key, config, plugin
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.kube.informer.reflector.idle_timeout import Silence
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock

@@ -14,7 +14,7 @@ from plimsoll.core.values import Wire
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.kube.informer import Informer, InformerSettings
-from plimsoll.kube.informer.events import identity_of, view_of
+from plimsoll.kube.informer.events import version_of, view_of
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.storage import MemoryDriver
@@ -22,6 +22,7 @@ from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Recov
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.resource import Resource
+from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
@@ -194,9 +195,17 @@ class WidgetWorld:
         return listed
 
 
+def identity_of(value: Any) -> tuple[str, str]:
+    """The uid and the version of an object, good or bad."""
+    return value.uid if isinstance(value, BadObject) else value.metadata.uid, version_of(value)
+
+
 def known(informer: Informer[Any]) -> dict[str, tuple[str, str, Any]]:
     """The same of a cache; the sizes of bad ones are as bad as they are made here."""
-    good = {view_of(one).metadata.name: (*identity_of(one), view_of(one).spec.size) for one in informer.cache.list()}
+    good = {
+        view_of(widget).metadata.name: (*identity_of(widget), view_of(widget).spec.size)
+        for widget in informer.cache.list()
+    }
     bad = {key.name: (*identity_of(bad_object), BAD) for key, bad_object in informer.cache.bad.items()}
     return {**good, **bad}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.faults import sweep_crashes
 from tests.kube.leases.lease_worlds import NAME, NAMESPACE, Fate, LeaseWorld, lease_world, overlapping
 

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.kube.leases import NotLeading, Phase
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.kube.leases.lease_worlds import PATH, Fate, lease_world
 
 if TYPE_CHECKING:

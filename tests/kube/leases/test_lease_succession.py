@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.kube.leases.lease_worlds import SETTINGS, Fate, lease_world, overlapping
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.leases import LeadershipLost, Phase, electing, run_while_leading
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.kube.leases.lease_worlds import Fate, lease_world
 
 if TYPE_CHECKING:

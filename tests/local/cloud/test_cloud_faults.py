@@ -50,7 +50,7 @@ def test_a_stock_out_of_0_gives_not_even_what_was_given_back():
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
         world.do(world.cloud.increase_size("g", 1))
         assert world.states() == {"g-1": "running", "g-2": "failed"}
-        world.do(world.hand.restock("small"))
+        world.patch_cloud(stock=[])
         assert world.states() == {"g-1": "running", "g-2": "running"}
 
 
@@ -201,7 +201,7 @@ def test_a_fault_can_be_taken_away():
     with CloudWorld() as world:
         world.group("g")
         world.do(world.hand.add_fault(CallFault(name="f")))
-        world.do(world.hand.remove_fault("f"))
+        world.patch_cloud(faults=[])
         world.do(world.cloud.increase_size("g", 1))
         assert world.nodes() == ["g-0"]
 
@@ -288,7 +288,7 @@ def test_a_refused_machine_starts_in_whichever_zone_has_room():
         world.do(world.cloud.increase_size("g", 2))
         world.after(60)
         assert world.nodes() == []
-        world.do(world.hand.restock("small", zone="b"))
+        world.patch_cloud(stock=[{"name": "small/a", "machineType": "small", "zone": "a", "machines": 0}])
         world.after(600)
         assert [(one.metadata.name, one.spec.zone) for one in world.do(world.cloud.machines("g"))] == [
             ("g-0", "b"),
@@ -303,7 +303,7 @@ def test_refused_machines_are_spread_over_the_zones_when_there_is_room():
         world.do(world.hand.stock_out("small"))
         world.do(world.cloud.increase_size("g", 4))
         world.after(60)
-        world.do(world.hand.restock("small"))
+        world.patch_cloud(stock=[])
         world.after(60)
         zones = [one.spec.zone for one in world.do(world.cloud.machines("g"))]
         assert sorted(zones) == ["a", "a", "b", "b"]

@@ -19,7 +19,7 @@ from plimsoll.nodes.providers.externalgrpc.object_bytes import node_of, pod_of
 from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander, question
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.nodes.planning.test_expanders import option
 
 A, B, C = (option(group, nodes=number) for number, group in enumerate("ABC", start=1))

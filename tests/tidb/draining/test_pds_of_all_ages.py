@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from plimsoll.tidb.pd.client import Pd, PdFailed
 from plimsoll.tidb.planning.drain.types import DrainInProgress, Unknown
 from plimsoll.web.client import Request, RequestFailed, Response

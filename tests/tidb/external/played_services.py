@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
 from plimsoll.tidb.model.components import Component
 from plimsoll.web.address_guard import parse_exceptions

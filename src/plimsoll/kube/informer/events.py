@@ -42,13 +42,6 @@ class Key(NamedTuple):
 KeyTuple: TypeAlias = tuple[str, str]
 
 
-class Identity(NamedTuple):
-    """Which object it is and in which version, of anything that can be in a cache. Empty: not known."""
-
-    uid: str
-    version: str
-
-
 class Added(Value, Generic[V]):
     """An object the handler did not know, or could not be told of because nobody could read it."""
 
@@ -192,13 +185,6 @@ def key_tuple_of(value: V | BadObject) -> KeyTuple:
         return (value.namespace, value.name)
     metadata = value.metadata
     return (metadata.namespace, metadata.name)
-
-
-def identity_of(value: V | BadObject) -> Identity:
-    if type(value) is BadObject:
-        return Identity(value.uid, value.resource_version)
-    metadata = value.metadata
-    return Identity(metadata.uid, metadata.resource_version)
 
 
 def version_of(value: V | BadObject) -> str:

@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store, Stored
 from plimsoll.objects.builtin import default
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.local.apiserver.storage.builders import put
 
 if TYPE_CHECKING:

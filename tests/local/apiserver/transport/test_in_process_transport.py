@@ -11,7 +11,7 @@ import pytest
 from plimsoll.core.errors import Unreachable
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
 from plimsoll.local.apiserver.transport.limits import Limits
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.local.apiserver.transport.doubles import FakeApplication
 
 if TYPE_CHECKING:

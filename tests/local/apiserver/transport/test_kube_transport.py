@@ -13,7 +13,7 @@ from plimsoll.kube.transport import Request as Call
 from plimsoll.kube.transport import Response, Stream
 from plimsoll.local.apiserver.http_types import Answer, Request
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.testing import run_virtual
 from tests.local.apiserver.transport.doubles import FakeApplication
 
 if TYPE_CHECKING:

@@ -41,15 +41,6 @@ class FaultInjector:
         stock = Stock(name=name, machine_type=machine_type, zone=zone, machines=present + left, until=until)
         await self._change(lambda cloud: {"stock": _replaced(cloud.spec.stock, _body(stock))})
 
-    async def restock(self, machine_type: str, *, zone: str = "") -> None:
-        """There is enough again."""
-
-        def without(cloud: Cloud) -> dict[str, Any]:
-            kept = [stock for stock in cloud.spec.stock if (stock.machine_type, stock.zone) != (machine_type, zone)]
-            return {"stock": [_body(stock) for stock in kept]}
-
-        await self._change(without)
-
     async def fail_increase(self, group: str, message: str, *, until: datetime | None = None) -> None:
         """Growing this group fails, until then or for ever."""
         await self.add_fault(
@@ -62,11 +53,6 @@ class FaultInjector:
     async def add_fault(self, fault: CallFault) -> None:
         """One of the same name is replaced. To be struck anew, a fault that has struck needs a new name."""
         await self._change(lambda cloud: {"faults": _replaced(cloud.spec.faults, _body(fault))})
-
-    async def remove_fault(self, name: str) -> None:
-        await self._change(
-            lambda cloud: {"faults": [_body(call_fault) for call_fault in cloud.spec.faults if call_fault.name != name]}
-        )
 
     async def set_group(self, group: str, *, min_size: int | None = None, max_size: int | None = None) -> None:
         limits = {"min": min_size, "max": max_size}
