@@ -99,5 +99,5 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for row in rows():
-        print(row)
+    for measured in rows():
+        print(measured)
