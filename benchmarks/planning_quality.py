@@ -79,7 +79,7 @@ def _gpu(seed: int) -> PackingProblem:
         capacity=board.capacity,
         price=board.prices,
         allowed=board.allowed[:, possible],
-        **_free(int(possible.sum()), len(board.offers)),
+        **_free(int(possible.sum()), len(board.options)),
     )
 
 

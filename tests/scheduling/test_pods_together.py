@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
 
 NODES = [node("n1", zone="z1"), node("n2", zone="z1"), node("n3", zone="z2"), node("n4", zone="")]
-NO_COMPANY = "node(s) didn't match pod affinity rules"
+NO_AFFINITY_TARGET = "node(s) didn't match pod affinity rules"
 AVOIDS = "node(s) didn't match pod anti-affinity rules"
 AVOIDED = "node(s) didn't satisfy existing pods anti-affinity rules"
 
@@ -133,7 +133,7 @@ def test_mismatch_label_keys_ask_for_another_value():
 @pytest.mark.parametrize(
     ("made", "others", "words", "resolvable"),
     [
-        (pod(**near(term({"app": "db"}))), (), NO_COMPANY, False),
+        (pod(**near(term({"app": "db"}))), (), NO_AFFINITY_TARGET, False),
         (pod(**away(term({"app": "web"}))), (WEB,), AVOIDS, True),
         (pod(labels={"app": "x"}), (pod("o", on="n1", **away(term({"app": "x"}))),), AVOIDED, True),
     ],

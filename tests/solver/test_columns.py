@@ -17,7 +17,7 @@ from tests.solver.markets import demand, faults, n1_types, packing, tiny_packing
 THOROUGH = Effort(rounds=20, gap=0.0)
 
 
-def one_by_one(problem: PackingProblem) -> Packing:
+def pod_by_pod(problem: PackingProblem) -> Packing:
     """The dearest packing that makes any sense: a bin for each item, of the first type that takes it."""
     fillings = []
     for one, (count, request) in enumerate(zip(problem.counts.tolist(), problem.requests, strict=True)):
@@ -30,7 +30,7 @@ def one_by_one(problem: PackingProblem) -> Packing:
 @given(tiny_packings())
 @settings(max_examples=40, deadline=None)
 def test_what_comes_back_is_valid_leaves_no_more_and_costs_no_more(problem: PackingProblem):
-    incumbent = one_by_one(problem)
+    incumbent = pod_by_pod(problem)
     improved = improve(problem, incumbent, THOROUGH)
     assert faults(problem, improved) == []
     assert improved.cost <= incumbent.cost
@@ -41,7 +41,7 @@ def test_what_comes_back_is_valid_leaves_no_more_and_costs_no_more(problem: Pack
 
 def test_bins_of_one_item_become_full_bins():
     problem = packing([[2, 1], [1, 2]], [60, 60], [[6, 6]], [1.0])
-    improved = improve(problem, one_by_one(problem), THOROUGH)
+    improved = improve(problem, pod_by_pod(problem), THOROUGH)
     assert improved.cost == 30.0
 
 
@@ -67,12 +67,12 @@ def test_limits_on_bins_and_room_are_kept():
 
 def test_without_rounds_nothing_is_tried():
     problem = packing([[2, 1], [1, 2]], [60, 60], [[6, 6]], [1.0])
-    incumbent = one_by_one(problem)
+    incumbent = pod_by_pod(problem)
     assert improve(problem, incumbent, Effort(rounds=0)) is incumbent
 
 
 def test_the_same_question_gets_the_same_answer():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=500, classes=8), capacity, price)
-    once, again = (improve(problem, one_by_one(problem), Effort(rounds=4)) for _ in range(2))
+    once, again = (improve(problem, pod_by_pod(problem), Effort(rounds=4)) for _ in range(2))
     assert once.fillings == again.fillings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.model.snapshot import ShrinkRules
+from plimsoll.nodes.model.snapshot import GroupScaleDownOptions
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
@@ -148,10 +148,10 @@ class TestGroupsThatGoWhole:
         assert going(self.world(3), min_cpu=1) == []
 
 
-def rules(**more: Any) -> ShrinkRules:
+def rules(**more: Any) -> GroupScaleDownOptions:
     """As the options are by default, but for what a provider says otherwise."""
     options = policy().scale_down
-    return ShrinkRules(
+    return GroupScaleDownOptions(
         **{
             "utilization_threshold": options.utilization_threshold,
             "gpu_utilization_threshold": options.gpu_utilization_threshold,

@@ -8,7 +8,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption
 from plimsoll.nodes.planning.scaleup.balancing import Likeness, shared_out
-from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, choose, price_score
+from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, Option, choose, price_score
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node
 
@@ -40,7 +40,7 @@ def option(group: str, *, nodes: int, pods: int = 10, **shape: object) -> Option
 
 
 def chosen(*options: Option, chain: str, **around: object) -> str:
-    found = choose(options, chain.split(","), Circumstances(**around))  # type: ignore[arg-type]
+    found = choose(options, chain.split(","), ExpanderContext(**around))  # type: ignore[arg-type]
     assert found is not None
     return found.offer.group
 
@@ -91,7 +91,7 @@ def test_what_is_tied_is_decided_by_the_seed_alone():
 
 
 def test_nothing_is_chosen_of_nothing():
-    assert choose([], ["least-waste"], Circumstances()) is None
+    assert choose([], ["least-waste"], ExpanderContext()) is None
 
 
 class TestThePriceExpander:

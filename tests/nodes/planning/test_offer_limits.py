@@ -49,7 +49,7 @@ def under(max_cpu: int, **options: Any) -> Policy:
 
 def rooms(max_cpu: int) -> dict[str, int]:
     offered = candidates.scale_up_options(worked_example(), under(max_cpu))
-    return {offer.group: offer.room for offer in offered.offers}
+    return {offer.group: offer.room for offer in offered.options}
 
 
 def test_the_worked_example_uses_28_cores():
@@ -60,15 +60,15 @@ def test_at_5_cores_nothing_may_grow_and_the_limit_is_named():
     offered = candidates.scale_up_options(
         worked_example(pods=(pending("p", pod(), 10),), types=(standard(1),)), under(5)
     )
-    assert offered.offers == ()
-    codes = {(one.group or one.machine_type): one.code for one in offered.not_offered}
+    assert offered.options == ()
+    codes = {(one.group or one.machine_type): one.code for one in offered.skipped_groups}
     assert codes == {
         "main": "NotAutoscaled",
         "as": "CpuResourceLimit",
         NAP_GROUP: "CpuResourceLimit",
         "n1-standard-1": "CpuResourceLimit",
     }
-    reason = next(one.reason for one in offered.not_offered if one.group == "as")
+    reason = next(one.reason for one in offered.skipped_groups if one.group == "as")
     assert reason == "max cluster cpu limit reached (28 of 5 in use)"
 
 
@@ -84,13 +84,13 @@ def test_at_80_cores_as_grows_by_one_and_nap_by_thirteen():
 def test_at_32_cores_new_groups_of_small_types_get_what_is_left(cores: int, nodes: int | None):
     small = pending("small", pod("500m", "1Gi", selector={"tier": "small"}), 6)
     offered = candidates.scale_up_options(worked_example(pods=(small,), types=(standard(cores),)), under(32))
-    assert [offer.room for offer in offered.offers if not offer.exists] == ([] if nodes is None else [nodes])
+    assert [offer.room for offer in offered.options if not offer.exists] == ([] if nodes is None else [nodes])
 
 
 def test_room_is_shared_as_one_row_a_limit():
     world = worked_example()
     offered = candidates.scale_up_options(world, under(80, max_memory=1000, max_nodes_total=9))
-    rows = resource_limits.rows(offered.ceilings, offered.offers)
+    rows = resource_limits.rows(offered.ceilings, offered.options)
     assert [ceiling.code for ceiling in rows.ceilings] == ["CpuResourceLimit", "MemoryResourceLimit", "MaxNodesTotal"]
     assert rows.room.tolist() == [52_000, 1000 * GIB - int(127 * GIB), 4]
     assert rows.use.tolist() == [[16_000, 60 * GIB, 1], [4_000, 26 * GIB, 1]]
@@ -133,14 +133,14 @@ def test_accelerators_are_limited_by_resource_name_or_by_the_label_of_their_type
 def test_a_zero_or_max_group_needs_room_for_all_of_it():
     kind = machine("m", 4, 16)
     world = snapshot(groups=(group("g", kind, most=5, zero_or_max=True),))
-    assert [offer.room for offer in candidates.scale_up_options(world, policy(max_cpu=20)).offers] == [5]
+    assert [offer.room for offer in candidates.scale_up_options(world, policy(max_cpu=20)).options] == [5]
     refused = candidates.scale_up_options(world, policy(max_cpu=19))
-    assert (refused.offers, refused.not_offered[0].code) == ((), "CpuResourceLimit")
+    assert (refused.options, refused.skipped_groups[0].code) == ((), "CpuResourceLimit")
 
 
 def test_memory_is_named_when_memory_is_what_is_missing():
     world = snapshot(nodes=(node("n", amounts(8, 30)),), groups=(group("g", standard(4)),))
-    refused = candidates.scale_up_options(world, policy(max_memory=40)).not_offered
+    refused = candidates.scale_up_options(world, policy(max_memory=40)).skipped_groups
     assert [(one.code, one.reason) for one in refused] == [
         (
             "MemoryResourceLimit",

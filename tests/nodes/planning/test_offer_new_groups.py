@@ -44,13 +44,13 @@ def offered(
 
 
 def kinds(found: ScaleUpOptions) -> list[str]:
-    return [offer.machine_type for offer in found.offers]
+    return [offer.machine_type for offer in found.options]
 
 
 def profiles(found: ScaleUpOptions) -> list[tuple[dict[str, str], list[str]]]:
     """Labels and taints of what is offered, each once."""
     seen: list[tuple[dict[str, str], list[str]]] = []
-    for offer in found.offers:
+    for offer in found.options:
         assert offer.profile is not None
         written = [f"{taint.key}={taint.value}:{taint.effect}" for taint in offer.profile.taints]
         if (one := (dict(offer.profile.labels), written)) not in seen:
@@ -65,7 +65,7 @@ def takes(offer: ScaleUpOption, entry: PendingPods) -> bool:
 def test_only_types_that_some_pod_fits_are_offered():
     found = offered(pending("big", pod("12", "40Gi")))
     assert kinds(found) == ["n1-standard-16"]
-    [offer] = found.offers
+    [offer] = found.options
     assert offer.group.startswith("nodeautoprovisioning_n1-standard-16_")
     assert (offer.exists, offer.size, offer.room) == (False, 0, offer.max_size)
     assert profiles(found) == [({}, [])]
@@ -73,16 +73,16 @@ def test_only_types_that_some_pod_fits_are_offered():
 
 def test_nothing_is_made_unless_auto_provisioning_is_on():
     world = snapshot(pending("p", pod()), machine_types=TYPES)
-    assert candidates.scale_up_options(world, nap()).offers
-    assert candidates.scale_up_options(world, policy()).offers == ()
+    assert candidates.scale_up_options(world, nap()).options
+    assert candidates.scale_up_options(world, policy()).options == ()
 
 
 def test_a_selector_becomes_labels_and_the_pod_fits_what_is_offered():
     red = pending("red", pod(selector={"team": "red"}))
     found = offered(red)
     assert profiles(found) == [({"team": "red"}, [])]
-    assert all(takes(offer, red) for offer in found.offers)
-    assert len(found.offers) == 5
+    assert all(takes(offer, red) for offer in found.options)
+    assert len(found.options) == 5
 
 
 def test_a_machine_type_is_a_condition_and_no_label():
@@ -96,7 +96,7 @@ def test_the_designs_key_for_the_machine_type_is_put_on_nodes_because_pods_selec
     found = offered(entry)
     assert kinds(found) == ["n1-standard-4"]
     assert profiles(found) == [({"machine_type": "n1-standard-4"}, [])]
-    assert takes(found.offers[0], entry)
+    assert takes(found.options[0], entry)
 
 
 def test_selectors_that_agree_share_a_group_and_others_do_not():
@@ -123,7 +123,7 @@ def test_the_label_sets_of_the_design_come_out_as_it_says():
     assert first.labels == {"x": "a", "y": "b", "machine_type": "n1-standard-2"}
     assert (first.merged, first.served) == ((s1, s2, s4), (s1, s2))
     for entry in entries:
-        assert any(takes(offer, entry) for offer in found.offers)
+        assert any(takes(offer, entry) for offer in found.options)
 
 
 def test_system_labels_and_labels_of_the_type_choose_candidates():
@@ -147,7 +147,7 @@ def test_system_labels_and_labels_of_the_type_choose_candidates():
 def test_labels_are_never_made_up(affinity: Any):
     entry = pending("p", pod(affinity=affinity))
     found = offered(entry)
-    assert found.offers == ()
+    assert found.options == ()
     assert "no label is made up" in found.impossible["default/p"].message
 
 
@@ -155,7 +155,7 @@ def test_affinity_to_one_value_is_a_selector_and_the_first_term_that_can_be_met_
     entry = pending("p", pod(affinity=[[("pool", "Exists", [])], [("pool", "In", ["a"]), ("x", "NotIn", ["y"])]]))
     found = offered(entry)
     assert profiles(found) == [({"pool": "a"}, [])]
-    assert takes(found.offers[0], entry)
+    assert takes(found.options[0], entry)
 
 
 def test_who_forbids_what_others_ask_for_gets_a_group_of_its_own():
@@ -163,7 +163,7 @@ def test_who_forbids_what_others_ask_for_gets_a_group_of_its_own():
     not_red = pending("not-red", pod(affinity=[[("color", "NotIn", ["red"])]]))
     found = offered(red, not_red)
     assert profiles(found) == [({"color": "red"}, []), ({}, [])]
-    assert any(takes(offer, not_red) for offer in found.offers)
+    assert any(takes(offer, not_red) for offer in found.options)
 
 
 def test_a_pod_that_names_its_node_gets_none():
@@ -181,7 +181,7 @@ def test_each_set_of_custom_tolerations_gets_a_group_and_plain_pods_an_untainted
         ({}, ["dedicated=web:NoSchedule"]),
         ({}, []),
     ]
-    assert [[taint.value for taint in offer.node.spec.taints] for offer in found.offers] == [["ml"], ["web"], []]
+    assert [[taint.value for taint in offer.node.spec.taints] for offer in found.options] == [["ml"], ["web"], []]
     assert profiles(offered(ml, web, pending("plain", pod()), nap_taints="none")) == [({}, [])]
 
 
@@ -193,11 +193,11 @@ def test_pods_that_ask_for_accelerators_get_types_that_have_them():
     found = offered(entry, types=(*TYPES, GPU))
     assert kinds(found) == ["gpu-8"]
     assert profiles(found) == [({}, [])]
-    assert takes(found.offers[0], entry)
+    assert takes(found.options[0], entry)
 
 
 def test_pods_that_do_not_tolerate_a_types_taint_do_not_get_it():
-    assert offered(pending("p", pod(gpu=1)), types=(*TYPES, GPU)).offers == ()
+    assert offered(pending("p", pod(gpu=1)), types=(*TYPES, GPU)).options == ()
 
 
 def test_accelerators_are_spared_unless_nothing_else_fits():
@@ -211,17 +211,17 @@ def test_accelerators_are_spared_unless_nothing_else_fits():
 
 def test_zones_get_an_offer_each_only_where_they_matter():
     kind = standard(4, zones=("z1", "z2"))
-    assert [offer.zone for offer in offered(pending("p", pod()), types=(kind,)).offers] == ["z1"]
+    assert [offer.zone for offer in offered(pending("p", pod()), types=(kind,)).options] == ["z1"]
     spread = TopologySpreadConstraint(
         max_skew=1, topology_key="topology.kubernetes.io/zone", when_unsatisfiable="DoNotSchedule"
     )
     entry = pending("p", pod(topology_spread_constraints=(spread,)))
     found = offered(entry, types=(kind,))
-    assert [offer.zone for offer in found.offers] == ["z1", "z2"]
-    assert len({offer.group for offer in found.offers}) == 2
-    assert [offer.node.metadata.labels["topology.kubernetes.io/zone"] for offer in found.offers] == ["z1", "z2"]
+    assert [offer.zone for offer in found.options] == ["z1", "z2"]
+    assert len({offer.group for offer in found.options}) == 2
+    assert [offer.node.metadata.labels["topology.kubernetes.io/zone"] for offer in found.options] == ["z1", "z2"]
     pinned = pending("p", pod(selector={"topology.kubernetes.io/zone": "z2"}))
-    assert [offer.zone for offer in offered(pinned, types=(kind,)).offers] == ["z2"]
+    assert [offer.zone for offer in offered(pinned, types=(kind,)).options] == ["z2"]
 
 
 class TestRegions:
@@ -235,7 +235,7 @@ class TestRegions:
         found = offered(*entries, types=self.TYPES, world=world)
         return [
             (offer.zone, labels.get(REGION), labels.get("failure-domain.beta.kubernetes.io/region"))
-            for offer in found.offers
+            for offer in found.options
             if not offer.exists
             for labels in [offer.node.metadata.labels]
         ]
@@ -260,15 +260,15 @@ class TestRegions:
         kind = machine("m", 4, 16, zones=("b",), labels={REGION: "north"})
         there = node("n", amounts(4, 16), labels=self.PLACE)
         found = offered(pending("p", pod("1", "1Gi")), types=(kind,), world={"nodes": (there,)})
-        assert [offer.node.metadata.labels[REGION] for offer in found.offers] == ["north"]
+        assert [offer.node.metadata.labels[REGION] for offer in found.options] == ["north"]
 
 
 def test_a_zone_in_back_off_is_passed_over_and_told():
     kind = standard(4, zones=("z1", "z2"))
     backoffs = {(kind.name, "z1", ""): "out of stock until 02:10"}
     found = offered(pending("p", pod()), types=(kind,), world={"creation_backoffs": backoffs})
-    assert [offer.zone for offer in found.offers] == ["z2"]
-    [told] = found.not_offered
+    assert [offer.zone for offer in found.options] == ["z2"]
+    [told] = found.skipped_groups
     assert (told.code, told.machine_type) == ("InBackoff", "n1-standard-4")
     assert "out of stock until 02:10" in told.reason
 
@@ -276,27 +276,27 @@ def test_a_zone_in_back_off_is_passed_over_and_told():
 def test_a_back_off_of_one_profile_leaves_others_alone():
     red, blue = pending("r", pod(selector={"color": "red"})), pending("b", pod(selector={"color": "blue"}))
     free = offered(red, blue, types=(standard(4),))
-    profile = free.offers[0].profile
+    profile = free.options[0].profile
     assert profile is not None
     backoffs = {("n1-standard-4", "", profile.hash): "illegal configuration"}
     found = offered(red, blue, types=(standard(4),), world={"creation_backoffs": backoffs})
-    assert [offer.group for offer in found.offers] == [free.offers[1].group]
+    assert [offer.group for offer in found.options] == [free.options[1].group]
 
 
 def test_only_allowed_types_are_offered_and_unknown_ones_told():
     found = offered(pending("p", pod()), machine_types="n1-standard-2,n9")
     assert kinds(found) == ["n1-standard-2"]
-    assert [(one.machine_type, one.code) for one in found.not_offered] == [("n9", "UnknownMachineType")]
+    assert [(one.machine_type, one.code) for one in found.skipped_groups] == [("n9", "UnknownMachineType")]
 
 
 def test_room_is_what_limits_and_the_flag_for_group_sizes_leave():
     found = offered(pending("p", pod()), types=(standard(4),), max_cpu=10, autoprovisioned_group_max_size=7)
-    assert [(offer.room, offer.max_size) for offer in found.offers] == [(2, 7)]
-    assert offered(pending("p", pod()), types=(standard(1),), autoprovisioned_group_max_size=7).offers[0].room == 7
+    assert [(offer.room, offer.max_size) for offer in found.options] == [(2, 7)]
+    assert offered(pending("p", pod()), types=(standard(1),), autoprovisioned_group_max_size=7).options[0].room == 7
 
 
 def test_new_groups_cost_a_little_more_in_planning_and_nothing_more_in_money():
-    [offer] = offered(pending("p", pod()), types=(standard(4),)).offers
+    [offer] = offered(pending("p", pod()), types=(standard(4),)).options
     assert offer.price_per_hour == standard(4).price_per_hour
     assert offer.planning_price == pytest.approx(1.02 * offer.price_per_hour, rel=1e-3)
 
@@ -304,8 +304,8 @@ def test_new_groups_cost_a_little_more_in_planning_and_nothing_more_in_money():
 def test_no_two_offers_have_one_id():
     entries = [pending(f"p{index}", pod(selector={"k": str(index)})) for index in range(20)]
     found = offered(*entries, max_autoprovisioned_node_group_count=30)
-    assert len(found.offers) == 20 * 5
-    assert len({offer.group for offer in found.offers}) == len(found.offers)
+    assert len(found.options) == 20 * 5
+    assert len({offer.group for offer in found.options}) == len(found.options)
 
 
 def test_the_order_of_pods_does_not_change_what_is_offered():
@@ -316,7 +316,7 @@ def test_the_order_of_pods_does_not_change_what_is_offered():
         pending("d", pod(tolerations=tolerating("ml"))),
     ]
     forth, back = offered(*entries), offered(*reversed(entries))
-    assert {offer.group for offer in forth.offers} == {offer.group for offer in back.offers}
+    assert {offer.group for offer in forth.options} == {offer.group for offer in back.options}
 
 
 def test_of_one_type_no_more_kinds_of_groups_are_offered_than_may_be_made():

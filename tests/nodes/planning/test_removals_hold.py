@@ -14,7 +14,7 @@ from msgspec import structs
 
 from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
-from plimsoll.nodes.planning.problem.verifier import looks_at_others
+from plimsoll.nodes.planning.problem.verifier import depends_on_other_pods
 from plimsoll.nodes.planning.scaledown import simulator
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
@@ -187,7 +187,7 @@ def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
             if is_daemon_pod(placed.pod):
                 continue
             target = view.nodes[places[placed.key]]
-            if not looks_at_others(placed.pod) and not view.has_anti_affinity:
+            if not depends_on_other_pods(placed.pod) and not view.has_anti_affinity:
                 assert isinstance(feasible(loose(placed.pod), target.node, view), Fits)
             view = view.with_pod(loose(placed.pod), target.name)
     assert not any(amount < 0 for state in view.nodes.values() if not state.problem for amount in over(state, world))

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, thrifty
+from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, shift_to_cheap_domains
 
 
 def shared(count: int, open_: str, *, skew: int = 1, most: dict[str, int] | None = None, **spreading: object) -> Quotas:
@@ -81,7 +81,7 @@ def cheaper(
 ) -> Quotas:
     spreading = Spreading(max_skew=skew, **{"counts": {}, **of})  # type: ignore[arg-type]
     even = quotas(count, spreading, open_domains=list(prices), most=most or {})
-    return thrifty(even, spreading, prices=prices, most=most or {})
+    return shift_to_cheap_domains(even, spreading, prices=prices, most=most or {})
 
 
 def test_a_skew_of_one_leaves_no_freedom():
@@ -103,7 +103,11 @@ def test_a_cheap_zone_takes_no_more_than_it_can():
 def test_pods_are_not_moved_out_of_zones_without_a_price():
     spreading = Spreading(max_skew=4, counts={})
     even = quotas(6, spreading, open_domains=list("abc"), most={})
-    assert thrifty(even, spreading, prices={"a": 1.0, "b": 2.0}, most={}).pods == {"a": 4, "b": 0, "c": 2}
+    assert shift_to_cheap_domains(even, spreading, prices={"a": 1.0, "b": 2.0}, most={}).pods == {
+        "a": 4,
+        "b": 0,
+        "c": 2,
+    }
 
 
 @settings(max_examples=150, deadline=None)

@@ -81,12 +81,12 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
             NodeRef(provider_id="", name="alone"),
         ]
         found = world.do(world.provider.owners(nodes))
-        one_by_one = {
+        pod_by_pod = {
             node.name: NodeOwner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))
             for node in nodes
             if (group := world.do(world.provider.node_group_for_node(node))) is not None
         }
-        assert found == one_by_one
+        assert found == pod_by_pod
         assert [*found] == ["g-0", "n"]
 
 

@@ -17,7 +17,14 @@ from plimsoll.journal.errors import RecordingTooNew, UnreadableRecording
 from plimsoll.journal.recordings import About, read_recording, write_recording
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.prices import Overlay
-from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, PendingPods, ShrinkRules, Snapshot
+from plimsoll.nodes.model.snapshot import (
+    CapacityType,
+    GroupScaleDownOptions,
+    MachineType,
+    NodeGroup,
+    PendingPods,
+    Snapshot,
+)
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.policies import policy_json, read_policy
@@ -151,7 +158,7 @@ def test_every_field_of_a_group_comes_back():
         atomic_resize=True,
         not_usable="in backoff",
         capacity_type=CapacityType.SPOT,
-        shrinking=ShrinkRules(
+        shrinking=GroupScaleDownOptions(
             utilization_threshold=0.7,
             gpu_utilization_threshold=0.6,
             unneeded_time_s=60.0,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
-from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, Unanswered, choose
+from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, Option, Unanswered, choose
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
@@ -53,7 +53,7 @@ def grown(answer: list[str] | RpcFailed, *options: Option, chain: tuple[str, ...
     found: list[str] = []
 
     async def plan(policy: Policy) -> ScaleUpPlan:
-        best = choose(options, chain, Circumstances(answers=policy.expander_answers))
+        best = choose(options, chain, ExpanderContext(answers=policy.expander_answers))
         assert best is not None
         found.append(best.offer.group)
         return ScaleUpPlan(result=Result.NEEDED)
@@ -84,7 +84,7 @@ def test_it_is_asked_only_about_what_is_left():
     expander = Expander(["A"])
 
     async def plan(policy: Policy) -> ScaleUpPlan:
-        choose([A, B, C], ("most-pods", "least-nodes", "grpc"), Circumstances(answers=policy.expander_answers))
+        choose([A, B, C], ("most-pods", "least-nodes", "grpc"), ExpanderContext(answers=policy.expander_answers))
         return ScaleUpPlan(result=Result.NEEDED)
 
     run_virtual(GrpcExpander(expander, max_pods=10).plan(Policy(), plan))
@@ -92,26 +92,26 @@ def test_it_is_asked_only_about_what_is_left():
 
 
 def test_where_there_is_nobody_to_ask_nothing_changes():
-    best = choose([A, B], ("grpc", "least-nodes"), Circumstances())
+    best = choose([A, B], ("grpc", "least-nodes"), ExpanderContext())
     assert best is A
 
 
 def test_the_same_answers_give_the_same_plan_without_asking():
     """So that a turn can be replayed from what was recorded."""
     with pytest.raises(Unanswered) as asked:
-        choose([A, B], ("grpc",), Circumstances(answers={}))
+        choose([A, B], ("grpc",), ExpanderContext(answers={}))
     assert asked.value.options == (A, B)
     expander = GrpcExpander(Expander(["B"]), max_pods=10)
     recorded: list[Policy] = []
 
     async def plan(policy: Policy) -> ScaleUpPlan:
-        choose([A, B], ("grpc",), Circumstances(answers=policy.expander_answers))
+        choose([A, B], ("grpc",), ExpanderContext(answers=policy.expander_answers))
         recorded.append(policy)
         return ScaleUpPlan(result=Result.NEEDED)
 
     run_virtual(expander.plan(Policy(), plan))
     (policy,) = recorded
-    assert choose([B, A], ("grpc",), Circumstances(answers=policy.expander_answers)) is B
+    assert choose([B, A], ("grpc",), ExpanderContext(answers=policy.expander_answers)) is B
 
 
 def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
@@ -121,7 +121,7 @@ def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
     async def plan(policy: Policy) -> ScaleUpPlan:
         tries.append(policy.expander_answers is None)
         changed = replace(A, pods=len(tries))
-        choose([changed, B], ("grpc",), Circumstances(answers=policy.expander_answers))
+        choose([changed, B], ("grpc",), ExpanderContext(answers=policy.expander_answers))
         return ScaleUpPlan(result=Result.NEEDED)
 
     run_virtual(GrpcExpander(expander, max_pods=10).plan(Policy(), plan))

@@ -215,7 +215,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
     from plimsoll.cli.nodes.plan_tables import explanation_lines
     from plimsoll.nodes.planning.explain.pod import explained
 
-    found = explained(proposal.board, answer, key)
+    found = explained(proposal.problem, answer, key)
     if output in {Output.JSON, Output.YAML}:
         echo_value(found, output)
     elif output is Output.NAME:

@@ -25,7 +25,7 @@ def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:
         if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
             raise InvalidInput("must be a list of patterns", path=f"{KEY}[{number}]")
         for pattern in patterns:
-            compiled_pattern(pattern)
+            compile_pattern(pattern)
         found[number] = tuple(patterns)
     return found
 
@@ -36,7 +36,7 @@ class Pattern(Protocol):
     def search(self, text: str) -> object | None: ...
 
 
-def compiled_pattern(text: str) -> Pattern:
+def compile_pattern(text: str) -> Pattern:
     """Patterns come from users, so they are compiled by RE2, whose matching time is linear."""
     import re2  # noqa: PLC0415 -- a tenth of a second that only the priority expander needs
 

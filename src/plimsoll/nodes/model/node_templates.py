@@ -29,7 +29,7 @@ AUTOPROVISIONED_LABEL: Final = "autoscaling.x-k8s.io/autoprovisioned"
 PROFILE_LABEL: Final = "autoscaling.x-k8s.io/profile"
 
 
-def template_of_group(group: NodeGroup, passing: Container[str], *, attaches_like: str = "") -> Node:
+def make_template(group: NodeGroup, passing: Container[str], *, attaches_like: str = "") -> Node:
     """Without what was only passing on the node it was made from: its name, and taints of its state and its life.
 
     `attaches_like` is the node whose attach limits hold for it: unless given, the one it was made from.

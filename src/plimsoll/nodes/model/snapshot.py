@@ -65,7 +65,7 @@ class MachineType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShrinkRules:
+class GroupScaleDownOptions:
     """When nodes of one group may go, where the provider says otherwise than the operator's options."""
 
     utilization_threshold: float
@@ -100,7 +100,7 @@ class NodeGroup:
     not_usable: str = ""
     """Why it cannot grow now: "in backoff until 02:10", "not ready"; empty when it can."""
     capacity_type: CapacityType = CapacityType.ON_DEMAND
-    shrinking: ShrinkRules | None = None
+    shrinking: GroupScaleDownOptions | None = None
     """None: as the options say."""
 
 

@@ -16,7 +16,7 @@ from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
-from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, ShrinkRules
+from plimsoll.nodes.model.snapshot import CapacityType, GroupScaleDownOptions, MachineType, NodeGroup
 from plimsoll.nodes.planning.state.group_sizes import sizes_of
 from plimsoll.nodes.providers.ports import NodeOwners
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
@@ -221,14 +221,14 @@ def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealt
     )
 
 
-def _shrink_rules(told: GroupOptions, defaults: GroupOptions) -> ShrinkRules | None:
+def _shrink_rules(told: GroupOptions, defaults: GroupOptions) -> GroupScaleDownOptions | None:
     """None where the provider leaves it to the options: most do, and then nobody has to look."""
     rules = _as_rules(told)
     return None if rules == _as_rules(defaults) else rules
 
 
-def _as_rules(options: GroupOptions) -> ShrinkRules:
-    return ShrinkRules(
+def _as_rules(options: GroupOptions) -> GroupScaleDownOptions:
+    return GroupScaleDownOptions(
         utilization_threshold=options.utilization_threshold,
         gpu_utilization_threshold=options.gpu_utilization_threshold,
         unneeded_time_s=options.unneeded_s,

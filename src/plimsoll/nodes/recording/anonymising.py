@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.anonymising import Rules
-from plimsoll.nodes.config.expander_priorities import compiled_pattern
+from plimsoll.nodes.config.expander_priorities import compile_pattern
 from plimsoll.nodes.config.options import known_flag
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _hidden_pattern(text: str, anonymiser: Anonymiser, groups: Sequence[str]) ->
     if set(text) <= _MATCHES_ANY:
         return text
     try:
-        pattern = compiled_pattern(text)
+        pattern = compile_pattern(text)
     except InvalidInput:
         return "^$"
     met = sorted(anonymiser.name(name) for name in groups if pattern.search(name))

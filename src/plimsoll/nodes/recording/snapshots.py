@@ -269,7 +269,7 @@ def _read_pending(one: _Pending) -> world.PendingPods:
 
 def _read_group(one: _Group) -> world.NodeGroup:
     told = one.shrinking
-    rules = None if told is None else world.ShrinkRules(**_fields(_ShrinkRules, told))
+    rules = None if told is None else world.GroupScaleDownOptions(**_fields(_ShrinkRules, told))
     return world.NodeGroup(**{**_fields(_Group, one), "shrinking": rules})
 
 

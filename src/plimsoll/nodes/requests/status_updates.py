@@ -95,9 +95,11 @@ class StatusUpdates:
         details = self._answered(seen).replace(node_groups={}, plan_cost_per_hour="", cost_lower_bound_per_hour="")
         return self._provisioned(seen, ConditionReason.FOUND, told, details)
 
-    def requested(self, seen: RequestView, nodes: Mapping[str, int], *, why_made: Mapping[str, str]) -> StatusUpdate:
+    def requested(
+        self, seen: RequestView, nodes: Mapping[str, int], *, explain_new_group: Mapping[str, str]
+    ) -> StatusUpdate:
         """Its nodes were asked for. `nodes` by group; of groups made for it, why."""
-        told = f"Capacity for {_pods(seen.total)} was requested: {_growth(nodes, why_made)}."
+        told = f"Capacity for {_pods(seen.total)} was requested: {_growth(nodes, explain_new_group)}."
         details = self._answered(seen).replace(node_groups=dict(nodes))
         if self._policy.requests.provisioned_when == "requested":
             return self._provisioned(seen, ConditionReason.PROVISIONED, told, details)
@@ -258,13 +260,13 @@ def is_over(seen: RequestView) -> bool:
     return lifecycle.is_over(seen.conditions)
 
 
-def _growth(nodes: Mapping[str, int], why_made: Mapping[str, str]) -> str:
+def _growth(nodes: Mapping[str, int], explain_new_group: Mapping[str, str]) -> str:
     """Group by group what is its own of the new nodes; of new groups also why they are made."""
     told = []
     for group, count in nodes.items():
         what = f"{group} +{count}" if count else f"room on new nodes of {group}"
-        if group in why_made:
-            what += f" (new group: {why_made[group]})" if why_made[group] else " (new group)"
+        if group in explain_new_group:
+            what += f" (new group: {explain_new_group[group]})" if explain_new_group[group] else " (new group)"
         told.append(what)
     return ", ".join(told)
 

@@ -162,7 +162,9 @@ class RequestTransaction:
         """To everybody whose attempt has come to an end and did not fail."""
         answering = self.actuators.status_updates
         attempts_of = self._attempts(self.remaining_plan or up.plan)
-        why_made = {result.group: _why_made(result) for result in up.results if not result.scale_up.option.exists}
+        explain_new_group = {
+            result.group: _why_made(result) for result in up.results if not result.scale_up.option.exists
+        }
         found: list[StatusUpdate] = []
         for seen in self.current_views():
             if seen.name in failed or seen.name in self._withdrawn:
@@ -173,7 +175,11 @@ class RequestTransaction:
             elif not _is_open(attempt, up.results):
                 nodes = add_counts(self._grown_before(seen), map_to_provider_groups(attempt.share.nodes, up.results))
                 told = self._with_costs(seen, attempt)
-                found.append(answering.requested(told, nodes, why_made=why_made) if nodes else answering.found(seen))
+                found.append(
+                    answering.requested(told, nodes, explain_new_group=explain_new_group)
+                    if nodes
+                    else answering.found(seen)
+                )
         return found
 
     # ---- what failed

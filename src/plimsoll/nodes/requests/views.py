@@ -70,7 +70,7 @@ class PlanUpdates:
             plan_cost_per_hour=format_cost(share.cost_per_hour) or "0",
             cost_lower_bound_per_hour=format_cost(share.lower_bound_per_hour) or "0",
         )
-        return self._answering.requested(replace(seen, details=costs), share.nodes, why_made=self._why_made)
+        return self._answering.requested(replace(seen, details=costs), share.nodes, explain_new_group=self._why_made)
 
     def _written(self, seen: RequestView, verdict: StatusUpdate) -> Json:
         """What grows is booked when it was asked for, and nobody asks."""

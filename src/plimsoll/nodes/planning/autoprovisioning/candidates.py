@@ -34,11 +34,11 @@ from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     without_machine_type,
 )
 from plimsoll.nodes.planning.autoprovisioning.requirements import (
-    Ask,
+    PodGroup,
     RequirementReader,
     RequirementSets,
-    homes,
-    wishes_of,
+    read_requirements,
+    serving_taints,
 )
 from plimsoll.nodes.planning.state.group_sizes import LARGEST_GROUP
 from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, exhausted, growth
@@ -64,8 +64,8 @@ _CPU_OF_A_POD_WITHOUT: Final = 50
 class NewGroups:
     """What could be made, what not, and the label sets on the way. `impossible`: pods that no group can be made for."""
 
-    offers: tuple[ScaleUpOption, ...] = ()
-    not_offered: tuple[SkippedGroup, ...] = ()
+    options: tuple[ScaleUpOption, ...] = ()
+    skipped_groups: tuple[SkippedGroup, ...] = ()
     label_sets: tuple[LabelSet, ...] = ()
     impossible: Mapping[str, Reason] = dataclasses.field(default_factory=dict)
     regions: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -79,10 +79,10 @@ def new_groups(
     nodes = (state.node for state in snapshot.view.nodes.values())
     regions = regions_of_zones((*nodes, *(group.template for group in snapshot.groups)))
     types, left_out = _usable_types(snapshot, policy, limits, regions)
-    wishes = wishes_of(snapshot.pending, RequirementReader(policy, snapshot.machine_types))
-    demands = Demands(snapshot.pending, wishes, policy.nap.popularity)
+    requirement_sets = read_requirements(snapshot.pending, RequirementReader(policy, snapshot.machine_types))
+    demands = Demands(snapshot.pending, requirement_sets, policy.nap.popularity)
     maker = _Maker(snapshot, policy, limits=limits, daemons=daemons)
-    for part in _parts(wishes, policy):
+    for part in _parts(requirement_sets, policy):
         candidates = [_Candidate(kind, part, demands, daemons) for kind in types]
         _spare_gpus(candidates, part)
         for candidate in candidates:
@@ -91,10 +91,10 @@ def new_groups(
             # Of one type no more kinds of groups are of use than may be made; who is not served yet waits a loop.
             sum(itertools.islice(made, most))
     return NewGroups(
-        offers=tuple(maker.offers),
-        not_offered=(*left_out, *maker.not_offered.values()),
+        options=tuple(maker.options),
+        skipped_groups=(*left_out, *maker.skipped_groups.values()),
         label_sets=tuple(maker.label_sets.values()),
-        impossible=wishes.impossible,
+        impossible=requirement_sets.impossible,
         regions=regions,
     )
 
@@ -129,14 +129,14 @@ def _usable_types(
 class Demands:
     """Requests of all pending entries as numbers, and how much each entry weighs when labels are chosen."""
 
-    def __init__(self, pending: Sequence[PendingPods], wishes: RequirementSets, popularity: str) -> None:
-        self.names = tuple(dict.fromkeys(name for demand in wishes.demands for name in demand))
+    def __init__(self, pending: Sequence[PendingPods], requirement_sets: RequirementSets, popularity: str) -> None:
+        self.names = tuple(dict.fromkeys(name for demand in requirement_sets.demands for name in demand))
         shape = (len(pending), len(self.names))
-        rows = [[demand[name] for name in self.names] for demand in wishes.demands]
+        rows = [[demand[name] for name in self.names] for demand in requirement_sets.demands]
         self._requests: Ints = np.array(rows, dtype=np.int64).reshape(shape)
         counts = [entry.count for entry in pending]
         if popularity == "cpu":
-            cpu = (demand[CPU] or _CPU_OF_A_POD_WITHOUT for demand in wishes.demands)
+            cpu = (demand[CPU] or _CPU_OF_A_POD_WITHOUT for demand in requirement_sets.demands)
             counts = [count * each for count, each in zip(counts, cpu, strict=True)]
         self.weights: Ints = np.array(counts, dtype=np.int64)
 
@@ -150,22 +150,27 @@ class Demands:
 class _Part:
     """Asks that could share nodes if labels allow: same taints, same kinds of resources, same architecture."""
 
-    asks: tuple[Ask, ...]
+    pod_groups: tuple[PodGroup, ...]
     taints: TaintSet
 
     @property
     def asks_for_gpus(self) -> bool:
-        return any(is_gpu(name) for name in self.asks[0].wish.extended)
+        return any(is_gpu(name) for name in self.pod_groups[0].requirements.extended)
 
 
-def _parts(wishes: RequirementSets, policy: Policy) -> list[_Part]:
-    home = homes(wishes.asks, policy)
-    parts: dict[Hashable, list[Ask]] = {}
-    for ask in wishes.asks:
-        wish = ask.wish
-        key = (home[wish.taints], wish.extended, wish.pinned.get(ARCH), wish.pinned.get(OS))
-        parts.setdefault(key, []).append(ask)
-    return [_Part(asks=tuple(found), taints=home[found[0].wish.taints]) for found in parts.values()]
+def _parts(requirement_sets: RequirementSets, policy: Policy) -> list[_Part]:
+    serving = serving_taints(requirement_sets.pod_groups, policy)
+    parts: dict[Hashable, list[PodGroup]] = {}
+    for pod_group in requirement_sets.pod_groups:
+        requirements = pod_group.requirements
+        key = (
+            serving[requirements.taints],
+            requirements.extended,
+            requirements.pinned.get(ARCH),
+            requirements.pinned.get(OS),
+        )
+        parts.setdefault(key, []).append(pod_group)
+    return [_Part(pod_groups=tuple(found), taints=serving[found[0].requirements.taints]) for found in parts.values()]
 
 
 # ---- labels for one part on one machine type
@@ -178,7 +183,7 @@ class _Choice:
     label_set: LabelSet
     labels: Mapping[str, str]
     """Those of the label set that are put on the group."""
-    served: tuple[Ask, ...]
+    served: tuple[PodGroup, ...]
 
 
 class _Candidate:
@@ -194,19 +199,23 @@ class _Candidate:
         self.fits = demands.fitting(self.kind.allocatable - daemons.overhead_on(bare).demand)
         self._systems = [template.system_labels(zone) for zone in self.kind.zones or ("",)]
 
-    def serves(self, ask: Ask, labels: Mapping[str, str]) -> bool:
+    def serves(self, pod_group: PodGroup, labels: Mapping[str, str]) -> bool:
         """In some zone, with these labels."""
-        return ask.node_wish.tolerates(self.taints) and any(
-            ask.node_wish.allows({**labels, **system}) for system in self._systems
+        return pod_group.matcher.tolerates(self.taints) and any(
+            pod_group.matcher.allows({**labels, **system}) for system in self._systems
         )
 
     def choices(self, *, merge: str) -> Iterator[_Choice]:
         """Label sets until everybody who could run on this type has one, those that serve most first."""
-        left = self._ranked([ask for ask in self.part.asks if self._would_fit(ask)])
+        left = self._ranked([pod_group for pod_group in self.part.pod_groups if self._would_fit(pod_group)])
         while left:
             chosen = self._chosen(left, merge)
             if machine_type_of(chosen.label_set.labels) not in {None, self.kind.name}:
-                left = [ask for ask in left if machine_type_of(ask.wish.selector) in {None, self.kind.name}]
+                left = [
+                    pod_group
+                    for pod_group in left
+                    if machine_type_of(pod_group.requirements.selector) in {None, self.kind.name}
+                ]
                 if not left:
                     return
                 chosen = self._chosen(left, merge)
@@ -217,38 +226,43 @@ class _Candidate:
                 return
             yield chosen
             done = set(chosen.served)
-            left = [ask for ask in left if ask not in done]
+            left = [pod_group for pod_group in left if pod_group not in done]
 
-    def _ranked(self, found: Sequence[Ask]) -> list[Ask]:
+    def _ranked(self, found: Sequence[PodGroup]) -> list[PodGroup]:
         """In falling popularity of their selectors, which taking some away does not change."""
-        asked = [Asked(selector=ask.wish.selector, popularity=self._popularity(ask)) for ask in found]
-        by_selector: dict[tuple[tuple[str, str], ...], list[Ask]] = {}
-        for ask in found:
-            by_selector.setdefault(_plain(ask.wish.selector), []).append(ask)
-        return [ask for one in in_order(asked) for ask in by_selector[_plain(one.selector)]]
+        asked = [
+            Asked(selector=pod_group.requirements.selector, popularity=self._popularity(pod_group))
+            for pod_group in found
+        ]
+        by_selector: dict[tuple[tuple[str, str], ...], list[PodGroup]] = {}
+        for pod_group in found:
+            by_selector.setdefault(_plain(pod_group.requirements.selector), []).append(pod_group)
+        return [pod_group for one in in_order(asked) for pod_group in by_selector[_plain(one.selector)]]
 
-    def _would_fit(self, ask: Ask) -> bool:
+    def _would_fit(self, pod_group: PodGroup) -> bool:
         """Were it labelled as asked; when merging, the machine type is taken for just another label."""
-        if not self.fits[ask.members].any() or not ask.node_wish.tolerates(self.taints):
+        if not self.fits[pod_group.members].any() or not pod_group.matcher.tolerates(self.taints):
             return False
-        return any(ask.node_wish.allows({**system, **ask.wish.selector}) for system in self._systems)
+        return any(pod_group.matcher.allows({**system, **pod_group.requirements.selector}) for system in self._systems)
 
-    def _chosen(self, left: Sequence[Ask], merge: str) -> _Choice:
-        selectors = list({_plain(ask.wish.selector): ask.wish.selector for ask in left}.values())
+    def _chosen(self, left: Sequence[PodGroup], merge: str) -> _Choice:
+        selectors = list(
+            {_plain(pod_group.requirements.selector): pod_group.requirements.selector for pod_group in left}.values()
+        )
         label_set = single_label_set(selectors) if merge == "alpha" else merged_label_set(selectors)
         labels = without_machine_type(label_set.labels)
         among = left
         if merge == "alpha":
-            among = [ask for ask in left if without_machine_type(ask.wish.selector) == labels]
+            among = [pod_group for pod_group in left if without_machine_type(pod_group.requirements.selector) == labels]
         if any(MACHINE_TYPE_ALIAS in selector for selector in label_set.merged):
             labels[MACHINE_TYPE_ALIAS] = self.kind.name
-        served = tuple(ask for ask in among if self.serves(ask, labels))
-        truly = {_plain(ask.wish.selector) for ask in served}
-        told = tuple(selector for selector in label_set.served if _plain(selector) in truly)
-        return _Choice(label_set=dataclasses.replace(label_set, served=told), labels=labels, served=served)
+        served = tuple(pod_group for pod_group in among if self.serves(pod_group, labels))
+        truly = {_plain(pod_group.requirements.selector) for pod_group in served}
+        named = tuple(selector for selector in label_set.served if _plain(selector) in truly)
+        return _Choice(label_set=dataclasses.replace(label_set, served=named), labels=labels, served=served)
 
-    def _popularity(self, ask: Ask) -> int:
-        fitting = ask.members[self.fits[ask.members]]
+    def _popularity(self, pod_group: PodGroup) -> int:
+        fitting = pod_group.members[self.fits[pod_group.members]]
         return int(self.demands.weights[fitting].sum())
 
 
@@ -264,11 +278,11 @@ def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
     others = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) == 0]
     if not with_gpus or not others:
         return
-    for ask in part.asks:
-        members = ask.members
+    for pod_group in part.pod_groups:
+        members = pod_group.members
         elsewhere = np.zeros(len(members), dtype=np.bool_)
         for candidate in others:
-            if candidate.serves(ask, ask.wish.selector):
+            if candidate.serves(pod_group, pod_group.requirements.selector):
                 elsewhere |= candidate.fits[members]
         for one in with_gpus:
             one.fits[members] &= ~elsewhere
@@ -283,8 +297,8 @@ class _Maker:
     def __init__(
         self, snapshot: Snapshot, policy: Policy, *, limits: Sequence[ResourceLimit], daemons: DaemonSets
     ) -> None:
-        self.offers: list[ScaleUpOption] = []
-        self.not_offered: dict[Hashable, SkippedGroup] = {}
+        self.options: list[ScaleUpOption] = []
+        self.skipped_groups: dict[Hashable, SkippedGroup] = {}
         self.label_sets: dict[str, LabelSet] = {}
         self._snapshot = snapshot
         self._policy = policy
@@ -296,16 +310,16 @@ class _Maker:
 
     def take(self, candidate: _Candidate, choice: _Choice) -> bool:
         """Whether anything is offered for it."""
-        told = choice.label_set
-        self.label_sets.setdefault(json.dumps([told.labels, told.merged, told.served], sort_keys=True), told)
+        named = choice.label_set
+        self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
         taints = candidate.part.taints
         profile = Profile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
-        matter = any(ask.wish.zones_matter for ask in choice.served)
+        matter = any(pod_group.requirements.zones_matter for pod_group in choice.served)
         found = False
         for zone in candidate.kind.zones or ("",):
             if self._is_backed_off(candidate.kind.name, zone, profile):
                 continue
-            found = self._offer(candidate, choice, profile, zone) or found
+            found = self._option(candidate, choice, profile, zone) or found
             if found and not matter:
                 break
         return found
@@ -316,13 +330,13 @@ class _Maker:
         if not why:
             return False
         where = f"{machine_type} in {zone}" if zone else machine_type
-        self.not_offered.setdefault(
+        self.skipped_groups.setdefault(
             (machine_type, zone, why),
             SkippedGroup(group="", machine_type=machine_type, code=IN_BACKOFF, reason=f"a new group of {where}: {why}"),
         )
         return True
 
-    def _offer(self, candidate: _Candidate, choice: _Choice, profile: Profile, zone: str) -> bool:
+    def _option(self, candidate: _Candidate, choice: _Choice, profile: Profile, zone: str) -> bool:
         """Whether there is an offer of this kind now; there is none where nobody it serves fits the zone."""
         kind = candidate.kind
         key = (kind.name, profile.hash, zone)
@@ -333,7 +347,7 @@ class _Maker:
         carried = self._daemons.overhead_on(node)
         free = kind.allocatable - carried.demand
         fits = candidate.demands.fitting(free)
-        if not any(_runs_on(ask, node) and fits[ask.members].any() for ask in choice.served):
+        if not any(_runs_on(pod_group, node) and fits[pod_group.members].any() for pod_group in choice.served):
             return False
         price = price_of(
             kind.name, kind.capacity, given=kind.price_per_hour, exists=False, overlay=self._policy.overlay
@@ -342,7 +356,7 @@ class _Maker:
         room = min(max_size, growth(self._limits, Counted(capacity=kind.capacity, labels=node.metadata.labels)))
         self._made.add(key)
         self._taken.add(name)
-        self.offers.append(
+        self.options.append(
             ScaleUpOption(
                 group=name,
                 node=node,
@@ -369,5 +383,5 @@ class _Maker:
         return group_id(policy.nap.prefix, kind.name, making, naming=policy.naming or Naming(), taken=self._taken)
 
 
-def _runs_on(ask: Ask, node: Node) -> bool:
-    return ask.node_wish.allows(node.metadata.labels) and ask.node_wish.tolerates(node.spec.taints)
+def _runs_on(pod_group: PodGroup, node: Node) -> bool:
+    return pod_group.matcher.allows(node.metadata.labels) and pod_group.matcher.tolerates(node.spec.taints)

@@ -5,7 +5,7 @@ that a machine or its place has by itself (type, zone, architecture, ...) are co
 be put on a new group. What cannot be met by making labels up ("any value of k") leaves the pod without a new group,
 with the reason (specs/nodes.md 5.6).
 
-Public: `RequirementReader(policy, machine_types).wish_of(pod) -> Wish`, `wishes_of(pending, reader) -> Wishes`.
+Public: `RequirementReader(policy, machine_types).read(pod) -> Wish`, `read_requirements(pending, reader) -> Wishes`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class NodeRequirements:
     impossible: Reason | None = None
 
 
-class NodeWish:
+class NodeMatcher:
     """A pod's nodeSelector, node affinity and tolerations, ready to be asked about nodes that do not exist yet."""
 
     __slots__ = ("_affinity", "_selector", "_tolerations")
@@ -81,12 +81,12 @@ class NodeWish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ask:
+class PodGroup:
     """Pending entries that ask the same of a node, but for how much of it."""
 
-    wish: NodeRequirements
+    requirements: NodeRequirements
     """Of one of them."""
-    node_wish: NodeWish
+    matcher: NodeMatcher
     members: Ints
     """Their positions among the pending entries."""
 
@@ -101,7 +101,7 @@ class RequirementReader:
         self._passing = Passing(policy.pods)
         self._how = policy.nap.taints
 
-    def wish_of(self, pod: Pod) -> NodeRequirements:
+    def read(self, pod: Pod) -> NodeRequirements:
         try:
             demand = pod_demand(pod)
             pinned, problem = self._pinned(pod)
@@ -169,46 +169,50 @@ class RequirementReader:
 class RequirementSets:
     """All that is pending, by what it asks. `impossible`: keys of entries that no group can be made for, and why."""
 
-    asks: tuple[Ask, ...]
+    pod_groups: tuple[PodGroup, ...]
     demands: tuple[ResourceVector, ...]
     """Of each entry, by position."""
     impossible: Mapping[str, Reason]
 
 
-def wishes_of(pending: Sequence[PendingPods], reader: RequirementReader) -> RequirementSets:
+def read_requirements(pending: Sequence[PendingPods], reader: RequirementReader) -> RequirementSets:
     members: dict[Hashable, list[int]] = {}
     firsts: dict[Hashable, NodeRequirements] = {}
     impossible: dict[str, Reason] = {}
     demands: list[ResourceVector] = []
     for index, entry in enumerate(pending):
-        wish = reader.wish_of(entry.pod)
-        demands.append(wish.demand)
-        if wish.impossible is not None:
-            impossible[entry.key] = wish.impossible
+        requirements = reader.read(entry.pod)
+        demands.append(requirements.demand)
+        if requirements.impossible is not None:
+            impossible[entry.key] = requirements.impossible
             continue
-        key = _key(entry.pod, wish)
+        key = _key(entry.pod, requirements)
         members.setdefault(key, []).append(index)
-        firsts.setdefault(key, wish)
+        firsts.setdefault(key, requirements)
     found = (
-        Ask(wish=wish, node_wish=NodeWish(pending[members[key][0]].pod), members=np.array(members[key], dtype=np.int64))
-        for key, wish in firsts.items()
+        PodGroup(
+            requirements=requirements,
+            matcher=NodeMatcher(pending[members[key][0]].pod),
+            members=np.array(members[key], dtype=np.int64),
+        )
+        for key, requirements in firsts.items()
     )
-    return RequirementSets(asks=tuple(found), demands=tuple(demands), impossible=impossible)
+    return RequirementSets(pod_groups=tuple(found), demands=tuple(demands), impossible=impossible)
 
 
-def homes(found: Iterable[Ask], policy: Policy) -> dict[TaintSet, TaintSet]:
+def serving_taints(found: Iterable[PodGroup], policy: Policy) -> dict[TaintSet, TaintSet]:
     """The taints of the nodes that each set of custom taints is served by."""
-    sets = {ask.wish.taints for ask in found}
+    sets = {pod_group.requirements.taints for pod_group in found}
     return joined(sets) if policy.nap.taints_merge else {one: one for one in sets}
 
 
-def _key(pod: Pod, wish: NodeRequirements) -> Hashable:
+def _key(pod: Pod, requirements: NodeRequirements) -> Hashable:
     return (
         tuple(sorted(pod.spec.node_selector.items())),
         _required(pod),
         tuple(sorted(set(pod.spec.tolerations), key=repr)),
-        wish.extended,
-        wish.zones_matter,
+        requirements.extended,
+        requirements.zones_matter,
     )
 
 

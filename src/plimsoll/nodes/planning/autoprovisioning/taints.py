@@ -81,10 +81,10 @@ def joined(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
     known = sorted(
         {frozenset(one): one for one in sets if one}.items(), key=lambda pair: (len(pair[1]), _orders(pair[1]))
     )
-    homes: dict[TaintSet, TaintSet] = {(): ()}
+    serving_taints: dict[TaintSet, TaintSet] = {(): ()}
     for content, own in known:
-        homes[own] = next(smaller for within, smaller in known if within <= content)
-    return homes
+        serving_taints[own] = next(smaller for within, smaller in known if within <= content)
+    return serving_taints
 
 
 def _is_custom(toleration: Toleration, passing: Passing) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _INSUFFICIENT: Final = "Insufficient "
 
 
-def beside_daemons(
+def name_daemons(
     refusals: Iterable[Refusal], demand: ResourceVector, free: ResourceVector, daemons: Sequence[Pod]
 ) -> tuple[Refusal, ...]:
     """The refusals of a pod by an empty node with these daemons, which leave so much `free` of it."""

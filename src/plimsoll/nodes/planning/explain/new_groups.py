@@ -1,8 +1,8 @@
 """Machine types that no group is made of for some pods, and what such a machine would lack, labelled as they ask. Pure.
 
 Offers are made for those who fit them. For everybody else a type was left out, or its groups carry the labels of
-others; what they want to hear is what stands between them and a machine of their own. Only `why_left` and `explaining`
-ask.
+others; what they want to hear is what stands between them and a machine of their own. Only `explain_unschedulable` and
+`explaining` ask.
 
 Why a group is made rather than one grown that is there: what every group in the cluster lacks, in few words. Pure.
 
@@ -39,75 +39,77 @@ _CLASSES: Final = 8
 _ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
-def why_made(board: ScaleUpProblem, draft: Placement, offer: int) -> tuple[Reason, ...]:
+def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
     """Causes, for the pods on the new nodes of one offer; none where there are no groups to be grown instead."""
     found: dict[str, list[str]] = {}
-    for number in _largest(draft, offer):
-        for cause, groups in (*_refusals_why_made(board, number), *_unused(board, draft, offer, number)):
+    for number in _largest(placement, option):
+        for cause, groups in (*_refusals_why_made(problem, number), *_unused(problem, placement, option, number)):
             found[cause] = [*dict.fromkeys([*found.get(cause, ()), *groups])]
-    for other in board.offered.not_offered:
+    for other in problem.option_set.skipped_groups:
         if other.group:
             found[other.reason] = [*dict.fromkeys([*found.get(other.reason, ()), other.group])]
     return tuple(Reason(code=NEW_GROUP, message=f"{cause} ({few_names(groups)})") for cause, groups in found.items())
 
 
-def _largest(draft: Placement, offer: int) -> list[int]:
+def _largest(placement: Placement, option: int) -> list[int]:
     """Classes on the nodes of the offer."""
     pods: dict[int, int] = {}
-    for batch in draft.batches:
-        if batch.offer == offer:
+    for batch in placement.batches:
+        if batch.option == option:
             for number, each in batch.content.items():
                 pods[number] = pods.get(number, 0) + each * batch.nodes
     return sorted(pods, key=lambda number: (-pods[number], number))[:_CLASSES]
 
 
-def _refusals_why_made(board: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
+def _refusals_why_made(problem: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
     """What would have to be different about nodes of groups that the rules exclude; told alike for one rule's word."""
-    there = [index for index, option in enumerate(board.offers) if option.exists]
+    there = [index for index, option in enumerate(problem.options) if option.exists]
     if not there:
         return
-    rules = board.offer_rules
+    rules = problem.option_rules
     codes = rules.node_predicates.codes(number, rules.arrays.free, {})
     for code in np.unique(codes[there]).tolist():
         if code:
-            refused = [board.offers[index] for index in there if codes[index] == code]
-            told = _lacking(board, number, refused[0], rules.refusal(code))
-            yield told, [option.group for option in refused]
+            refused = [problem.options[index] for index in there if codes[index] == code]
+            message = _lacking(problem, number, refused[0], rules.refusal(code))
+            yield message, [option.group for option in refused]
 
 
-def _lacking(board: ScaleUpProblem, number: int, offer: ScaleUpOption, refusal: Refusal) -> str:
+def _lacking(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusal: Refusal) -> str:
     words = ", ".join(refusal.messages)
     if refusal.plugin == NODE_AFFINITY:
-        wanted = RequirementReader(board.policy, board.snapshot.machine_types).wish_of(board.table.classes[number].pod)
-        there = offer.node.metadata.labels
+        wanted = RequirementReader(problem.policy, problem.snapshot.machine_types).read(
+            problem.table.classes[number].pod
+        )
+        there = option.node.metadata.labels
         labels = [f"{key}={value}" for key, value in wanted.pinned.items() if there.get(key) != value]
         return f"nodes labelled {', '.join(labels)} are needed" if labels else words
     if refusal.plugin == TAINT_TOLERATION:
-        taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in offer.node.spec.taints]
+        taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in option.node.spec.taints]
         return f"nodes without the taint {', '.join(taints)} are needed"
     if refusal.plugin == RESOURCES_FIT:
-        demand = board.table.classes[number].demand
-        devices = [name for name in demand if name not in _ORDINARY and not offer.capacity[name]]
+        demand = problem.table.classes[number].demand
+        devices = [name for name in demand if name not in _ORDINARY and not option.capacity[name]]
         if devices:
             return f"nodes with {', '.join(devices)} are needed"
         return f"a larger machine type is needed: {words}"
     return words
 
 
-def _unused(board: ScaleUpProblem, draft: Placement, offer: int, number: int) -> Iterator[tuple[str, list[str]]]:
+def _unused(problem: ScaleUpProblem, placement: Placement, option: int, number: int) -> Iterator[tuple[str, list[str]]]:
     """Groups that would take such a pod, and why they were not grown for it."""
-    nodes = draft.nodes_of(len(board.offers))
-    left = draft.room_left(board)
-    for index in np.flatnonzero(board.allowed[:, number]).tolist():
-        one = board.offers[index]
+    nodes = placement.nodes_of(len(problem.options))
+    left = placement.room_left(problem)
+    for index in np.flatnonzero(problem.allowed[:, number]).tolist():
+        one = problem.options[index]
         if not one.exists:
             continue
-        broken = np.flatnonzero(board.limits.use[index] > left).tolist()
+        broken = np.flatnonzero(problem.limits.use[index] > left).tolist()
         if nodes[index] >= one.max_size - one.size:
             yield "max size reached", [one.group]
         elif broken:
-            yield str(board.limits.ceilings[broken[0]]), [one.group]
-        elif one.tier == board.offers[offer].tier:
+            yield str(problem.limits.ceilings[broken[0]]), [one.group]
+        elif one.tier == problem.options[option].tier:
             yield "a new group is cheaper", [one.group]
         else:
             yield "a new group has a higher priority", [one.group]

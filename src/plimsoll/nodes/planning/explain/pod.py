@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.model.node_templates import planned_node
-from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
-from plimsoll.nodes.planning.explain.rejected_types import refused_types
+from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
+from plimsoll.nodes.planning.explain.rejected_types import rejected_types
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def explained(board: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
+def explained(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     """Of the pending entry with this key, as plain data."""
-    index = next(index for index, pending in enumerate(board.snapshot.pending) if pending.key == key)
-    number = int(board.table.class_of[index])
-    one = board.table.classes[number]
-    found: Json = {"pod": key, "pods": board.snapshot.pending[index].count, "outcome": fate(plan, key)}
+    index = next(index for index, pending in enumerate(problem.snapshot.pending) if pending.key == key)
+    number = int(problem.table.class_of[index])
+    one = problem.table.classes[number]
+    found: Json = {"pod": key, "pods": problem.snapshot.pending[index].count, "outcome": fate(plan, key)}
     if one.problem is not None:
         return {**found, "problem": str(one.problem)}
-    why = board.rules.fit_error(number)
+    why = problem.rules.fit_error(number)
     return {
         **found,
         "asks": one.demand.to_json(),
-        "nodes": {"total": why.nodes, "fitting": int(board.rules.fits(number).sum()), "message": why.message},
+        "nodes": {"total": why.nodes, "fitting": int(problem.rules.fits(number).sum()), "message": why.message},
         "offers": [
-            _offer(offer, one.pod, board.snapshot.view, allowed=bool(board.allowed[place, number]))
-            for place, offer in enumerate(board.offers)
-            if offer.exists or board.allowed[place, number]
+            _option(option, one.pod, problem.snapshot.view, allowed=bool(problem.allowed[place, number]))
+            for place, option in enumerate(problem.options)
+            if option.exists or problem.allowed[place, number]
         ],
         "machineTypes": [
             {"machineType": kind.name, "reasons": [str(refusal) for refusal in refusals]}
-            for kind, refusals in refused_types(board, number)
+            for kind, refusals in rejected_types(problem, number)
         ],
         "notOffered": [
             {
-                "group": not_offered.group,
-                "machineType": not_offered.machine_type,
-                "code": not_offered.code,
-                "reason": not_offered.reason,
+                "group": skipped_groups.group,
+                "machineType": skipped_groups.machine_type,
+                "code": skipped_groups.code,
+                "reason": skipped_groups.reason,
             }
-            for not_offered in board.offered.not_offered
+            for skipped_groups in problem.option_set.skipped_groups
         ],
     }
 
@@ -73,20 +73,20 @@ def fate(plan: ScaleUpPlan, key: str) -> Json:
     }
 
 
-def _offer(offer: ScaleUpOption, pod: Pod, view: ClusterView, *, allowed: bool) -> Json:
-    node = planned_node(offer, 0)
-    place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
-    around = view.with_node(node)
-    refusals = prepared(pod, around, profile=DEFAULT_PROFILE).refusals(place)
-    reasons = [str(refusal) for refusal in beside_daemons(refusals, pod_demand(pod), offer.free, offer.daemons)]
+def _option(option: ScaleUpOption, pod: Pod, view: ClusterView, *, allowed: bool) -> Json:
+    node = planned_node(option, 0)
+    place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in option.daemons)
+    context = view.with_node(node)
+    refusals = prepared(pod, context, profile=DEFAULT_PROFILE).refusals(place)
+    reasons = [str(refusal) for refusal in name_daemons(refusals, pod_demand(pod), option.free, option.daemons)]
     if not reasons and not allowed:
         reasons = ["kept for pods that ask for it"]
     return {
-        "group": offer.group,
-        "machineType": offer.machine_type,
-        "zone": offer.zone,
-        "exists": offer.exists,
-        "pricePerHour": offer.price_per_hour,
+        "group": option.group,
+        "machineType": option.machine_type,
+        "zone": option.zone,
+        "exists": option.exists,
+        "pricePerHour": option.price_per_hour,
         "fits": not reasons,
         "reasons": reasons,
     }

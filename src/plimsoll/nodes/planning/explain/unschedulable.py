@@ -1,17 +1,18 @@
 """What other pods leave of the nodes of a plan to pods without a place: affinity, anti-affinity and spread. Pure.
 
 The reference rules are asked about one more pod, with everything where the draft puts it: on one more empty node of
-some offers, and on some of the nodes that the draft adds. Only the words of an answer rest on it (`why_left`), and
-whether a later loop can help (`compatible`); no pod is placed by it. A large draft is looked at in part: one node of
-each batch, with one pod of each class, which is all that affinity and anti-affinity ask for.
+some offers, and on some of the nodes that the draft adds. Only the words of an answer rest on it
+(`explain_unschedulable`), and whether a later loop can help (`compatible`); no pod is placed by it. A large draft is
+looked at in part: one node of each batch, with one pod of each class, which is all that affinity and anti-affinity ask
+for.
 
 Why pods stay without a place: everything that stood in their way, group by group, in few sentences.
 
 The words for daemon sets that leave too little of a new node for a pod that would fit without them. Pure.
 
 To a rule a daemon pod is one that runs there, and "Insufficient cpu" is all it says; the node looks large enough, and
-nobody finds the reason. Here the daemon sets are named, and what they take of what. Only words rest on it: `why_left`,
-`refused_types` and `explaining` ask.
+nobody finds the reason. Here the daemon sets are named, and what they take of what. Only words rest on it:
+`explain_unschedulable`, `rejected_types` and `explaining` ask.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_templates import planned_node
 from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
-from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
-from plimsoll.nodes.planning.explain.rejected_types import refused_types
+from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
+from plimsoll.nodes.planning.explain.rejected_types import rejected_types
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
@@ -49,79 +50,81 @@ _WHOLE: Final = 1_000
 """Placements of a draft that are all looked at."""
 
 
-def may_interact(board: ScaleUpProblem, number: int) -> bool:
+def may_interact(problem: ScaleUpProblem, number: int) -> bool:
     """Whether other pods can be what keeps such a pod off a node."""
-    table = board.table
+    table = problem.table
     return (
         not table.classes[number].is_simple
-        or board.snapshot.view.has_anti_affinity
+        or problem.snapshot.view.has_anti_affinity
         or any(pod_class.has_anti_affinity for pod_class in table)
     )
 
 
-def refused_beside(
-    board: ScaleUpProblem, draft: Placement, number: int, offers: Sequence[int]
+def rejections_on_new_nodes(
+    problem: ScaleUpProblem, placement: Placement, number: int, options: Sequence[int]
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(offer, what refuses), for one more empty node of each of the first offers; nothing refuses where one fits."""
-    filled = _Filled.of(board, draft)
-    for offer in offers[:ASKED]:
-        yield offer, filled.refusals(number, filled.empty_node(offer))
+    filled = _Filled.of(problem, placement)
+    for option in options[:ASKED]:
+        yield option, filled.refusals(number, filled.empty_node(option))
 
 
-def refused_on_planned(
-    board: ScaleUpProblem, draft: Placement, number: int
+def rejections_on_planned_nodes(
+    problem: ScaleUpProblem, placement: Placement, number: int
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(offer, what refuses), for nodes the draft adds where nothing but other pods is in the way."""
-    filled = _Filled.of(board, draft)
-    for offer, place in filled.planned[:ASKED]:
+    filled = _Filled.of(problem, placement)
+    for option, place in filled.planned[:ASKED]:
         refusals = filled.refusals(number, place)
         if refusals and all(refusal.plugin in {INTER_POD_AFFINITY, TOPOLOGY_SPREAD} for refusal in refusals):
-            yield offer, refusals
+            yield option, refusals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
     """The cluster as the draft would leave it."""
 
-    board: ScaleUpProblem
+    problem: ScaleUpProblem
     view: ClusterView
     planned: tuple[tuple[int, NodeState], ...]
     """Of each batch one node, and the offer it is of."""
     is_whole: bool
 
     @classmethod
-    def of(cls, board: ScaleUpProblem, draft: Placement) -> _Filled:
-        placements = sum(1 + sum(batch.content.values()) * batch.nodes + batch.nodes for batch in draft.batches)
-        placements += sum(1 + sum(content.values()) for content in draft.existing.values())
+    def of(cls, problem: ScaleUpProblem, placement: Placement) -> _Filled:
+        placements = sum(1 + sum(batch.content.values()) * batch.nodes + batch.nodes for batch in placement.batches)
+        placements += sum(1 + sum(content.values()) for content in placement.existing.values())
         whole = placements <= _WHOLE
-        samples = {number: PlacedPod(board.table.classes[number].pod) for number in _classes(draft)}
+        samples = {number: PlacedPod(problem.table.classes[number].pod) for number in _classes(placement)}
         states: list[NodeState] = []
-        for row, content in list(draft.existing.items())[:_WHOLE]:
-            state = board.snapshot.view.nodes[board.arrays.names[row]]
+        for row, content in list(placement.existing.items())[:_WHOLE]:
+            state = problem.snapshot.view.nodes[problem.arrays.names[row]]
             states.append(state.with_pods(_pods(samples, content, state.name, whole=whole)))
         planned: list[tuple[int, NodeState]] = []
-        for number, batch in enumerate(draft.batches[:_WHOLE]):
+        for number, batch in enumerate(placement.batches[:_WHOLE]):
             for index in range(batch.nodes if whole else 1):
-                node = planned_node(board.offers[batch.offer], number * _WHOLE + index)
-                empty = NodeState(node).with_pods(PlacedPod(pod) for pod in board.offers[batch.offer].daemons)
+                node = planned_node(problem.options[batch.option], number * _WHOLE + index)
+                empty = NodeState(node).with_pods(PlacedPod(pod) for pod in problem.options[batch.option].daemons)
                 states.append(empty.with_pods(_pods(samples, batch.content, empty.name, whole=whole)))
                 if not index:
-                    planned.append((batch.offer, states[-1]))
-        return cls(board=board, view=board.snapshot.view.with_states(states), planned=tuple(planned), is_whole=whole)
+                    planned.append((batch.option, states[-1]))
+        return cls(
+            problem=problem, view=problem.snapshot.view.with_states(states), planned=tuple(planned), is_whole=whole
+        )
 
-    def empty_node(self, offer: int) -> NodeState:
-        one = self.board.offers[offer]
+    def empty_node(self, option: int) -> NodeState:
+        one = self.problem.options[option]
         return NodeState(planned_node(one, -1)).with_pods(PlacedPod(daemon) for daemon in one.daemons)
 
     def refusals(self, number: int, place: NodeState) -> tuple[Refusal, ...]:
         """Where only a part is looked at, counts of pods say nothing."""
-        around = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
-        found = prepared(self.board.table.classes[number].pod, around, profile=DEFAULT_PROFILE).refusals(place)
+        context = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
+        found = prepared(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).refusals(place)
         return tuple(refusal for refusal in found if self.is_whole or refusal.plugin != TOPOLOGY_SPREAD)
 
 
-def _classes(draft: Placement) -> set[int]:
-    contents = (*draft.existing.values(), *(batch.content for batch in draft.batches))
+def _classes(placement: Placement) -> set[int]:
+    contents = (*placement.existing.values(), *(batch.content for batch in placement.batches))
     return {number for content in contents for number in content}
 
 
@@ -141,87 +144,93 @@ _LISTED: Final = 40
 """So many are in the facts, for whoever asks about one pod; every pod of a journal carries them."""
 
 
-def why_left(board: ScaleUpProblem, draft: Placement, number: int, usable: Flags) -> tuple[Reason, ...]:
+def explain_unschedulable(
+    problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags
+) -> tuple[Reason, ...]:
     """In the order of how much they tell: the pods themselves, the plan, the groups, the cluster's limits."""
-    one = board.table.classes[number]
+    one = problem.table.classes[number]
     if one.problem is not None:
         return (Reason(code=one.problem.code, message=str(one.problem)),)
     found = [
-        *_impossible(board, number),
-        *draft.refused.get(number, ()),
-        *_refused_by_rules(board, number),
-        *_refused_types(board, number),
-        *_full(board, draft, number, usable),
-        *_not_offered(board),
+        *_impossible(problem, number),
+        *placement.refused.get(number, ()),
+        *_refused_by_rules(problem, number),
+        *_refused_types(problem, number),
+        *_full(problem, placement, number, usable),
+        *_skipped_groups(problem),
     ]
-    if not draft.refused.get(number) and may_interact(board, number):
-        found += _refused_beside_others(board, draft, number, usable)
-    if not found and _lacks_a_group(board, number):
+    if not placement.refused.get(number) and may_interact(problem, number):
+        found += _refused_beside_others(problem, placement, number, usable)
+    if not found and _lacks_a_group(problem, number):
         # A group could be made for them, were others not made before.
         return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be made now"),)
     if not found:
-        told = "no node group can be grown and no machine type is offered" if not board.offers else "no room is left"
-        found = [Reason(code=NO_GROUPS if not board.offers else NO_ROOM, message=told)]
+        message = (
+            "no node group can be grown and no machine type is offered" if not problem.options else "no room is left"
+        )
+        found = [Reason(code=NO_GROUPS if not problem.options else NO_ROOM, message=message)]
     return tuple({(reason.code, reason.message): reason for reason in found}.values())
 
 
-def _lacks_a_group(board: ScaleUpProblem, number: int) -> bool:
+def _lacks_a_group(problem: ScaleUpProblem, number: int) -> bool:
     """Auto-provisioning may make groups, and offers none that this class may use."""
-    return board.policy.nap.enabled and bool(board.offered.new_groups_left) and not board.allowed[:, number].any()
+    return (
+        problem.policy.nap.enabled and bool(problem.option_set.new_groups_left) and not problem.allowed[:, number].any()
+    )
 
 
-def _impossible(board: ScaleUpProblem, number: int) -> list[Reason]:
-    keys = [board.table.pending[member.pending].key for member in board.table.classes[number].members]
-    return [board.offered.impossible[key] for key in keys if key in board.offered.impossible]
+def _impossible(problem: ScaleUpProblem, number: int) -> list[Reason]:
+    keys = [problem.table.pending[member.pending].key for member in problem.table.classes[number].members]
+    return [problem.option_set.impossible[key] for key in keys if key in problem.option_set.impossible]
 
 
-def _refused_by_rules(board: ScaleUpProblem, number: int) -> list[Reason]:
+def _refused_by_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
     """Of groups that are there and whose empty nodes would not take such a pod."""
-    rules = board.offer_rules
+    rules = problem.option_rules
     codes = rules.node_predicates.codes(number, rules.arrays.free, {})
     groups: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
-    for offer in (one for one in np.flatnonzero(codes).tolist() if board.offers[one].exists):
-        one = board.offers[offer]
-        demand = board.table.classes[number].demand
-        [refusal] = beside_daemons([rules.refusal(int(codes[offer]))], demand, one.free, one.daemons)
-        told = ", ".join(refusal.messages)
-        groups.setdefault(told, []).append(_name(board, offer))
-        codes_of[told] = refusal.code
-    return [_reason(codes_of[told], told, names) for told, names in groups.items()]
+    for option in (one for one in np.flatnonzero(codes).tolist() if problem.options[one].exists):
+        one = problem.options[option]
+        demand = problem.table.classes[number].demand
+        [refusal] = name_daemons([rules.refusal(int(codes[option]))], demand, one.free, one.daemons)
+        message = ", ".join(refusal.messages)
+        groups.setdefault(message, []).append(_name(problem, option))
+        codes_of[message] = refusal.code
+    return [_reason(codes_of[message], message, names) for message, names in groups.items()]
 
 
-def _refused_types(board: ScaleUpProblem, number: int) -> list[Reason]:
+def _refused_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
     """Of machine types that would not take such a pod, even labelled for it; nothing if another type would."""
-    if any(not board.offers[one].exists for one in np.flatnonzero(board.allowed[:, number]).tolist()):
+    if any(not problem.options[one].exists for one in np.flatnonzero(problem.allowed[:, number]).tolist()):
         return []
     types: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
-    for kind, refusals in refused_types(board, number):
-        told = ", ".join(dict.fromkeys(message for refusal in refusals for message in refusal.messages))
-        types.setdefault(told, []).append(kind.name)
-        codes_of[told] = refusals[0].code
-    return [_reason(codes_of[told], told, names) for told, names in types.items()]
+    for kind, refusals in rejected_types(problem, number):
+        text = ", ".join(dict.fromkeys(message for refusal in refusals for message in refusal.messages))
+        types.setdefault(text, []).append(kind.name)
+        codes_of[text] = refusals[0].code
+    return [_reason(codes_of[text], text, names) for text, names in types.items()]
 
 
-def _full(board: ScaleUpProblem, draft: Placement, number: int, usable: Flags) -> list[Reason]:
+def _full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
     """Of groups that would take such a pod, but can grow no further with this plan."""
-    nodes = draft.nodes_of(len(board.offers))
-    left = draft.room_left(board)
+    nodes = placement.nodes_of(len(problem.options))
+    left = placement.room_left(problem)
     full: list[str] = []
     capped: list[str] = []
     limits: dict[int, list[str]] = {}
-    for offer in np.flatnonzero(board.allowed[:, number]).tolist():
-        if not usable[offer]:
-            capped.append(_name(board, offer))
-        for limit in np.flatnonzero(board.limits.use[offer] > left).tolist():
-            limits.setdefault(limit, []).append(_name(board, offer))
-        if nodes[offer] >= board.offers[offer].max_size - board.offers[offer].size:
-            full.append(_name(board, offer))
+    for option in np.flatnonzero(problem.allowed[:, number]).tolist():
+        if not usable[option]:
+            capped.append(_name(problem, option))
+        for limit in np.flatnonzero(problem.limits.use[option] > left).tolist():
+            limits.setdefault(limit, []).append(_name(problem, option))
+        if nodes[option] >= problem.options[option].max_size - problem.options[option].size:
+            full.append(_name(problem, option))
     found = [
-        Reason(code=ceiling.code, message=_used_up(ceiling, board, draft, limit))
+        Reason(code=ceiling.code, message=_used_up(ceiling, problem, placement, limit))
         for limit in sorted(limits)
-        for ceiling in [board.limits.ceilings[limit]]
+        for ceiling in [problem.limits.ceilings[limit]]
     ]
     if full:
         found.append(_reason(MAX_SIZE_REACHED, "max size reached", full))
@@ -230,51 +239,54 @@ def _full(board: ScaleUpProblem, draft: Placement, number: int, usable: Flags) -
     return found
 
 
-def _refused_beside_others(board: ScaleUpProblem, draft: Placement, number: int, usable: Flags) -> list[Reason]:
+def _refused_beside_others(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
     """Of groups that could grow, and whose next node would not take such a pod because of where others are."""
-    nodes = draft.nodes_of(len(board.offers))
-    left = draft.room_left(board)
-    rules = board.offer_rules
+    nodes = placement.nodes_of(len(problem.options))
+    left = placement.room_left(problem)
+    rules = problem.option_rules
     suited = (
         rules.node_predicates.fits(number, rules.arrays.free, {})
         & usable
-        & (board.limits.use <= left[None, :]).all(axis=1)
+        & (problem.limits.use <= left[None, :]).all(axis=1)
     )
     growing = [
-        offer
-        for offer in np.flatnonzero(suited).tolist()
-        if nodes[offer] < board.offers[offer].max_size - board.offers[offer].size
+        option
+        for option in np.flatnonzero(suited).tolist()
+        if nodes[option] < problem.options[option].max_size - problem.options[option].size
     ]
     groups: dict[tuple[str, str], list[str]] = {}
-    asked = (*refused_beside(board, draft, number, growing), *refused_on_planned(board, draft, number))
-    for offer, refusals in asked:
+    asked = (
+        *rejections_on_new_nodes(problem, placement, number, growing),
+        *rejections_on_planned_nodes(problem, placement, number),
+    )
+    for option, refusals in asked:
         for refusal in refusals:
-            groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_name(board, offer))
-    return [_reason(code, told, names) for (code, told), names in groups.items()]
+            groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_name(problem, option))
+    return [_reason(code, message, names) for (code, message), names in groups.items()]
 
 
-def _used_up(ceiling: ResourceLimit, board: ScaleUpProblem, draft: Placement, limit: int) -> str:
-    planned = int(draft.nodes_of(len(board.offers)) @ board.limits.use[:, limit])
+def _used_up(ceiling: ResourceLimit, problem: ScaleUpProblem, placement: Placement, limit: int) -> str:
+    planned = int(placement.nodes_of(len(problem.options)) @ problem.limits.use[:, limit])
     return f"{ceiling}" if not planned else f"{ceiling.with_more(planned)}"
 
 
-def _not_offered(board: ScaleUpProblem) -> list[Reason]:
+def _skipped_groups(problem: ScaleUpProblem) -> list[Reason]:
     groups: dict[tuple[str, str], list[str]] = {}
-    for not_offered in board.offered.not_offered:
-        groups.setdefault((not_offered.code, not_offered.reason), []).append(
-            not_offered.group or not_offered.machine_type
+    for skipped_groups in problem.option_set.skipped_groups:
+        groups.setdefault((skipped_groups.code, skipped_groups.reason), []).append(
+            skipped_groups.group or skipped_groups.machine_type
         )
-    return [_reason(code, told, names) for (code, told), names in groups.items()]
+    return [_reason(code, message, names) for (code, message), names in groups.items()]
 
 
-def _name(board: ScaleUpProblem, offer: int) -> str:
-    one = board.offers[offer]
+def _name(problem: ScaleUpProblem, option: int) -> str:
+    one = problem.options[option]
     return one.group if one.exists else one.machine_type
 
 
-def _reason(code: str, told: str, names: Iterable[str]) -> Reason:
+def _reason(code: str, text: str, names: Iterable[str]) -> Reason:
     listed = [name for name in dict.fromkeys(names) if name]
-    message = f"{told} ({few_names(listed)})" if listed else told
+    message = f"{text} ({few_names(listed)})" if listed else text
     facts: dict[str, object] = {"groups": len(listed)}
     if len(listed) > _NAMED:
         facts["names"] = listed[:_LISTED]

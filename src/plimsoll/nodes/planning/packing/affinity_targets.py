@@ -1,8 +1,9 @@
 """Room kept beside pods that others want on their node: hosts and their guests first, then everybody else.
 
 Who is wanted is placed before who wants them, and packed as tightly as anybody: often no room is left beside them.
-Where guests are left over for that, `hosted` plans anew: as many hosts as the guests need, each with room for its share
-of them; then the guests; then all others. What was placed before stays. Of small plans `second_drafts` tries more.
+Where guests are left over for that, `place_with_affinity_targets` plans anew: as many hosts as the guests need, each
+with room for its share of them; then the guests; then all others. What was placed before stays. Of small plans
+`second_drafts` tries more.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.place import place
-from plimsoll.nodes.planning.packing.pod_by_pod import Asked, bettered, merit
+from plimsoll.nodes.planning.packing.pod_by_pod import Asked, improve_placement, merit
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -37,89 +38,98 @@ class _Party:
     """Guests by class beside each host."""
 
 
-def hosted(
-    board: ScaleUpProblem,
-    meetings: PodRelations,
+def place_with_affinity_targets(
+    problem: ScaleUpProblem,
+    relations: PodRelations,
     asked: tuple[Ints, Placement | None, PackingOptions],
-    draft: Placement,
+    placement: Placement,
 ) -> Placement:
     """The draft, or one that helps more pods; `asked`: demand [C], on top of what, by which means."""
-    demand, onto, means = asked
+    demand, onto, packing = asked
     before = np.zeros_like(demand) if onto is None else onto.placed(len(demand))
-    missing = demand + before - draft.placed(len(demand))
-    best = draft
-    for party in _parties(board, meetings, demand, missing):
-        tried = _placed(board, meetings, (demand, onto, means), party)
-        if merit(board, tried) > merit(board, best):
+    missing = demand + before - placement.placed(len(demand))
+    best = placement
+    for label_group in _label_groups(problem, relations, demand, missing):
+        tried = _placed(problem, relations, (demand, onto, packing), label_group)
+        if merit(problem, tried) > merit(problem, best):
             best = tried
-    return bettered(Asked(board=board, meetings=meetings, demand=demand, onto=onto, means=means), best)
+    return improve_placement(
+        Asked(problem=problem, relations=relations, demand=demand, onto=onto, packing=packing), best
+    )
 
 
-def _parties(board: ScaleUpProblem, meetings: PodRelations, demand: Ints, missing: Ints) -> Iterator[_Party]:
+def _label_groups(problem: ScaleUpProblem, relations: PodRelations, demand: Ints, missing: Ints) -> Iterator[_Party]:
     """For hosts whose guests are left over: as few of them as can be with all guests beside them, and as many."""
-    guests = [number for number in np.flatnonzero(demand > 0).tolist() if _is_guest(board, number)]
+    guests = [number for number in np.flatnonzero(demand > 0).tolist() if _is_guest(problem, number)]
     for host in np.flatnonzero(demand > 0).tolist() if missing[guests].any() else ():
-        party = meetings.party_of[host]
-        ours = [guest for guest in guests if party in meetings.company[meetings.party_of[guest]] and guest != host]
-        if not missing[ours].any() or party in {meetings.party_of[our] for our in ours}:
+        label_group = relations.label_group_of[host]
+        ours = [
+            guest
+            for guest in guests
+            if label_group in relations.company[relations.label_group_of[guest]] and guest != host
+        ]
+        if not missing[ours].any() or label_group in {relations.label_group_of[our] for our in ours}:
             continue
-        spaces = _spaces(board, host, ours)
+        spaces = _spaces(problem, host, ours)
         most = int(demand[host])
         few, many = 1, most
         while few < many:
             middle = (few + many) // 2
-            few, many = (few, middle) if _fits(board, spaces, _shares(demand, ours, middle)) else (middle + 1, many)
+            few, many = (few, middle) if _fits(problem, spaces, _shares(demand, ours, middle)) else (middle + 1, many)
         for hosts in sorted({few, most}):
             beside = _shares(demand, ours, hosts)
-            if _fits(board, spaces, beside):
+            if _fits(problem, spaces, beside):
                 yield _Party(host=host, hosts=hosts, beside=beside)
-        if len(ours) == 1 and (each := _most_beside(board, spaces, ours[0])):
+        if len(ours) == 1 and (each := _most_beside(problem, spaces, ours[0])):
             yield _Party(host=host, hosts=min(most, -(-int(demand[ours[0]]) // each)), beside={ours[0]: each})
 
 
-def _is_guest(board: ScaleUpProblem, number: int) -> bool:
-    one = board.table.classes[number]
-    return one.problem is None and one.has_affinity and HOSTNAME in board.rules.affinity_counts(number).affinity_keys
+def _is_guest(problem: ScaleUpProblem, number: int) -> bool:
+    one = problem.table.classes[number]
+    return one.problem is None and one.has_affinity and HOSTNAME in problem.rules.affinity_counts(number).affinity_keys
 
 
 def _shares(demand: Ints, guests: Sequence[int], hosts: int) -> dict[int, int]:
     return {guest: -(-int(demand[guest]) // hosts) for guest in guests}
 
 
-def _spaces(board: ScaleUpProblem, host: int, guests: Sequence[int]) -> Ints:
+def _spaces(problem: ScaleUpProblem, host: int, guests: Sequence[int]) -> Ints:
     """[S, R]: what nodes that take host and guests have beside one host, those that stand and those that could be."""
     classes = [host, *guests]
     rows = np.logical_and.reduce(
-        [board.rules.node_predicates.fits(pod_class, board.arrays.free, {}) for pod_class in classes]
+        [problem.rules.node_predicates.fits(pod_class, problem.arrays.free, {}) for pod_class in classes]
     )
-    offers = board.allowed[:, classes].all(axis=1)
-    found: Ints = np.concatenate((board.capacity[offers], board.free[rows])) - board.requests[host]
+    options = problem.allowed[:, classes].all(axis=1)
+    found: Ints = np.concatenate((problem.capacity[options], problem.free[rows])) - problem.requests[host]
     return found
 
 
-def _fits(board: ScaleUpProblem, spaces: Ints, beside: Mapping[int, int]) -> bool:
-    asked = sum((board.requests[guest] * pods for guest, pods in beside.items()), start=np.zeros(1, dtype=np.int64))
+def _fits(problem: ScaleUpProblem, spaces: Ints, beside: Mapping[int, int]) -> bool:
+    asked = sum((problem.requests[guest] * pods for guest, pods in beside.items()), start=np.zeros(1, dtype=np.int64))
     return bool((spaces >= asked).all(axis=1).any())
 
 
-def _most_beside(board: ScaleUpProblem, spaces: Ints, guest: int) -> int:
+def _most_beside(problem: ScaleUpProblem, spaces: Ints, guest: int) -> int:
     """How many guests the largest node has room for."""
-    asked = board.requests[guest] > 0
-    beside = (spaces[:, asked] // board.requests[guest][asked]).min(axis=1, initial=UNBOUNDED)
+    asked = problem.requests[guest] > 0
+    beside = (spaces[:, asked] // problem.requests[guest][asked]).min(axis=1, initial=UNBOUNDED)
     return min(max(int(beside.max(initial=0)), 0), UNBOUNDED)
 
 
 def _placed(
-    board: ScaleUpProblem, meetings: PodRelations, asked: tuple[Ints, Placement | None, PackingOptions], party: _Party
+    problem: ScaleUpProblem,
+    relations: PodRelations,
+    asked: tuple[Ints, Placement | None, PackingOptions],
+    label_group: _Party,
 ) -> Placement:
-    demand, onto, means = asked
-    requests = board.requests.copy()
+    demand, onto, packing = asked
+    requests = problem.requests.copy()
     hosts, guests = np.zeros_like(demand), np.zeros_like(demand)
-    hosts[party.host] = party.hosts
-    for guest, pods in party.beside.items():
-        requests[party.host] += board.requests[guest] * pods
+    hosts[label_group.host] = label_group.hosts
+    for guest, pods in label_group.beside.items():
+        requests[label_group.host] += problem.requests[guest] * pods
         guests[guest] = demand[guest]
-    draft = place(replace(board, requests=requests), meetings, hosts, means, onto)
-    draft = place(board, meetings, guests, means, draft)
+    placement = place(replace(problem, requests=requests), relations, hosts, packing, onto)
+    placement = place(problem, relations, guests, packing, placement)
     rest = demand - hosts - guests
-    return place(board, meetings, rest, means, draft) if rest.any() else draft
+    return place(problem, relations, rest, packing, placement) if rest.any() else placement

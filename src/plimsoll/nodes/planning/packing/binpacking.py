@@ -1,6 +1,6 @@
 """Shares of pods onto nodes that stand or are planned, then onto new ones: as numbers for the solver, and back.
 
-`packed(scene, shares, means)` is what `levelling` asks, try by try. What does not fit is left; nothing is decided here
+`packed(view, shares, packing)` is what `levelling` asks, try by try. What does not fit is left; nothing is decided here
 about who is served first, nor how a class is shared out.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class FailedClasses:
     """Classes whose plan the verifier refused: placed pod by pod instead, or, where that failed too, not at all."""
 
-    one_by_one: frozenset[int] = frozenset()
+    pod_by_pod: frozenset[int] = frozenset()
     given_up: frozenset[int] = frozenset()
 
 
@@ -40,36 +40,36 @@ class PackingOptions:
     effort: Effort = field(default_factory=Effort)
     usable: Flags
     """[T]"""
-    doubts: FailedClasses = field(default_factory=FailedClasses)
+    failed: FailedClasses = field(default_factory=FailedClasses)
     is_last: bool = True
     """Nobody is placed afterwards: new nodes may rise as high as all of them do."""
 
 
-def packed(scene: PlacementView, shares: Sequence[DemandSlice], means: PackingOptions) -> tuple[Placement, Ints]:
+def packed(view: PlacementView, shares: Sequence[DemandSlice], packing: PackingOptions) -> tuple[Placement, Ints]:
     """The draft with the shares on it, and [S] pods that found no place."""
-    draft = scene.draft
+    placement = view.placement
     left = np.array([share.items for share in shares], dtype=np.int64)
     if not shares:
-        return draft, left
-    if len(scene.board.arrays) or draft.batches:
-        draft, left = _filled(scene, shares, left)
-    for tier in sorted({offer.tier for offer in scene.board.offers}):
+        return placement, left
+    if len(view.problem.arrays) or placement.batches:
+        placement, left = _filled(view, shares, left)
+    for tier in sorted({option.tier for option in view.problem.options}):
         if left.any():
-            in_tier = np.array([offer.tier == tier for offer in scene.board.offers], dtype=np.bool_)
-            draft, left = _opened(scene.board, shares, left, (draft, means, means.usable & in_tier))
-    return draft, left * np.array([share.glued for share in shares], dtype=np.int64)
+            in_tier = np.array([option.tier == tier for option in view.problem.options], dtype=np.bool_)
+            placement, left = _opened(view.problem, shares, left, (placement, packing, packing.usable & in_tier))
+    return placement, left * np.array([share.glued for share in shares], dtype=np.int64)
 
 
 # ---- nodes that stand or are planned
 
 
-def _filled(scene: PlacementView, shares: Sequence[DemandSlice], items: Ints) -> tuple[Placement, Ints]:
-    board, draft = scene.board, scene.draft
-    rows = len(board.arrays)
+def _filled(view: PlacementView, shares: Sequence[DemandSlice], items: Ints) -> tuple[Placement, Ints]:
+    problem, placement = view.problem, view.placement
+    rows = len(problem.arrays)
     batches = np.stack([demand_slice.places.batches for demand_slice in shares])
     allowed = np.concatenate((np.stack([demand_slice.places.rows for demand_slice in shares]), batches), axis=1).T
     demand = Demand(
-        requests=_requests(board, shares),
+        requests=_requests(problem, shares),
         counts=items,
         allowed=allowed,
         per_bin=np.array(
@@ -82,12 +82,12 @@ def _filled(scene: PlacementView, shares: Sequence[DemandSlice], items: Ints) ->
         exclusive=_exclusive(shares),
         tighter=_tighter(shares),
     )
-    free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
-    sizes = np.array([1] * rows + [batch.nodes for batch in draft.batches], dtype=np.int64)
+    free = np.concatenate((placement.free_rows(problem), placement.free_batches(problem)))
+    sizes = np.array([1] * rows + [batch.nodes for batch in placement.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    turns = _turns(board, shares, _nodes_open(sizes, allowed))
-    answer = fill(demand, standing, most_constrained_first(demand, standing, turns))
-    return _with_filled(draft, shares, answer, rows), answer.left
+    class_order = _turns(problem, shares, _nodes_open(sizes, allowed))
+    answer = fill(demand, standing, most_constrained_first(demand, standing, class_order))
+    return _with_filled(placement, shares, answer, rows), answer.left
 
 
 def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
@@ -95,20 +95,20 @@ def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
     return np.asarray(sizes.astype(np.float64) @ allowed.astype(np.float64), dtype=np.int64)
 
 
-def _turns(board: ScaleUpProblem, shares: Sequence[DemandSlice], choice: Ints) -> Ints:
+def _turns(problem: ScaleUpProblem, shares: Sequence[DemandSlice], choice: Ints) -> Ints:
     """[S]: by priority; then who can be on no new node, on fewest nodes that are there, on fewest kinds of new ones."""
-    offers = np.stack([demand_slice.places.offers for demand_slice in shares]).sum(axis=1).tolist()
+    options = np.stack([demand_slice.places.options for demand_slice in shares]).sum(axis=1).tolist()
     ranked = [
-        (-board.table.classes[demand_slice.number].priority, new > 0, int(nodes), new)
-        for demand_slice, new, nodes in zip(shares, offers, choice, strict=True)
+        (-problem.table.classes[demand_slice.number].priority, new > 0, int(nodes), new)
+        for demand_slice, new, nodes in zip(shares, options, choice, strict=True)
     ]
     turn_of = {rank: turn for turn, rank in enumerate(sorted(set(ranked)))}
     return np.array([turn_of[rank] for rank in ranked], dtype=np.int64)
 
 
-def _with_filled(draft: Placement, shares: Sequence[DemandSlice], answer: Filled, rows: int) -> Placement:
+def _with_filled(placement: Placement, shares: Sequence[DemandSlice], answer: Filled, rows: int) -> Placement:
     added = _contents(shares, answer)
-    existing = dict(draft.existing)
+    existing = dict(placement.existing)
     for row in (part for part in added if part < rows):
         before = existing.get(row)
         existing[row] = added[row] if before is None else joined(before, added[row])
@@ -116,9 +116,9 @@ def _with_filled(draft: Placement, shares: Sequence[DemandSlice], answer: Filled
     # Nodes that stand are one each, and never split: what comes behind them are batches and parts of these.
     for part, origin in enumerate(answer.origin[rows:].tolist(), start=rows):
         if nodes := int(answer.multiplicity[part]):
-            batch = draft.batches[origin - rows]
+            batch = placement.batches[origin - rows]
             batches.append(replace(batch, nodes=nodes, content=joined(batch.content, added.get(part, {}))))
-    return replace(draft, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
+    return replace(placement, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
 
 
 def _contents(shares: Sequence[DemandSlice], answer: Filled) -> dict[int, dict[int, int]]:
@@ -156,70 +156,72 @@ def _tighter(shares: Sequence[DemandSlice]) -> Ints | None:
 
 
 def _opened(
-    board: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
 ) -> tuple[Placement, Ints]:
     """New nodes. Groups that grow whole or not at all are used where nothing cheaper does the same."""
     usable = on[2]
-    draft, left = _whole(board, shares, items, on)
-    whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
-    if not draft.nodes_of(len(board.offers))[whole].any() or on[0].nodes_of(len(board.offers))[whole].any():
-        return draft, left
-    other, other_left = _packed_new(board, shares, items, (on[0], on[1], usable & ~whole))
-    if (other_left <= left).all() and other.cost(board) < draft.cost(board):
+    placement, left = _whole(problem, shares, items, on)
+    whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
+    if not placement.nodes_of(len(problem.options))[whole].any() or on[0].nodes_of(len(problem.options))[whole].any():
+        return placement, left
+    other, other_left = _packed_new(problem, shares, items, (on[0], on[1], usable & ~whole))
+    if (other_left <= left).all() and other.cost(problem) < placement.cost(problem):
         return other, other_left
-    return draft, left
+    return placement, left
 
 
 def _whole(
-    board: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
 ) -> tuple[Placement, Ints]:
     """Nodes nobody asked for are opened with the others where a group grows to its maximum or not at all."""
-    before, means, usable = on
+    before, packing, usable = on
     while True:
-        draft, left = _packed_new(board, shares, items, (before, means, usable))
-        missing = (board.available - draft.nodes_of(len(board.offers))) * (draft.nodes_of(len(board.offers)) > 0)
+        placement, left = _packed_new(problem, shares, items, (before, packing, usable))
+        missing = (problem.available - placement.nodes_of(len(problem.options))) * (
+            placement.nodes_of(len(problem.options)) > 0
+        )
         idle = [
-            (int(missing[offer]), offer)
-            for offer in np.flatnonzero(missing).tolist()
-            if board.offers[offer].zero_or_max
+            (int(missing[option]), option)
+            for option in np.flatnonzero(missing).tolist()
+            if problem.options[option].zero_or_max
         ]
-        batches = [NodeBatch(offer=offer, nodes=nodes, content={}) for nodes, offer in idle]
-        filled = replace(draft, batches=(*draft.batches, *batches))
-        if (filled.nodes_of(len(board.offers)) @ board.limits.use <= board.limits.room).all():
+        batches = [NodeBatch(option=option, nodes=nodes, content={}) for nodes, option in idle]
+        filled = replace(placement, batches=(*placement.batches, *batches))
+        if (filled.nodes_of(len(problem.options)) @ problem.limits.use <= problem.limits.room).all():
             return filled, left
-        usable = usable & (np.arange(len(board.offers)) != max(idle)[1])
+        usable = usable & (np.arange(len(problem.options)) != max(idle)[1])
 
 
 def _packed_new(
-    board: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
 ) -> tuple[Placement, Ints]:
-    draft, means, usable = on
+    placement, packing, usable = on
     chosen = np.flatnonzero(items)
     types = np.flatnonzero(usable)
     if not len(types):
-        return draft, items
+        return placement, items
     asked = [shares[index] for index in chosen.tolist()]
-    problem = PackingProblem(
-        requests=_requests(board, asked),
+    packing_problem = PackingProblem(
+        requests=_requests(problem, asked),
         counts=items[chosen],
-        capacity=board.capacity[types],
-        price=board.planning_prices[types],
-        allowed=np.stack([demand_slice.places.offers[types] for demand_slice in asked], axis=1),
+        capacity=problem.capacity[types],
+        price=problem.planning_prices[types],
+        allowed=np.stack([demand_slice.places.options[types] for demand_slice in asked], axis=1),
         per_bin=np.array(
             [max(1, demand_slice.per_node // demand_slice.glued) for demand_slice in asked], dtype=np.int64
         ),
         exclusive=_exclusive(asked),
-        available=np.minimum(board.available - draft.nodes_of(len(board.offers)), UNBOUNDED)[types],
-        use=board.limits.use[types],
-        room=draft.room_left(board),
+        available=np.minimum(problem.available - placement.nodes_of(len(problem.options)), UNBOUNDED)[types],
+        use=problem.limits.use[types],
+        room=placement.room_left(problem),
     )
-    found = pack(problem, means.effort)
+    found = pack(packing_problem, packing.effort)
     answer = found.packed
     left = items.copy()
     left[chosen] = answer.left
     batches = [
         NodeBatch(
-            offer=int(types[pattern.type]),
+            option=int(types[pattern.type]),
             nodes=pattern.bins,
             content=_content(
                 (asked[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
@@ -229,9 +231,9 @@ def _packed_new(
     ]
     # What pods are worth to some offers shows nothing about the others.
     worths = {}
-    if len(types) == len(board.offers):
-        worths = {**draft.worths, **_worths(asked, items[chosen] - answer.left, found.worth)}
-    return replace(draft, batches=(*draft.batches, *batches), worths=worths), left
+    if len(types) == len(problem.options):
+        worths = {**placement.worths, **_worths(asked, items[chosen] - answer.left, found.worth)}
+    return replace(placement, batches=(*placement.batches, *batches), worths=worths), left
 
 
 def _worths(shares: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
@@ -251,10 +253,10 @@ def _content(items: Iterable[tuple[DemandSlice, int]]) -> dict[int, int]:
     return joined(content, {})
 
 
-def _requests(board: ScaleUpProblem, shares: Sequence[DemandSlice]) -> Ints:
+def _requests(problem: ScaleUpProblem, shares: Sequence[DemandSlice]) -> Ints:
     numbers = [demand_slice.number for demand_slice in shares]
     glued = np.array([demand_slice.glued for demand_slice in shares], dtype=np.int64)
-    return board.requests[numbers] * glued[:, None]
+    return problem.requests[numbers] * glued[:, None]
 
 
 def _exclusive(shares: Sequence[DemandSlice]) -> Flags:

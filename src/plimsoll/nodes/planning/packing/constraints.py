@@ -25,10 +25,10 @@ from plimsoll.nodes.planning.packing.demand_slices import (
     SPREAD_HELD,
     DemandSlice,
     Feedback,
-    Folded,
+    LoweredConstraints,
 )
 from plimsoll.nodes.planning.packing.node_caps import NodeTerms, hopeful_caps, over_nodes, risen
-from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, thrifty
+from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, shift_to_cheap_domains
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
 
 
-def lower_constraints(scene: PlacementView, demand: Mapping[int, int], learned: Feedback) -> Folded:
+def lower_constraints(view: PlacementView, demand: Mapping[int, int], feedback: Feedback) -> LoweredConstraints:
     """`demand`: pods by class of one layer."""
-    folder = _Folder(scene, demand, learned)
-    places = scene.open_places_of(list(demand))
+    lowering = _Lowering(view, demand, feedback)
+    places = view.open_places_of(list(demand))
     for number, pods in demand.items():
-        folder.take(number, pods, places[number])
-    return folder.folded
+        lowering.take(number, pods, places[number])
+    return lowering.lowered
 
 
-class _Folder:
-    def __init__(self, scene: PlacementView, demand: Mapping[int, int], learned: Feedback) -> None:
-        self.folded = Folded()
-        self._scene = scene
-        self._meetings = scene.meetings
-        self._learned = learned
-        self._on_node = NodeTerms(scene, demand)
-        self._gatherings = Colocation(scene, demand, learned, self.folded)
-        self._prices = PodPrices(scene.board)
+class _Lowering:
+    def __init__(self, view: PlacementView, demand: Mapping[int, int], feedback: Feedback) -> None:
+        self.lowered = LoweredConstraints()
+        self._view = view
+        self._relations = view.relations
+        self._feedback = feedback
+        self._on_node = NodeTerms(view, demand)
+        self._gatherings = Colocation(view, demand, feedback, self.lowered)
+        self._prices = PodPrices(view.problem)
         self._running: dict[int, dict[str, int]] = {}
         """Pods shared out so far in this layer, by party and domain."""
         self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
@@ -62,12 +62,12 @@ class _Folder:
 
     def take(self, number: int, pods: int, places: Places) -> None:
         """Pods of a class that may be in these places, as far as nodes are concerned."""
-        one = self._scene.board.table.classes[number]
-        if one.is_simple and not self._meetings.shunned[self._meetings.party_of[number]]:
-            self.folded.shares.append(DemandSlice(number=number, pods=pods, places=places))
+        one = self._view.problem.table.classes[number]
+        if one.is_simple and not self._relations.avoided[self._relations.label_group_of[number]]:
+            self.lowered.shares.append(DemandSlice(number=number, pods=pods, places=places))
             return
         if one.one_pod_only and pods > 1:
-            self.folded.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
+            self.lowered.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
             pods = 1
         near = self._gatherings.near(number, places) if one.has_affinity else places
         if near is None:
@@ -80,7 +80,7 @@ class _Folder:
             keys=self._on_node.keys(one),
             caps=self._on_node.caps(one),
         )
-        if self._gatherings.is_on_a_node(number) and self._scene.company(number) is None:
+        if self._gatherings.is_on_a_node(number) and self._view.company(number) is None:
             self._gatherings.glue(plain, own_keys=self._on_node.own_keys(number))
         else:
             self._spread_out(plain)
@@ -90,12 +90,12 @@ class _Folder:
     def _spread_out(self, share: DemandSlice) -> None:
         number = share.number
         spreads = [
-            spread_count for spread_count in self._scene.board.rules.spreads(number) if spread_count.key != HOSTNAME
+            spread_count for spread_count in self._view.problem.rules.spreads(number) if spread_count.key != HOSTNAME
         ]
         apart = [key for key in self._on_node.own_keys(number) if key != HOSTNAME]
         keys = {*apart, *(spread_count.key for spread_count in spreads)}
         if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
-            self.folded.complex.append(number)
+            self.lowered.complex.append(number)
         elif apart:
             self._one_per_domain(share, apart[0])
         elif spreads:
@@ -104,32 +104,32 @@ class _Folder:
             self._level_nodes(share)
 
     def _level_nodes(self, share: DemandSlice) -> None:
-        even = risen(self._scene, share, self._learned.heights.get(share.number)) if self._may_rise(share) else []
-        stays = not any(demand_slice.places.offers.any() for demand_slice in even)
+        even = risen(self._view, share, self._feedback.heights.get(share.number)) if self._may_rise(share) else []
+        stays = not any(demand_slice.places.options.any() for demand_slice in even)
         # Existing nodes are filled before new ones join, and so rise whoever opens these.
-        self.folded.shares += even if even and (stays or not self._learned.held_down) else [share]
+        self.lowered.shares += even if even and (stays or not self._feedback.held_down) else [share]
 
     def _may_rise(self, share: DemandSlice) -> bool:
         """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
-        spreads = over_nodes(self._scene, share.number)
-        lone = len(spreads) == 1 and spreads[0].counts_itself and share.number not in self._learned.uneven
+        spreads = over_nodes(self._view, share.number)
+        lone = len(spreads) == 1 and spreads[0].counts_itself and share.number not in self._feedback.uneven
         return lone and share.per_node == spreads[0].max_skew and not share.keys
 
     def _level(self, share: DemandSlice, one: SpreadCount) -> None:
-        scene, number = self._scene, share.number
-        levels = scene.spread_levels(number, one)
-        for party in {self._meetings.party_of[other] for other in self._meetings.meant(one)}:
-            for name, pods in self._running.get(party, {}).items():
+        view, number = self._view, share.number
+        levels = view.spread_levels(number, one)
+        for label_group in {self._relations.label_group_of[other] for other in self._relations.meant(one)}:
+            for name, pods in self._running.get(label_group, {}).items():
                 levels[name] = levels.get(name, 0) + pods
-        if self._may_rise(share) and one.counts_itself and not self._learned.held_down:
-            share = replace(share, caps=hopeful_caps(scene, share), rises=True)
-        for name in self._learned.present.get(number, ()):
+        if self._may_rise(share) and one.counts_itself and not self._feedback.held_down:
+            share = replace(share, caps=hopeful_caps(view, share), rises=True)
+        for name in self._feedback.present.get(number, ()):
             levels.setdefault(name, 0)
         places = self._by_domain(share, one.key)
         spreading = Spreading(
             max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels
         )
-        most = {name: pods for (of, name), pods in self._learned.most.items() if of == number}
+        most = {name: pods for (of, name), pods in self._feedback.most.items() if of == number}
         # A domain without nodes that gets none in this plan does not come to be, and so holds nobody back.
         able = [name for name in places if name in levels or most.get(name, 1)]
         if not one.counts_itself:
@@ -140,20 +140,20 @@ class _Folder:
         )
         self._share_out(share, answer, places)
         if answer.left:
-            self.folded.refuse(number, SPREAD_HELD, _held(one, answer, domains={*levels, *able}))
+            self.lowered.refuse(number, SPREAD_HELD, _held(one, answer, domains={*levels, *able}))
 
     def _by_price(
         self, share: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas:
         """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
         even = quotas(share.pods, of, open_domains=list(places), most=most)
-        if self._learned.evenly or of.max_skew == 1:
+        if self._feedback.evenly or of.max_skew == 1:
             return even
-        free = self._scene.room(share.number)
-        new = {name: one for name, one in places.items() if one.offers.any() and not free[one.rows].any()}
+        free = self._view.room(share.number)
+        new = {name: one for name, one in places.items() if one.options.any() and not free[one.rows].any()}
         prices = {name: self._prices.of(share.number, one) for name, one in new.items()}
-        found = thrifty(even, of, prices=prices, most=most)
-        self.folded.shifted |= found.pods != even.pods
+        found = shift_to_cheap_domains(even, of, prices=prices, most=most)
+        self.lowered.shifted |= found.pods != even.pods
         return found
 
     def _without_growing(
@@ -162,7 +162,7 @@ class _Folder:
         """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
         if not share.places.rows.any():
             return None
-        free = self._scene.room(share.number)
+        free = self._view.room(share.number)
         room = {name: int(free[one.rows].sum()) for name, one in places.items() if one.rows.any()}
         limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
         answer = quotas(share.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
@@ -172,65 +172,65 @@ class _Folder:
         """Pods their own constraint does not count change nothing: where one may go, all may."""
         key = next(
             spread_count.key
-            for spread_count in self._scene.board.rules.spreads(share.number)
+            for spread_count in self._view.problem.rules.spreads(share.number)
             if spread_count.key != HOSTNAME
         )
         standing = _even_among([name for name in names if name in of.counts], of.counts, of)
-        inside = share.places.within(self._scene.inside(key, standing))
-        if int(self._scene.room(share.number)[inside.rows].sum()) >= share.pods:
+        inside = share.places.within(self._view.inside(key, standing))
+        if int(self._view.room(share.number)[inside.rows].sum()) >= share.pods:
             allowed = standing
         else:
             allowed = _even_among(names, {**dict.fromkeys(names, 0), **of.counts}, of)
         if not allowed:
-            self.folded.refuse(
+            self.lowered.refuse(
                 share.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest"
             )
             return
-        self._level_nodes(replace(share, places=share.places.within(self._scene.inside(key, allowed))))
+        self._level_nodes(replace(share, places=share.places.within(self._view.inside(key, allowed))))
 
     def _by_domain(self, share: DemandSlice, key: str) -> dict[str, Places]:
         """Open domains: those with existing nodes first, then where pods seem to cost least."""
-        places = {name: share.places.within(self._scene.inside(key, {name})) for name in self._scene.domains(key)}
+        places = {name: share.places.within(self._view.inside(key, {name})) for name in self._view.domains(key)}
         order = sorted((not one.rows.any(), self._prices.of(share.number, one), name) for name, one in places.items())
         return {name: places[name] for _, _, name in order if places[name].any}
 
     def _share_out(self, share: DemandSlice, answer: Quotas, places: Mapping[str, Places]) -> None:
-        running = self._running.setdefault(self._meetings.party_of[share.number], {})
+        running = self._running.setdefault(self._relations.label_group_of[share.number], {})
         for name, pods in answer.pods.items():
             if pods:
-                self.folded.shares.append(replace(share, pods=pods, places=places[name], domain=name))
+                self.lowered.shares.append(replace(share, pods=pods, places=places[name], domain=name))
                 running[name] = running.get(name, 0) + pods
 
     def _one_per_domain(self, share: DemandSlice, key: str) -> None:
-        clique = self._meetings.clique(self._meetings.party_of[share.number])
+        clique = self._relations.clique(self._relations.label_group_of[share.number])
         if not clique:
-            self.folded.complex.append(share.number)
+            self.lowered.complex.append(share.number)
             return
         taken = self._taken.setdefault((clique, key), set())
         places = {
             name: one
             for name, one in self._by_domain(share, key).items()
-            if name not in taken and self._learned.most.get((share.number, name), 1)
+            if name not in taken and self._feedback.most.get((share.number, name), 1)
         }
         there = [name for name, one in places.items() if one.rows.any()][: share.pods]
         # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
-        beyond = share.places.within(self._scene.outside(key))
-        outside = replace(beyond, batches=np.zeros_like(beyond.batches), offers=np.zeros_like(beyond.offers))
-        room = int(self._scene.room(share.number)[outside.rows].sum()) if outside.any else 0
+        beyond = share.places.within(self._view.outside(key))
+        outside = replace(beyond, batches=np.zeros_like(beyond.batches), options=np.zeros_like(beyond.options))
+        room = int(self._view.room(share.number)[outside.rows].sum()) if outside.any else 0
         standing = min(share.pods - len(there), room)
         new = [name for name in places if name not in there][: share.pods - len(there) - standing]
         chosen = [*there, *new]
         taken |= set(chosen)
         for name in chosen:
-            self.folded.shares.append(replace(share, pods=1, places=places[name], domain=name))
+            self.lowered.shares.append(replace(share, pods=1, places=places[name], domain=name))
         if standing:
-            self.folded.shares.append(replace(share, pods=standing, places=outside))
+            self.lowered.shares.append(replace(share, pods=standing, places=outside))
         left = share.pods - len(chosen) - standing
         if left and beyond.any:
-            self.folded.shares.append(replace(share, pods=left, places=beyond))
+            self.lowered.shares.append(replace(share, pods=left, places=beyond))
         elif left:
-            told = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
-            self.folded.refuse(share.number, ONE_PER_DOMAIN, told)
+            message = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
+            self.lowered.refuse(share.number, ONE_PER_DOMAIN, message)
 
 
 def _even_among(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 
-NO_COMPANY: Final = "NoCompany"
+NO_AFFINITY_TARGET: Final = "NoCompany"
 
 
 SPREAD_HELD: Final = "SpreadHeld"
@@ -54,7 +54,7 @@ class DemandSlice:
 
 
 @dataclass(slots=True, kw_only=True)
-class Folded:
+class LoweredConstraints:
     """A layer as shares; `refused` says why pods of a class are in none; `complex` classes are for the estimator."""
 
     shares: list[DemandSlice] = field(default_factory=list)

@@ -1,10 +1,10 @@
 """Little is left over: an exact search says whether everybody has a place after all (specs/nodes.md 7.6).
 
-`ExactFallback.on(draft, ...)` follows every `place` of a plan of growth. Where a draft leaves few pods, and limits or
-nodes that stand are what they lack, an integer program places anew all pods that look at nobody and whom nobody looks
-at; the others stay where they are. A bundle is refused only after it. Where all have a place, but few of them need new
-nodes for it, the same search says whether nodes that stand take these after all: free capacity comes first (8.2). Its
-searches are counted, over the whole plan.
+`ExactFallback.on(placement, ...)` follows every `place` of a plan of growth. Where a draft leaves few pods, and limits
+or nodes that stand are what they lack, an integer program places anew all pods that look at nobody and whom nobody
+looks at; the others stay where they are. A bundle is refused only after it. Where all have a place, but few of them
+need new nodes for it, the same search says whether nodes that stand take these after all: free capacity comes first
+(8.2). Its searches are counted, over the whole plan.
 """
 
 from __future__ import annotations
@@ -41,104 +41,108 @@ _MOST_PAIRS: Final = 200_000
 class ExactFallback:
     """Of one plan. Counts its searches; everything else it is told."""
 
-    def __init__(self, board: ScaleUpProblem, meetings: PodRelations) -> None:
-        self._board = board
-        self._meetings = meetings
+    def __init__(self, problem: ScaleUpProblem, relations: PodRelations) -> None:
+        self._problem = problem
+        self._relations = relations
         self._left = SEARCHES
         self._savings = SAVINGS
 
-    def on(self, draft: Placement, wanted: Ints, means: PackingOptions) -> Placement:
+    def on(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
         """The draft, or one in which all of `wanted` [C] that can be moved have a place."""
-        board = self._board
-        missing = np.maximum(wanted - draft.placed(len(wanted)), 0)
+        problem = self._problem
+        missing = np.maximum(wanted - placement.placed(len(wanted)), 0)
         if not missing.any():
-            return self._on_standing(draft, wanted, means)
+            return self._on_standing(placement, wanted, packing)
         if not self._left:
-            return draft
-        movable = self._movable(means)
+            return placement
+        movable = self._movable(packing)
         numbers = np.flatnonzero(movable & (wanted > 0))
-        scene = PlacementView(board, _without(board, draft, movable), self._meetings)
-        lost = [number for number in numbers.tolist() if missing[number] and not scene.open_places(number).any]
+        view = PlacementView(problem, _without(problem, placement, movable), self._relations)
+        lost = [number for number in numbers.tolist() if missing[number] and not view.open_places(number).any]
         numbers = np.setdiff1d(numbers, lost)
-        size = len(numbers) * (len(board.arrays) + len(scene.draft.batches) + len(board.offers))
+        size = len(numbers) * (len(problem.arrays) + len(view.placement.batches) + len(problem.options))
         if not worth_settling(wanted[numbers], missing[numbers]) or size > _MOST_PAIRS:
-            return draft
-        question = _Question.of(scene, numbers, wanted, means)
-        found = settle(question.demand, question.standing, means.effort, question.opening)
+            return placement
+        question = _Question.of(view, numbers, wanted, packing)
+        found = settle(question.demand, question.standing, packing.effort, question.opening)
         self._left -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
-            return draft
+            return placement
         settled = question.answered(found.filled)
-        return settled if _is_within(board, settled) else draft
+        return settled if _is_within(problem, settled) else placement
 
-    def _on_standing(self, draft: Placement, wanted: Ints, means: PackingOptions) -> Placement:
+    def _on_standing(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
         """The draft, or a cheaper one in which nodes that stand take all pods that they take at all."""
-        board = self._board
-        new = draft.on_new_nodes(len(wanted))
-        if not self._savings or not len(board.arrays) or not worth_settling(wanted, new):
-            return draft
-        movable = self._movable(means)
-        scene = PlacementView(board, _without(board, draft, movable), self._meetings)
+        problem = self._problem
+        new = placement.on_new_nodes(len(wanted))
+        if not self._savings or not len(problem.arrays) or not worth_settling(wanted, new):
+            return placement
+        movable = self._movable(packing)
+        view = PlacementView(problem, _without(problem, placement, movable), self._relations)
         for number in np.flatnonzero(movable & (new > 0)).tolist():
-            movable[number] = scene.open_places(number).rows.any()
+            movable[number] = view.open_places(number).rows.any()
         new = new * movable
-        free = np.maximum(draft.free_rows(board), 0).sum(axis=0)
+        free = np.maximum(placement.free_rows(problem), 0).sum(axis=0)
         numbers = np.flatnonzero(movable & (wanted > 0))
-        size = len(numbers) * (len(board.arrays) + len(draft.batches))
-        if not new.any() or (new @ board.requests > free).any() or size > _MOST_PAIRS:
-            return draft
-        scene = PlacementView(board, _without(board, draft, movable), self._meetings)
-        closed = replace(means, usable=np.zeros_like(means.usable))
-        question = _Question.of(scene, numbers, wanted, closed)
-        effort = replace(means.effort, branch_nodes=min(means.effort.branch_nodes, _SAVING_BRANCHES))
+        size = len(numbers) * (len(problem.arrays) + len(placement.batches))
+        if not new.any() or (new @ problem.requests > free).any() or size > _MOST_PAIRS:
+            return placement
+        view = PlacementView(problem, _without(problem, placement, movable), self._relations)
+        closed = replace(packing, usable=np.zeros_like(packing.usable))
+        question = _Question.of(view, numbers, wanted, closed)
+        effort = replace(packing.effort, branch_nodes=min(packing.effort.branch_nodes, _SAVING_BRANCHES))
         found = settle(question.demand, question.standing, effort)
         self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
-            return draft
+            return placement
         settled = question.answered(found.filled)
-        return settled if settled.cost(board) < draft.cost(board) else draft
+        return settled if settled.cost(problem) < placement.cost(problem) else placement
 
-    def _movable(self, means: PackingOptions) -> Flags:
+    def _movable(self, packing: PackingOptions) -> Flags:
         """[C]: classes of concern to nobody but the nodes they are on."""
-        board, meetings = self._board, self._meetings
-        alone = ~board.rules.interacts
-        for number, pod_class in enumerate(board.table):
-            alone[number] &= pod_class.problem is None and number not in means.doubts.one_by_one | means.doubts.given_up
-        looked_at = {other for parties in (*meetings.company, *meetings.counted) for other in parties}
-        looked_at |= {party for party, shunned in enumerate(meetings.shunned) if shunned}
-        return alone & np.array([party not in looked_at for party in meetings.party_of], dtype=np.bool_)
+        problem, relations = self._problem, self._relations
+        alone = ~problem.rules.interacts
+        for number, pod_class in enumerate(problem.table):
+            alone[number] &= (
+                pod_class.problem is None and number not in packing.failed.pod_by_pod | packing.failed.given_up
+            )
+        looked_at = {other for label_groups in (*relations.company, *relations.counted) for other in label_groups}
+        looked_at |= {label_group for label_group, avoided in enumerate(relations.avoided) if avoided}
+        return alone & np.array(
+            [label_group not in looked_at for label_group in relations.label_group_of], dtype=np.bool_
+        )
 
 
-def _without(board: ScaleUpProblem, draft: Placement, movable: Flags) -> Placement:
+def _without(problem: ScaleUpProblem, placement: Placement, movable: Flags) -> Placement:
     """What stays: pods that cannot be moved, and the new nodes these are on; groups that grow whole stay grown."""
-    existing = {row: kept for row, content in draft.existing.items() if (kept := _kept(content, movable))}
+    existing = {row: kept for row, content in placement.existing.items() if (kept := _kept(content, movable))}
     batches = [
         replace(batch, content=kept)
-        for batch in draft.batches
-        if (kept := _kept(batch.content, movable)) or board.offers[batch.offer].zero_or_max
+        for batch in placement.batches
+        if (kept := _kept(batch.content, movable)) or problem.options[batch.option].zero_or_max
     ]
-    return replace(draft, existing=existing, batches=tuple(batches))
+    return replace(placement, existing=existing, batches=tuple(batches))
 
 
 def _kept(content: Mapping[int, int], movable: Flags) -> dict[int, int]:
     return {number: pods for number, pods in content.items() if not movable[number]}
 
 
-def _is_within(board: ScaleUpProblem, draft: Placement) -> bool:
+def _is_within(problem: ScaleUpProblem, placement: Placement) -> bool:
     """Counted again: of rows that stand for many nodes a search knows sums only."""
-    nodes = draft.nodes_of(len(board.offers))
-    return bool((nodes <= board.available).all() and (nodes @ board.limits.use <= board.limits.room).all())
+    nodes = placement.nodes_of(len(problem.options))
+    return bool((nodes <= problem.available).all() and (nodes @ problem.limits.use <= problem.limits.room).all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     """Rows are nodes that stand, batches of planned ones, offers; those that are the same to everybody are one row."""
 
-    board: ScaleUpProblem
+    problem: ScaleUpProblem
     base: Placement
     numbers: Ints
     """Classes that are placed anew."""
-    offers: Ints
+    options: Ints
     """Those that may be opened."""
     demand: Demand
     standing: Standing
@@ -147,28 +151,28 @@ class _Question:
     opening: Opening
 
     @classmethod
-    def of(cls, scene: PlacementView, numbers: Ints, wanted: Ints, means: PackingOptions) -> _Question:
-        board, base = scene.board, scene.draft
-        places = [scene.open_places(number) for number in numbers.tolist()]
-        growing = means.usable & scene.in_existing_domains() & ~_grow_whole(board)
-        rooms = np.minimum(board.available - base.nodes_of(len(board.offers)), int(wanted[numbers].sum()))
-        offers = np.flatnonzero(growing & (rooms > 0))
+    def of(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _Question:
+        problem, base = view.problem, view.placement
+        places = [view.open_places(number) for number in numbers.tolist()]
+        growing = packing.usable & view.in_existing_domains() & ~_grow_whole(problem)
+        rooms = np.minimum(problem.available - base.nodes_of(len(problem.options)), int(wanted[numbers].sum()))
+        options = np.flatnonzero(growing & (rooms > 0))
         allowed = np.stack(
-            [np.concatenate((place.rows, place.batches, place.offers[offers])) for place in places], axis=1
+            [np.concatenate((place.rows, place.batches, place.options[options])) for place in places], axis=1
         )
-        free = np.concatenate((base.free_rows(board), base.free_batches(board), board.capacity[offers]))
-        standing = len(board.arrays) + len(base.batches)
-        sizes = [*[1] * len(board.arrays), *(batch.nodes for batch in base.batches), *rooms[offers].tolist()]
+        free = np.concatenate((base.free_rows(problem), base.free_batches(problem), problem.capacity[options]))
+        standing = len(problem.arrays) + len(base.batches)
+        sizes = [*[1] * len(problem.arrays), *(batch.nodes for batch in base.batches), *rooms[options].tolist()]
         # Offers stay apart: each has its own price.
-        apart = np.concatenate((np.zeros(standing, dtype=np.int64), 1 + np.arange(len(offers))))
+        apart = np.concatenate((np.zeros(standing, dtype=np.int64), 1 + np.arange(len(options))))
         members = _alike(np.column_stack((apart, free, allowed)))
         first = np.array([member[0] for member in members], dtype=np.int64)
         return cls(
-            board=board,
+            problem=problem,
             base=base,
             numbers=numbers,
-            offers=offers,
-            demand=Demand(requests=board.requests[numbers], counts=wanted[numbers], allowed=allowed[first]),
+            options=options,
+            demand=Demand(requests=problem.requests[numbers], counts=wanted[numbers], allowed=allowed[first]),
             standing=Standing(
                 free=np.maximum(free[first], 0),
                 kind=np.arange(len(first), dtype=np.int64),
@@ -176,10 +180,10 @@ class _Question:
             ),
             members=members,
             opening=Opening(
-                first=len(first) - len(offers),
-                price=board.planning_prices[offers],
-                use=board.limits.use[offers],
-                room=base.room_left(board),
+                first=len(first) - len(options),
+                price=problem.planning_prices[options],
+                use=problem.limits.use[options],
+                room=base.room_left(problem),
             ),
         )
 
@@ -190,7 +194,7 @@ class _Question:
             added.setdefault(part, {})[int(self.numbers[index])] = pods
         existing = dict(self.base.existing)
         batches: list[NodeBatch] = []
-        rows, planned = len(self.board.arrays), len(self.base.batches)
+        rows, planned = len(self.problem.arrays), len(self.base.batches)
         for at, nodes, part in self._dealt(filled):
             more = added.get(part, {})
             if at < rows:
@@ -199,13 +203,13 @@ class _Question:
                 batch = self.base.batches[at - rows]
                 batches.append(replace(batch, nodes=nodes, content=joined(batch.content, more)))
             elif more:
-                batches.append(NodeBatch(offer=self._offer(at), nodes=nodes, content=joined(more, {})))
+                batches.append(NodeBatch(option=self._option(at), nodes=nodes, content=joined(more, {})))
         kept = {row: existing[row] for row in sorted(existing) if existing[row]}
         return replace(self.base, existing=kept, batches=tuple(batches))
 
     def _dealt(self, filled: Filled) -> Iterator[tuple[int, int, int]]:
         """(node, batch or offer; how many nodes of it; part that they are filled as)."""
-        rows, planned = len(self.board.arrays), len(self.base.batches)
+        rows, planned = len(self.problem.arrays), len(self.base.batches)
         waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
         for row, alike in waiting.items():
             for one in alike:
@@ -225,12 +229,12 @@ class _Question:
     def _size(self, row: int) -> int:
         return int(self.standing.multiplicity[row]) if self.standing.multiplicity is not None else 1
 
-    def _offer(self, at: int) -> int:
-        return int(self.offers[at - len(self.board.arrays) - len(self.base.batches)])
+    def _option(self, at: int) -> int:
+        return int(self.options[at - len(self.problem.arrays) - len(self.base.batches)])
 
 
-def _grow_whole(board: ScaleUpProblem) -> Flags:
-    return np.array([option.zero_or_max for option in board.offers], dtype=np.bool_)
+def _grow_whole(problem: ScaleUpProblem) -> Flags:
+    return np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
 
 
 def _alike(table: Ints) -> list[Ints]:

@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 
-def over_nodes(scene: PlacementView, number: int) -> tuple[SpreadCount, ...]:
+def over_nodes(view: PlacementView, number: int) -> tuple[SpreadCount, ...]:
     """The hard constraints of a class over nodes."""
-    return tuple(spread_count for spread_count in scene.board.rules.spreads(number) if spread_count.key == HOSTNAME)
+    return tuple(spread_count for spread_count in view.problem.rules.spreads(number) if spread_count.key == HOSTNAME)
 
 
-def safe_caps(scene: PlacementView, number: int) -> Ints | None:
+def safe_caps(view: PlacementView, number: int) -> Ints | None:
     """[N + B]: what each node that stands or is planned takes, even if no other node rises; None: any number."""
-    spreads = over_nodes(scene, number)
+    spreads = over_nodes(view, number)
     if not spreads:
         return None
-    rows, batches = len(scene.board.arrays), len(scene.draft.batches)
+    rows, batches = len(view.problem.arrays), len(view.placement.batches)
     caps = np.full(rows + batches, UNBOUNDED, dtype=np.int64)
     for spread_count in spreads:
-        levels = _row_levels(scene, number, spread_count)
+        levels = _row_levels(view, number, spread_count)
         room = spread_count.max_skew + _least(levels[spread_count.eligible], spread_count, more=0) - levels
         caps[:rows] = np.minimum(caps[:rows], _cap(room, spread_count) * spread_count.eligible)
         # New nodes come empty: for whoever is on them the minimum may be nothing.
         caps[rows:] = np.minimum(
-            caps[rows:], _cap(spread_count.max_skew - scene.levels_of_batches(spread_count), spread_count)
+            caps[rows:], _cap(spread_count.max_skew - view.levels_of_batches(spread_count), spread_count)
         )
     return caps
 
@@ -70,45 +70,47 @@ def _least(levels: Ints, one: SpreadCount, *, more: int) -> int:
     return int(levels.min(initial=UNBOUNDED))
 
 
-def _row_levels(scene: PlacementView, number: int, one: SpreadCount) -> Ints:
+def _row_levels(view: PlacementView, number: int, one: SpreadCount) -> Ints:
     """[N]: pods the constraint counts on each existing node."""
-    found = scene.spread_levels(number, one)
-    values, ids = scene.board.arrays.label_values(HOSTNAME), scene.board.arrays.label_ids(HOSTNAME)
+    found = view.spread_levels(number, one)
+    values, ids = view.problem.arrays.label_values(HOSTNAME), view.problem.arrays.label_ids(HOSTNAME)
     return np.array([found.get(values[one], 0) if one >= 0 else 0 for one in ids.tolist()], dtype=np.int64)
 
 
 # ---- as high as all can rise
 
 
-def risen(scene: PlacementView, share: DemandSlice, height: int | None) -> list[DemandSlice]:
+def risen(view: PlacementView, share: DemandSlice, height: int | None) -> list[DemandSlice]:
     """A share as an even load on existing nodes, and on new ones; `height`: so many pods on a new node."""
-    one = over_nodes(scene, share.number)[0]
-    rows = len(scene.board.arrays)
-    existing, lowest = _risen_rows(scene, share, one)
-    held = scene.levels_of_batches(one)[scene.counts_batches(share.number, one)]
+    one = over_nodes(view, share.number)[0]
+    rows = len(view.problem.arrays)
+    existing, lowest = _risen_rows(view, share, one)
+    held = view.levels_of_batches(one)[view.counts_batches(share.number, one)]
     most = min(lowest, int(held.min(initial=UNBOUNDED))) + one.max_skew
-    caps = np.zeros(rows + len(scene.draft.batches), dtype=np.int64)
+    caps = np.zeros(rows + len(view.placement.batches), dtype=np.int64)
     caps[:rows] = existing
     here = int(existing.sum())
     there = replace(share, pods=here, places=_only(share.places, new=False), per_node=UNBOUNDED, caps=caps, even=True)
     found = [there] if here else []
     if share.pods > here:
-        found += _evenly(share, share.pods - here, _height(scene, share, most) if height is None else min(height, most))
+        found += _evenly(share, share.pods - here, _height(view, share, most) if height is None else min(height, most))
     return found
 
 
-def hopeful_caps(scene: PlacementView, share: DemandSlice) -> Ints:
+def hopeful_caps(view: PlacementView, share: DemandSlice) -> Ints:
     """[N + B]: as `safe_caps`, but for existing nodes as if all of them rose together."""
-    one = over_nodes(scene, share.number)[0]
-    caps = np.full(len(scene.board.arrays) + len(scene.draft.batches), UNBOUNDED) if share.caps is None else share.caps
-    given, _ = _risen_rows(scene, share, one)
+    one = over_nodes(view, share.number)[0]
+    caps = (
+        np.full(len(view.problem.arrays) + len(view.placement.batches), UNBOUNDED) if share.caps is None else share.caps
+    )
+    given, _ = _risen_rows(view, share, one)
     return np.concatenate((given, caps[len(given) :]))
 
 
-def _risen_rows(scene: PlacementView, share: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
+def _risen_rows(view: PlacementView, share: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
     """[N] pods for existing nodes, and the level of the lowest eligible one afterwards."""
-    arrays = scene.board.arrays
-    room = scene.room(share.number)
+    arrays = view.problem.arrays
+    room = view.room(share.number)
     values, ids = arrays.label_values(HOSTNAME), arrays.label_ids(HOSTNAME)
     open_rows = np.flatnonzero(share.places.rows & one.eligible & (room > 0)).tolist()
     names = {values[int(ids[row])]: row for row in open_rows}
@@ -116,7 +118,7 @@ def _risen_rows(scene: PlacementView, share: DemandSlice, one: SpreadCount) -> t
         max_skew=one.max_skew,
         min_domains=one.min_domains,
         counts_itself=True,
-        counts=scene.spread_levels(share.number, one),
+        counts=view.spread_levels(share.number, one),
     )
     answer = quotas(
         share.pods, spreading, open_domains=list(names), most={name: int(room[row]) for name, row in names.items()}
@@ -124,32 +126,32 @@ def _risen_rows(scene: PlacementView, share: DemandSlice, one: SpreadCount) -> t
     given = np.zeros(len(arrays), dtype=np.int64)
     for name, pods in answer.pods.items():
         given[names[name]] = pods
-    levels = (_row_levels(scene, share.number, one) + given)[one.eligible]
+    levels = (_row_levels(view, share.number, one) + given)[one.eligible]
     return given, int(levels.min(initial=UNBOUNDED))
 
 
-def tallest(scene: PlacementView, share: DemandSlice) -> int:
+def tallest(view: PlacementView, share: DemandSlice) -> int:
     """How many pods of the share the largest new node has space for."""
-    return int(_space(scene, share).max(initial=0))
+    return int(_space(view, share).max(initial=0))
 
 
-def _space(scene: PlacementView, share: DemandSlice) -> Ints:
+def _space(view: PlacementView, share: DemandSlice) -> Ints:
     """For each offer it may be on: how many fit on an empty node."""
-    board, offers = scene.board, np.flatnonzero(share.places.offers)
-    asked = board.requests[share.number] > 0
-    space: Ints = board.capacity[offers][:, asked] // board.requests[share.number][asked]
+    problem, options = view.problem, np.flatnonzero(share.places.options)
+    asked = problem.requests[share.number] > 0
+    space: Ints = problem.capacity[options][:, asked] // problem.requests[share.number][asked]
     least: Ints = space.min(axis=1, initial=UNBOUNDED)
     return least
 
 
-def _height(scene: PlacementView, share: DemandSlice, most: int) -> int:
+def _height(view: PlacementView, share: DemandSlice, most: int) -> int:
     """How many pods a new node gets where they cost least each."""
-    board, offers = scene.board, np.flatnonzero(share.places.offers)
-    fits = np.minimum(_space(scene, share), min(most, share.pods))
+    problem, options = view.problem, np.flatnonzero(share.places.options)
+    fits = np.minimum(_space(view, share), min(most, share.pods))
     able = np.flatnonzero(fits > 0)
     if not len(able):
         return 1
-    price = np.round(board.planning_prices[offers][able] / fits[able], 9)
+    price = np.round(problem.planning_prices[options][able] / fits[able], 9)
     return int(fits[able][np.lexsort((-fits[able], price))[0]])
 
 
@@ -180,33 +182,33 @@ def _only(places: Places, *, new: bool) -> Places:
         places,
         rows=places.rows & (not new),
         batches=np.zeros_like(places.batches),
-        offers=places.offers & new,
+        options=places.options & new,
     )
 
 
 # ---- what came of it
 
 
-def is_level(scene: PlacementView, number: int) -> bool:
+def is_level(view: PlacementView, number: int) -> bool:
     """Whether the constraints over nodes hold for a class with everything where the draft has it."""
-    for spread_count in over_nodes(scene, number):
+    for spread_count in over_nodes(view, number):
         if not spread_count.counts_itself:
             continue
-        levels = _row_levels(scene, number, spread_count)
-        placed = scene.rows_with(number)
+        levels = _row_levels(view, number, spread_count)
+        placed = view.rows_with(number)
         lowest = _least(levels[spread_count.eligible], spread_count, more=0)
         if (levels[placed] > lowest + spread_count.max_skew).any():
             return False
-        new = scene.levels_of_batches(spread_count)
-        eligible = scene.counts_batches(number, spread_count)
-        nodes = sum(batch.nodes for batch, counts in zip(scene.draft.batches, eligible, strict=True) if counts)
+        new = view.levels_of_batches(spread_count)
+        eligible = view.counts_batches(number, spread_count)
+        nodes = sum(batch.nodes for batch, counts in zip(view.placement.batches, eligible, strict=True) if counts)
         among = np.concatenate((levels[spread_count.eligible], new[eligible]))
         lowest = (
             int(among.min(initial=UNBOUNDED))
             if int(spread_count.eligible.sum()) + nodes >= spread_count.min_domains
             else 0
         )
-        if (new[scene.batches_with(number)] > lowest + spread_count.max_skew).any():
+        if (new[view.batches_with(number)] > lowest + spread_count.max_skew).any():
             return False
     return True
 
@@ -214,47 +216,47 @@ def is_level(scene: PlacementView, number: int) -> bool:
 class NodeTerms:
     """For the classes of one layer."""
 
-    def __init__(self, scene: PlacementView, demand: Mapping[int, int]) -> None:
-        self._scene = scene
-        self._meetings = scene.meetings
+    def __init__(self, view: PlacementView, demand: Mapping[int, int]) -> None:
+        self._view = view
+        self._relations = view.relations
         self._demand = demand
 
     def caps(self, one: PodClass) -> Ints | None:
         """Of nodes that stand or are planned, where these differ."""
-        caps = safe_caps(self._scene, one.index)
+        caps = safe_caps(self._view, one.index)
         if not one.has_volumes:
             return caps
-        rows, batches = len(self._scene.board.arrays), len(self._scene.draft.batches)
-        room = np.concatenate((self._scene.room(one.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
+        rows, batches = len(self._view.problem.arrays), len(self._view.placement.batches)
+        room = np.concatenate((self._view.room(one.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
         return room if caps is None else np.minimum(caps, room) if rows + batches else caps
 
     def cap(self, one: PodClass) -> int:
         cap = UNBOUNDED
-        for spread in self._scene.board.rules.spreads(one.index):
+        for spread in self._view.problem.rules.spreads(one.index):
             if spread.key == HOSTNAME and spread.counts_itself:
                 cap = min(cap, spread.max_skew)
         if one.scheduling_key.ports or HOSTNAME in self.own_keys(one.index) or one.one_pod_only:
             cap = 1
         return (
             min(cap, 1)
-            if one.has_volumes and self._scene.board.rules.node_predicates.excludes_itself(one.index)
+            if one.has_volumes and self._view.problem.rules.node_predicates.excludes_itself(one.index)
             else cap
         )
 
     def keys(self, one: PodClass) -> tuple[str, ...]:
-        party = self._meetings.party_of[one.index]
+        label_group = self._relations.label_group_of[one.index]
         keys = self._port_keys(one)
         if HOSTNAME in self.own_keys(one.index):
-            keys = (*keys, f"apart {min(self._meetings.clique(party) or (party,))}")
+            keys = (*keys, f"apart {min(self._relations.clique(label_group) or (label_group,))}")
         if self._is_levelled_with_others(one.index):
-            keys = (*keys, f"level {party}")
+            keys = (*keys, f"level {label_group}")
         return keys
 
     def _is_levelled_with_others(self, number: int) -> bool:
         """Whether other sizes of the same app are spread over nodes in the same go: a node then takes one of all."""
-        party = self._meetings.party_of[number]
-        counts_itself = any(spread_count.counts_itself for spread_count in over_nodes(self._scene, number))
-        return counts_itself and sum(other in self._demand for other in self._meetings.members[party]) > 1
+        label_group = self._relations.label_group_of[number]
+        counts_itself = any(spread_count.counts_itself for spread_count in over_nodes(self._view, number))
+        return counts_itself and sum(other in self._demand for other in self._relations.members[label_group]) > 1
 
     def _port_keys(self, one: PodClass) -> tuple[str, ...]:
         """A key for each address; a port on every address takes the keys of all that are asked for."""
@@ -269,11 +271,11 @@ class NodeTerms:
     def _addresses(self) -> dict[tuple[str, int], set[str]]:
         found: dict[tuple[str, int], set[str]] = {}
         for number in self._demand:
-            for port in self._scene.board.table.classes[number].scheduling_key.ports:
+            for port in self._view.problem.table.classes[number].scheduling_key.ports:
                 found.setdefault((port.protocol, port.port), set()).add(port.address)
         return found
 
     def own_keys(self, number: int) -> tuple[str, ...]:
         """Topology keys over which the class keeps its own pods apart."""
-        party = self._meetings.party_of[number]
-        return self._meetings.shunned[party].get(party, ())
+        label_group = self._relations.label_group_of[number]
+        return self._relations.avoided[label_group].get(label_group, ())

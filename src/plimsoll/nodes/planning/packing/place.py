@@ -1,12 +1,12 @@
 """One layer of classes shared out over homes, domains and nodes, tried and learned from until it comes out even.
 
-`placed_layer(board, meetings, demand, means, draft)`, for `placing`. Quotas and caps are made before anybody knows what
-finds room (`folding`); a try shows it (`packing`), and the next one knows better. Tries are counted.
+`placed_layer(problem, relations, demand, packing, placement)`, for `placing`. Quotas and caps are made before anybody
+knows what finds room (`folding`); a try shows it (`packing`), and the next one knows better. Tries are counted.
 
 Pods onto existing nodes, then onto nodes already planned, then onto new ones: one layer of classes after the other.
 
-`place(board, meetings, demand, ...)` gives a draft on top of another one. What does not fit stays without a place; who
-is served first when not all can be is decided by `tiers`, outside.
+`place(problem, relations, demand, ...)` gives a draft on top of another one. What does not fit stays without a place;
+who is served first when not all can be is decided by `tiers`, outside.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from plimsoll.nodes.planning.packing.constraints import lower_constraints
 from plimsoll.nodes.planning.packing.demand_slices import Feedback
 from plimsoll.nodes.planning.packing.node_caps import is_level, tallest
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
-from plimsoll.nodes.planning.packing.pod_by_pod import place_one_by_one
+from plimsoll.nodes.planning.packing.pod_by_pod import place_pod_by_pod
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn, layers
 from plimsoll.nodes.planning.problem.placement import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.planning.packing.demand_slices import DemandSlice, Folded
+    from plimsoll.nodes.planning.packing.demand_slices import DemandSlice, LoweredConstraints
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.solver.problem import Ints
 
@@ -44,88 +44,92 @@ _TRIES: Final = 8
 
 
 def placed_layer(
-    board: ScaleUpProblem, meetings: PodRelations, demand: Mapping[int, int], means: PackingOptions, draft: Placement
+    problem: ScaleUpProblem,
+    relations: PodRelations,
+    demand: Mapping[int, int],
+    packing: PackingOptions,
+    placement: Placement,
 ) -> tuple[Placement, tuple[int, ...]]:
     """The best of what can be done; who wants to be together may have more than one home to choose from."""
-    scene = PlacementView(board, draft, meetings)
-    best, folded = _levelled(scene, demand, means, Feedback())
-    work = len(demand) * max(int(means.usable.sum()), 1)
+    view = PlacementView(problem, placement, relations)
+    best, lowered = _levelled(view, demand, packing, Feedback())
+    work = len(demand) * max(int(packing.usable.sum()), 1)
     evenly = False
-    if folded.shifted and work <= _WORK:
-        tried, other = _levelled(scene, demand, means, Feedback(evenly=True))
-        if evenly := _merit(board, demand, tried) <= _merit(board, demand, best):
-            best, folded = tried, other
+    if lowered.shifted and work <= _WORK:
+        tried, other = _levelled(view, demand, packing, Feedback(evenly=True))
+        if evenly := _merit(problem, demand, tried) <= _merit(problem, demand, best):
+            best, lowered = tried, other
     homes: dict[tuple[int, ...], str] = {}
-    tries = _WORK // (work * max(len(folded.homes), 1))
-    for family, names in folded.homes.items():
+    tries = _WORK // (work * max(len(lowered.homes), 1))
+    for family, names in lowered.homes.items():
         homes[family] = names[0]
         for name in names[1 : min(_HOMES, 1 + tries)]:
-            tried, other = _levelled(scene, demand, means, Feedback(homes={**homes, family: name}, evenly=evenly))
-            if _merit(board, demand, tried) < _merit(board, demand, best):
-                best, folded, homes[family] = tried, other, name
-    return best, tuple(folded.complex)
+            tried, other = _levelled(view, demand, packing, Feedback(homes={**homes, family: name}, evenly=evenly))
+            if _merit(problem, demand, tried) < _merit(problem, demand, best):
+                best, lowered, homes[family] = tried, other, name
+    return best, tuple(lowered.complex)
 
 
-def _merit(board: ScaleUpProblem, demand: Mapping[int, int], draft: Placement) -> tuple[int, float]:
+def _merit(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
     """Less is better: pods without a place, then money."""
-    placed = draft.placed(len(board.table))
-    prices = board.planning_prices
-    money = float(draft.nodes_of(len(board.offers)) @ prices) if len(prices) else 0.0
+    placed = placement.placed(len(problem.table))
+    prices = problem.planning_prices
+    money = float(placement.nodes_of(len(problem.options)) @ prices) if len(prices) else 0.0
     return sum(demand.values()) - sum(int(placed[number]) for number in demand), round(money, 9)
 
 
 def _levelled(
-    scene: PlacementView, demand: Mapping[int, int], means: PackingOptions, learned: Feedback
-) -> tuple[Placement, Folded]:
+    view: PlacementView, demand: Mapping[int, int], packing: PackingOptions, feedback: Feedback
+) -> tuple[Placement, LoweredConstraints]:
     """Shared out over domains; where one takes less than its quota, the others are told, and all is tried again."""
     # Whoever else opens nodes, now or later, holds those down that are spread over nodes.
-    learned.held_down = not means.is_last or len(demand) > 1
+    feedback.held_down = not packing.is_last or len(demand) > 1
     for _ in range(_TRIES):
-        folded = lower_constraints(scene, demand, learned)
-        tried, left = packed(scene, folded.shares, means)
-        after = PlacementView(scene.board, tried, scene.meetings)
-        news = _learns(learned, after, folded.shares, left)
-        if not _learns_domains(learned, scene, after, folded.shares, left) and not news:
+        lowered = lower_constraints(view, demand, feedback)
+        tried, left = packed(view, lowered.shares, packing)
+        after = PlacementView(view.problem, tried, view.relations)
+        news = _learns(feedback, after, lowered.shares, left)
+        if not _learns_domains(feedback, view, after, lowered.shares, left) and not news:
             break
-    for number, reasons in folded.refused.items():
+    for number, reasons in lowered.refused.items():
         for reason in reasons:
-            tried = tried.with_refusal(number, reason)
-    return tried, folded
+            tried = tried.with_rejection(number, reason)
+    return tried, lowered
 
 
-def _learns(learned: Feedback, after: PlacementView, shares: Sequence[DemandSlice], left: Ints) -> bool:
+def _learns(feedback: Feedback, after: PlacementView, shares: Sequence[DemandSlice], left: Ints) -> bool:
     """Whether a try has shown something new."""
     news = False
     by_class: dict[int, list[int]] = {}
     for index, share in enumerate(shares):
         by_class.setdefault(share.number, []).append(index)
-        if share.domain and left[index] and learned.most.get((share.number, share.domain)) != share.pods - left[index]:
-            learned.most[share.number, share.domain] = share.pods - int(left[index])
+        if share.domain and left[index] and feedback.most.get((share.number, share.domain)) != share.pods - left[index]:
+            feedback.most[share.number, share.domain] = share.pods - int(left[index])
             news = True
     for number, indices in by_class.items():
         if any(shares[index].rises for index in indices) and not is_level(after, number):
-            learned.uneven.add(number)
+            feedback.uneven.add(number)
             news = True
         if not any(shares[index].even for index in indices):
             continue
         of_class = [(shares[index], int(left[index])) for index in indices]
         higher = _higher(after, of_class)
-        if higher > learned.heights.get(number, 0):
-            learned.heights[number] = higher
+        if higher > feedback.heights.get(number, 0):
+            feedback.heights[number] = higher
             news = True
         elif not is_level(after, number) or _lost_its_room(of_class):
-            learned.uneven.add(number)
+            feedback.uneven.add(number)
             news = True
     return news
 
 
 def _lost_its_room(shares: Sequence[tuple[DemandSlice, int]]) -> bool:
     """Whether pods that were to stay on existing nodes found others there, and may go nowhere else."""
-    return any(left for _, left in shares) and not any(share.places.offers.any() for share, _ in shares)
+    return any(left for _, left in shares) and not any(share.places.options.any() for share, _ in shares)
 
 
 def _learns_domains(
-    learned: Feedback, before: PlacementView, after: PlacementView, shares: Sequence[DemandSlice], left: Ints
+    feedback: Feedback, before: PlacementView, after: PlacementView, shares: Sequence[DemandSlice], left: Ints
 ) -> bool:
     """Whether others brought domains into being that now hold down the minimum of a class that has no pods there."""
     used: dict[int, set[str]] = {}
@@ -135,8 +139,8 @@ def _learns_domains(
             used[share.number] = used.get(share.number, set()) | reached
     news = False
     for number, names in used.items():
-        known = names | learned.present.get(number, set())
-        for spread_count in after.board.rules.spreads(number):
+        known = names | feedback.present.get(number, set())
+        for spread_count in after.problem.rules.spreads(number):
             if (
                 spread_count.key == HOSTNAME
                 or not after.planned_domains(spread_count.key) - before.existing_domains(spread_count.key) - known
@@ -144,19 +148,19 @@ def _learns_domains(
                 continue
             empty = {name for name, pods in after.spread_levels(number, spread_count).items() if not pods}
             if appeared := empty - before.spread_levels(number, spread_count).keys() - known:
-                learned.present.setdefault(number, set()).update(appeared)
+                feedback.present.setdefault(number, set()).update(appeared)
                 news = True
     return news
 
 
-def _higher(scene: PlacementView, shares: Sequence[tuple[DemandSlice, int]]) -> int:
+def _higher(view: PlacementView, shares: Sequence[tuple[DemandSlice, int]]) -> int:
     """How high new nodes would have to be filled, as no more of them are to be had; 0: that is of no use."""
-    new = [(share, left) for share, left in shares if share.places.offers.any()]
+    new = [(share, left) for share, left in shares if share.places.options.any()]
     nodes = sum((share.pods - left) // share.glued for share, left in new)
     if not nodes or not any(left for _, left in new):
         return 0
     height = -(-sum(share.pods for share, _ in new) // nodes)
-    return height if height <= max(tallest(scene, share) for share, _ in new) else 0
+    return height if height <= max(tallest(view, share) for share, _ in new) else 0
 
 
 __all__ = ["FailedClasses", "PackingOptions", "place"]
@@ -171,99 +175,105 @@ _GIVEN_UP: Final = Reason(
 
 
 def place(
-    board: ScaleUpProblem, meetings: PodRelations, demand: Ints, means: PackingOptions, onto: Placement | None = None
+    problem: ScaleUpProblem,
+    relations: PodRelations,
+    demand: Ints,
+    packing: PackingOptions,
+    onto: Placement | None = None,
 ) -> Placement:
     """`demand` [C]: pods of each class that need a place, on top of what the draft has placed.
 
     Who comes later may not open a zone that pods placed before would have to be spread over: then it does without that
     zone, or waits until those run.
     """
-    draft = _placed_onto(board, meetings, demand, means, onto)
+    placement = _placed_onto(problem, relations, demand, packing, onto)
     if onto is None or onto.is_empty:
-        return draft
-    before, after = PlacementView(board, onto, meetings), PlacementView(board, draft, meetings)
+        return placement
+    before, after = PlacementView(problem, onto, relations), PlacementView(problem, placement, relations)
     if not _opens_domains(before, after) or spread_holds(after, onto):
-        return draft
-    narrower = replace(means, usable=means.usable & before.in_existing_domains())
-    draft = _placed_onto(board, meetings, demand, narrower, onto)
-    short = demand - (draft.placed(len(demand)) - onto.placed(len(demand)))
+        return placement
+    narrower = replace(packing, usable=packing.usable & before.in_existing_domains())
+    placement = _placed_onto(problem, relations, demand, narrower, onto)
+    short = demand - (placement.placed(len(demand)) - onto.placed(len(demand)))
     for number in np.flatnonzero(short > 0).tolist():
-        draft = draft.with_refusal(number, _WOULD_UNBALANCE)
-    return draft
+        placement = placement.with_rejection(number, _WOULD_UNBALANCE)
+    return placement
 
 
 def _placed_onto(
-    board: ScaleUpProblem, meetings: PodRelations, demand: Ints, means: PackingOptions, onto: Placement | None
+    problem: ScaleUpProblem, relations: PodRelations, demand: Ints, packing: PackingOptions, onto: Placement | None
 ) -> Placement:
     """Where nothing else says who comes first, the line does: a scheduler will take them so.
 
     If that leaves somebody, those who can be on no new node go first, where this helps more.
     """
-    numbers = [number for number in np.flatnonzero(demand).tolist() if board.table.classes[number].problem is None]
-    in_line = sorted(numbers, key=board.turns.__getitem__)
-    draft = _placed_in_order(in_line, (board, meetings), demand, means, onto)
-    confined = sorted(numbers, key=lambda number: (bool(board.allowed[:, number].any()), number))
-    missing = demand - draft.placed(len(demand)) + (onto or Placement()).placed(len(demand))
-    if confined == in_line or not missing[numbers].any() or not any(_meets(board, number) for number in numbers):
-        return draft
-    other = _placed_in_order(confined, (board, meetings), demand, means, onto)
-    return other if other.placed(len(demand)).sum() > draft.placed(len(demand)).sum() else draft
+    numbers = [number for number in np.flatnonzero(demand).tolist() if problem.table.classes[number].problem is None]
+    in_line = sorted(numbers, key=problem.class_order.__getitem__)
+    placement = _placed_in_order(in_line, (problem, relations), demand, packing, onto)
+    confined = sorted(numbers, key=lambda number: (bool(problem.allowed[:, number].any()), number))
+    missing = demand - placement.placed(len(demand)) + (onto or Placement()).placed(len(demand))
+    if confined == in_line or not missing[numbers].any() or not any(_meets(problem, number) for number in numbers):
+        return placement
+    other = _placed_in_order(confined, (problem, relations), demand, packing, onto)
+    return other if other.placed(len(demand)).sum() > placement.placed(len(demand)).sum() else placement
 
 
-def _meets(board: ScaleUpProblem, number: int) -> bool:
+def _meets(problem: ScaleUpProblem, number: int) -> bool:
     """Whether it looks at other pods: then it matters who is placed first."""
-    return board.table.classes[number].scheduling_key.has_pod_constraints
+    return problem.table.classes[number].scheduling_key.has_pod_constraints
 
 
 def _placed_in_order(
     numbers: Sequence[int],
     on: tuple[ScaleUpProblem, PodRelations],
     demand: Ints,
-    means: PackingOptions,
+    packing: PackingOptions,
     onto: Placement | None,
 ) -> Placement:
-    board, meetings = on
-    draft = onto or Placement()
-    doubts = means.doubts
-    for number in doubts.given_up.intersection(numbers):
-        draft = draft.with_refusal(number, _GIVEN_UP)
-    found, later = layers([one for one in numbers if one not in doubts.one_by_one], meetings)
-    later += [one for one in numbers if one in doubts.one_by_one - doubts.given_up]
-    parts = [part for layer in found for part in in_turn(board, meetings, layer)]
+    problem, relations = on
+    placement = onto or Placement()
+    failed = packing.failed
+    for number in failed.given_up.intersection(numbers):
+        placement = placement.with_rejection(number, _GIVEN_UP)
+    found, later = layers([one for one in numbers if one not in failed.pod_by_pod], relations)
+    later += [one for one in numbers if one in failed.pod_by_pod - failed.given_up]
+    parts = [part for layer in found for part in in_turn(problem, relations, layer)]
     for number, part in enumerate(parts, start=1):
-        now = replace(means, is_last=onto is None and number == len(parts) and not later)
-        draft, complex_ = placed_layer(board, meetings, {one: int(demand[one]) for one in part}, now, draft)
+        now = replace(packing, is_last=onto is None and number == len(parts) and not later)
+        placement, complex_ = placed_layer(problem, relations, {one: int(demand[one]) for one in part}, now, placement)
         if complex_:
             # Now, not in the end: others are planned around them.
-            draft = place_one_by_one(board, {one: int(demand[one]) for one in complex_}, draft, usable=means.usable)
+            placement = place_pod_by_pod(
+                problem, {one: int(demand[one]) for one in complex_}, placement, usable=packing.usable
+            )
         later += complex_
-    placed = draft.placed(len(demand)) - (onto or Placement()).placed(len(demand))
+    placed = placement.placed(len(demand)) - (onto or Placement()).placed(len(demand))
     if wanted := {one: left for one in sorted(later) if (left := int(demand[one] - placed[one]))}:
-        draft = place_one_by_one(board, wanted, draft, usable=means.usable)
-    return draft
+        placement = place_pod_by_pod(problem, wanted, placement, usable=packing.usable)
+    return placement
 
 
 def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
     """Whether there are zones, of any key that a waiting class is spread over, where no node was."""
-    board = before.board
+    problem = before.problem
     spreads = (
-        spread_count for pods in board.table if pods.has_spread for spread_count in board.rules.spreads(pods.index)
+        spread_count for pods in problem.table if pods.has_spread for spread_count in problem.rules.spreads(pods.index)
     )
     keys = {spread_count.key for spread_count in spreads} - {HOSTNAME}
     return any(after.existing_domains(key) - before.existing_domains(key) for key in keys)
 
 
-def spread_holds(scene: PlacementView, of: Placement) -> bool:
+def spread_holds(view: PlacementView, of: Placement) -> bool:
     """Whether spread over zones still holds for pods that a draft had placed, with everything that came since."""
-    for number in np.flatnonzero(of.placed(len(scene.board.table))).tolist():
-        for spread_count in scene.board.rules.spreads(number):
+    for number in np.flatnonzero(of.placed(len(view.problem.table))).tolist():
+        for spread_count in view.problem.rules.spreads(number):
             if spread_count.key == HOSTNAME or not spread_count.counts_itself:
                 continue
-            levels = scene.spread_levels(number, spread_count)
+            levels = view.spread_levels(number, spread_count)
             lowest = min(levels.values(), default=0) if len(levels) >= spread_count.min_domains else 0
             if any(
                 levels.get(name, 0) > lowest + spread_count.max_skew
-                for name in scene.domains_with(number, spread_count.key)
+                for name in view.domains_with(number, spread_count.key)
             ):
                 return False
     return True

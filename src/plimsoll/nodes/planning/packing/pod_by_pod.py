@@ -6,8 +6,8 @@ and exact; the number of questions asked is counted, and who comes after is told
 Small plans whose pods look at each other are drafted in other ways, too, and the best that holds is taken.
 
 Pods in bulk are spread and gathered by rules of thumb; for a few pods it costs little to ask how else it could be: pod
-by pod, with the plain rules, in several manners. `bettered` follows `hosting`. Never larger problems, never a draft
-that the verifier would refuse, and never one that does without a zone that the first one spreads pods over.
+by pod, with the plain rules, in several manners. `improve_placement` follows `hosting`. Never larger problems, never a
+draft that the verifier would refuse, and never one that does without a zone that the first one spreads pods over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plimsoll.nodes.model.node_templates import planned_node
 from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
 from plimsoll.nodes.planning.problem.pod_names import unexplained_plan
-from plimsoll.nodes.planning.problem.served import served_at_once
+from plimsoll.nodes.planning.problem.served import serve_placement
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replay import Replay
@@ -58,13 +58,18 @@ class Manner:
     """A new node is the cheapest that takes the pod; else the one that is cheapest for the share the pod takes."""
 
 
-def place_one_by_one(
-    board: ScaleUpProblem, wanted: Mapping[int, int], draft: Placement, *, usable: Flags, manner: Manner | None = None
+def place_pod_by_pod(
+    problem: ScaleUpProblem,
+    wanted: Mapping[int, int],
+    placement: Placement,
+    *,
+    usable: Flags,
+    manner: Manner | None = None,
 ) -> Placement:
     """`wanted`: pods by class. The most important first, then as they stand."""
-    stage = _Stage(board, draft, usable, manner or Manner())
+    stage = _Stage(problem, placement, usable, manner or Manner())
     left = {
-        number: wanted[number] for number in sorted(wanted, key=lambda one: (-board.table.classes[one].priority, one))
+        number: wanted[number] for number in sorted(wanted, key=lambda one: (-problem.table.classes[one].priority, one))
     }
     progress = True
     while progress and left:
@@ -72,46 +77,46 @@ def place_one_by_one(
         taken = {number: stage.take(number, pods) for number, pods in left.items()}
         progress = any(taken.values())
         left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
-    return stage.draft()
+    return stage.placement()
 
 
 @dataclass(slots=True, kw_only=True)
 class _Spot:
-    """A node with what is placed on it here; `offer` is -1 for one that exists."""
+    """A node with what is placed on it here; `option` is -1 for one that exists."""
 
     name: str
     row: int = -1
-    offer: int = -1
+    option: int = -1
     content: dict[int, int]
 
 
 class _Stage:
-    def __init__(self, board: ScaleUpProblem, draft: Placement, usable: Flags, manner: Manner) -> None:
-        self._board = board
+    def __init__(self, problem: ScaleUpProblem, placement: Placement, usable: Flags, manner: Manner) -> None:
+        self._problem = problem
         self._manner = manner
-        self._before = draft
+        self._before = placement
         self._usable = usable
         self._refused: dict[int, Reason] = {}
         self._questions = QUESTIONS
         self._named = 0
-        self._replay = Replay(board.snapshot.view)
+        self._replay = Replay(problem.snapshot.view)
         self._groups: dict[tuple[int, int], Alike] = {}
         self._put: dict[int, int] = {}
-        self._nodes = np.zeros(len(board.offers), dtype=np.int64)
-        whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
-        self._step = np.where(whole, board.available, 1)
-        self._spots = [_Spot(name=name, row=row, content={}) for row, name in enumerate(board.arrays.names)]
-        for row, content in draft.existing.items():
+        self._nodes = np.zeros(len(problem.options), dtype=np.int64)
+        whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
+        self._step = np.where(whole, problem.available, 1)
+        self._spots = [_Spot(name=name, row=row, content={}) for row, name in enumerate(problem.arrays.names)]
+        for row, content in placement.existing.items():
             self._put_all(self._spots[row], content)
-        for batch in draft.batches:
+        for batch in placement.batches:
             for _ in range(batch.nodes):
-                self._put_all(self._opened(batch.offer), batch.content)
+                self._put_all(self._opened(batch.option), batch.content)
 
     def take(self, number: int, pods: int) -> int:
         """How many of them found a place."""
-        static = self._board.rules.node_predicates.codes(number, self._board.arrays.free, {}) == 0
-        allowed = self._board.allowed[:, number]
-        spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.offer])]
+        static = self._problem.rules.node_predicates.codes(number, self._problem.arrays.free, {}) == 0
+        allowed = self._problem.allowed[:, number]
+        spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.option])]
         if self._manner.youngest_first:
             spots.reverse()
         first = 0
@@ -128,23 +133,23 @@ class _Stage:
             first = found
         return pods
 
-    def draft(self) -> Placement:
+    def placement(self) -> Placement:
         existing = {one.row: one.content for one in self._spots if one.row >= 0 and one.content}
         batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         for spot in self._spots:
-            if spot.offer >= 0:
-                key = (spot.offer, tuple(sorted(spot.content.items())))
+            if spot.option >= 0:
+                key = (spot.option, tuple(sorted(spot.content.items())))
                 batches[key] = batches.get(key, 0) + 1
         made = replace(
             self._before,
             existing=existing,
             batches=tuple(
-                NodeBatch(offer=offer, nodes=nodes, content=dict(content))
-                for (offer, content), nodes in batches.items()
+                NodeBatch(option=option, nodes=nodes, content=dict(content))
+                for (option, content), nodes in batches.items()
             ),
         )
         for number, reason in self._refused.items():
-            made = made.with_refusal(number, reason)
+            made = made.with_rejection(number, reason)
         return made
 
     def _first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
@@ -162,15 +167,15 @@ class _Stage:
 
     def _is_low(self, number: int, spot: _Spot) -> bool:
         """Of a new node: whether one more is within the skew even if an empty node stands beside it in the end."""
-        classes = self._board.table.classes
+        classes = self._problem.table.classes
         return (
             not self._manner.careful
-            or spot.offer < 0
+            or spot.option < 0
             or all(
                 sum(pods for other, pods in spot.content.items() if spread_count.matches(classes[other].pod))
                 + spread_count.counts_itself
                 <= spread_count.max_skew
-                for spread_count in self._board.rules.spreads(number)
+                for spread_count in self._problem.rules.spreads(number)
                 if spread_count.key == HOSTNAME
             )
         )
@@ -179,29 +184,31 @@ class _Stage:
         """A new node of the cheapest offer that takes the pod now; of one that grows whole, all of its nodes."""
         if self._questions < 0:
             return []
-        board = self._board
-        free = self._usable & board.allowed[:, number] & (self._nodes < board.available) & self._within_limits()
-        share = (board.requests[number] / np.maximum(board.capacity, 1)).max(axis=1)
-        cost = np.round((1 if self._manner.smallest_price else share) * board.planning_prices, 9)
+        problem = self._problem
+        free = self._usable & problem.allowed[:, number] & (self._nodes < problem.available) & self._within_limits()
+        share = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
+        cost = np.round((1 if self._manner.smallest_price else share) * problem.planning_prices, 9)
         view = self._replay.view()
-        for offer in sorted(np.flatnonzero(free).tolist(), key=lambda one: (board.offers[one].tier, cost[one], one)):
-            if isinstance(feasible(self._group(number).pod, self._node(offer), view), Fits):
-                return [self._opened(offer) for _ in range(int(self._step[offer]))]
+        for option in sorted(
+            np.flatnonzero(free).tolist(), key=lambda one: (problem.options[one].tier, cost[one], one)
+        ):
+            if isinstance(feasible(self._group(number).pod, self._node(option), view), Fits):
+                return [self._opened(option) for _ in range(int(self._step[option]))]
         return []
 
     def _within_limits(self) -> Flags:
-        limits = self._board.limits
+        limits = self._problem.limits
         left: Ints = limits.room - self._nodes @ limits.use
         return np.asarray((limits.use * self._step[:, None] <= left[None, :]).all(axis=1), dtype=np.bool_)
 
-    def _node(self, offer: int) -> Node:
-        return planned_node(self._board.offers[offer], int(self._nodes[offer]))
+    def _node(self, option: int) -> Node:
+        return planned_node(self._problem.options[option], int(self._nodes[option]))
 
-    def _opened(self, offer: int) -> _Spot:
-        node = self._node(offer)
-        self._replay.add_node(node, self._board.offers[offer].daemons)
-        self._nodes[offer] += 1
-        spot = _Spot(name=node.metadata.name, offer=offer, content={})
+    def _opened(self, option: int) -> _Spot:
+        node = self._node(option)
+        self._replay.add_node(node, self._problem.options[option].daemons)
+        self._nodes[option] += 1
+        spot = _Spot(name=node.metadata.name, option=option, content={})
         self._spots.append(spot)
         return spot
 
@@ -215,11 +222,11 @@ class _Stage:
 
     def _group(self, number: int) -> Alike:
         """The next pod of a class. Members are exchangeable, but where they have volumes, these are not the same."""
-        pods = self._board.table.classes[number]
+        pods = self._problem.table.classes[number]
         pending = self._next_member(pods) if pods.volumes else pods.members[0].pending
         found = self._groups.get((number, pending))
         if found is None:
-            pod = self._board.table.pending[pending].pod if pods.volumes else pods.pod
+            pod = self._problem.table.pending[pending].pod if pods.volumes else pods.pod
             found = self._groups[number, pending] = self._replay.alike(pod)
         return found
 
@@ -247,15 +254,15 @@ _MANNERS: Final = tuple(
 class Asked:
     """What a draft is to answer: pods by class [C], on top of what, by which means."""
 
-    board: ScaleUpProblem
-    meetings: PodRelations
+    problem: ScaleUpProblem
+    relations: PodRelations
     demand: Ints
     onto: Placement | None
-    means: PackingOptions
+    packing: PackingOptions
 
     @property
     def wanted(self) -> dict[int, int]:
-        classes = self.board.table.classes
+        classes = self.problem.table.classes
         return {
             number: int(self.demand[number])
             for number in np.flatnonzero(self.demand).tolist()
@@ -263,51 +270,57 @@ class Asked:
         }
 
 
-def bettered(asked: Asked, draft: Placement) -> Placement:
+def improve_placement(asked: Asked, placement: Placement) -> Placement:
     """The draft, or one that helps more pods, or as many for less money."""
-    if not _is_worth_it(asked, draft):
-        return draft
-    board = asked.board
-    best = draft
+    if not _is_worth_it(asked, placement):
+        return placement
+    problem = asked.problem
+    best = placement
     for manner in _MANNERS:
-        tried = place_one_by_one(
-            board, asked.wanted, asked.onto or Placement(), usable=asked.means.usable, manner=manner
+        tried = place_pod_by_pod(
+            problem, asked.wanted, asked.onto or Placement(), usable=asked.packing.usable, manner=manner
         )
-        if merit(board, tried) > merit(board, best) and _keeps_zones(asked, draft, tried) and _holds(asked, tried):
+        if (
+            merit(problem, tried) > merit(problem, best)
+            and _keeps_zones(asked, placement, tried)
+            and _holds(asked, tried)
+        ):
             best = tried
     return best
 
 
-def merit(board: ScaleUpProblem, draft: Placement) -> tuple[int, float]:
+def merit(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:
     """More pods, then less money."""
-    return int(draft.placed(len(board.table)).sum()), -round(draft.cost(board), 9)
+    return int(placement.placed(len(problem.table)).sum()), -round(placement.cost(problem), 9)
 
 
-def _is_worth_it(asked: Asked, draft: Placement) -> bool:
+def _is_worth_it(asked: Asked, placement: Placement) -> bool:
     """Whether it is a small question, somebody looks at others, and there is something to gain."""
-    board, doubts = asked.board, asked.means.doubts
-    placed = draft.placed(len(board.table))
-    if doubts.one_by_one or doubts.given_up or len({option.tier for option in board.offers}) > 1:
+    problem, failed = asked.problem, asked.packing.failed
+    placed = placement.placed(len(problem.table))
+    if failed.pod_by_pod or failed.given_up or len({option.tier for option in problem.options}) > 1:
         return False
     small = (
-        max(int(board.table.counts.sum()), int(placed.sum())) <= _FEW_PODS
-        and len(board.arrays) <= _FEW_NODES
-        and len(board.table) <= _FEW_CLASSES
-        and len(board.offers) <= _FEW_OFFERS
+        max(int(problem.table.counts.sum()), int(placed.sum())) <= _FEW_PODS
+        and len(problem.arrays) <= _FEW_NODES
+        and len(problem.table) <= _FEW_CLASSES
+        and len(problem.options) <= _FEW_OFFERS
     )
-    if not small or not any(board.table.classes[number].scheduling_key.has_pod_constraints for number in asked.wanted):
+    if not small or not any(
+        problem.table.classes[number].scheduling_key.has_pod_constraints for number in asked.wanted
+    ):
         return False
-    before = 0 if asked.onto is None else asked.onto.placed(len(board.table))
-    paid = 0.0 if asked.onto is None else asked.onto.cost(board)
-    return bool((asked.demand + before > placed).any()) or draft.cost(board) > paid
+    before = 0 if asked.onto is None else asked.onto.placed(len(problem.table))
+    paid = 0.0 if asked.onto is None else asked.onto.cost(problem)
+    return bool((asked.demand + before > placed).any()) or placement.cost(problem) > paid
 
 
-def _keeps_zones(asked: Asked, draft: Placement, tried: Placement) -> bool:
+def _keeps_zones(asked: Asked, placement: Placement, tried: Placement) -> bool:
     """Fewer zones would be cheaper, but less of a spread. Where they help more, `fewer_zones` says so."""
-    first, second = (PlacementView(asked.board, placement, asked.meetings) for placement in (draft, tried))
+    first, second = (PlacementView(asked.problem, pods, asked.relations) for pods in (placement, tried))
     return keeps_zones(first, second, asked.wanted)
 
 
-def _holds(asked: Asked, draft: Placement) -> bool:
-    board = asked.board
-    return not verify(board.snapshot, unexplained_plan(board, served_at_once(board, draft)))
+def _holds(asked: Asked, placement: Placement) -> bool:
+    problem = asked.problem
+    return not verify(problem.snapshot, unexplained_plan(problem, serve_placement(problem, placement)))

@@ -1,8 +1,9 @@
 """Which waiting classes look at which others, and in what order they are so best placed.
 
 Terms and selectors see labels, namespaces and each other, never sizes: classes that differ in size only form one
-`party`, and every question is asked once a party. A class is placed in a layer after those whose company it wants, and
-not in one layer with a class that keeps it away: what was placed in earlier layers is known when a layer is planned.
+`label_group`, and every question is asked once a party. A class is placed in a layer after those whose company it
+wants, and not in one layer with a class that keeps it away: what was placed in earlier layers is known when a layer is
+planned.
 
 Which classes of a layer are placed in one go, and which one after the other. For `placing`.
 
@@ -38,10 +39,10 @@ class PodRelations:
         self._rules = rules
         self._namespaces = view.namespaces
         numbers: dict[tuple[Any, ...], int] = {}
-        self.party_of = [numbers.setdefault(self._key(pod_class), len(numbers)) for pod_class in table]
+        self.label_group_of = [numbers.setdefault(self._key(pod_class), len(numbers)) for pod_class in table]
         self.members: list[list[int]] = [[] for _ in numbers]
-        for index, party in enumerate(self.party_of):
-            self.members[party].append(index)
+        for index, label_group in enumerate(self.label_group_of):
+            self.members[label_group].append(index)
         self._pods = [table.classes[members[0]].pod for members in self.members]
         self._meant: dict[SpreadCount, frozenset[int]] = {}
 
@@ -51,54 +52,56 @@ class PodRelations:
         return meta.namespace, tuple(seen), form.affinity, form.anti_affinity, form.spread
 
     @property
-    def parties(self) -> range:
+    def label_groups(self) -> range:
         return range(len(self.members))
 
-    def sample(self, party: int) -> PodClass:
-        return self._table.classes[self.members[party][0]]
+    def sample(self, label_group: int) -> PodClass:
+        return self._table.classes[self.members[label_group][0]]
 
     # ---- between parties
 
     @cached_property
     def company(self) -> list[tuple[int, ...]]:
         """Of each party: those whose pods it wants near it, itself among them if it matches its own terms."""
-        return [self._company(party) for party in self.parties]
+        return [self._company(label_group) for label_group in self.label_groups]
 
-    def _company(self, party: int) -> tuple[int, ...]:
-        if not self.sample(party).has_affinity:
+    def _company(self, label_group: int) -> tuple[int, ...]:
+        if not self.sample(label_group).has_affinity:
             return ()
-        terms = self._rules.terms(self.members[party][0])
+        terms = self._rules.terms(self.members[label_group][0])
         possible = self._candidates(term.selector for term in terms.affinity)
         return tuple(other for other in possible if terms.is_affinity_target(self._pods[other], self._namespaces))
 
     @cached_property
-    def shunned(self) -> list[dict[int, tuple[str, ...]]]:
+    def avoided(self) -> list[dict[int, tuple[str, ...]]]:
         """Of each party: those that keep it away or that it keeps away, by topology keys; maybe itself."""
-        found: list[dict[int, tuple[str, ...]]] = [{} for _ in self.parties]
-        for party in self.parties:
-            if not self.sample(party).has_anti_affinity:
+        found: list[dict[int, tuple[str, ...]]] = [{} for _ in self.label_groups]
+        for label_group in self.label_groups:
+            if not self.sample(label_group).has_anti_affinity:
                 continue
-            terms = self._rules.terms(self.members[party][0])
+            terms = self._rules.terms(self.members[label_group][0])
             for other in self._candidates(term.selector for term in terms.anti_affinity):
                 if keys := terms.anti_affinity_keys(self._pods[other], self._namespaces):
-                    for one, two in ((party, other), (other, party)):
+                    for one, two in ((label_group, other), (other, label_group)):
                         found[one][two] = tuple(sorted({*found[one].get(two, ()), *keys}))
         return found
 
     @cached_property
     def counted(self) -> list[tuple[int, ...]]:
         """Of each party: those whose pods its spread constraints count."""
-        return [self._counted(party) for party in self.parties]
+        return [self._counted(label_group) for label_group in self.label_groups]
 
-    def _counted(self, party: int) -> tuple[int, ...]:
-        spreads = self._rules.spreads(self.members[party][0])
-        return tuple(sorted({self.party_of[number] for spread_count in spreads for number in self.meant(spread_count)}))
+    def _counted(self, label_group: int) -> tuple[int, ...]:
+        spreads = self._rules.spreads(self.members[label_group][0])
+        return tuple(
+            sorted({self.label_group_of[number] for spread_count in spreads for number in self.meant(spread_count)})
+        )
 
     def meant(self, one: SpreadCount) -> frozenset[int]:
         """Classes whose pods a constraint counts."""
         if one not in self._meant:
-            parties = [other for other in self._candidates([one.selector]) if one.matches(self._pods[other])]
-            self._meant[one] = frozenset(number for party in parties for number in self.members[party])
+            label_groups = [other for other in self._candidates([one.selector]) if one.matches(self._pods[other])]
+            self._meant[one] = frozenset(number for label_group in label_groups for number in self.members[label_group])
         return self._meant[one]
 
     def _candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
@@ -108,121 +111,127 @@ class PodRelations:
             exact = [(requirement.key, selector.exact(requirement.key)) for requirement in selector]
             label = next(((key, value) for key, value in exact if value is not None), None)
             if label is None:
-                return self.parties
+                return self.label_groups
             found.update(self._by_label.get(label, ()))
         return sorted(found)
 
     @cached_property
     def _by_label(self) -> dict[tuple[str, str], list[int]]:
         found: dict[tuple[str, str], list[int]] = {}
-        for party, pod in enumerate(self._pods):
+        for label_group, pod in enumerate(self._pods):
             for label in pod.metadata.labels.items():
-                found.setdefault(label, []).append(party)
+                found.setdefault(label, []).append(label_group)
         return found
 
-    def clique(self, party: int) -> tuple[int, ...]:
+    def clique(self, label_group: int) -> tuple[int, ...]:
         """Parties whose pods all avoid each other and themselves over the same keys: one per domain of them all.
 
         Empty where it is not so simple.
         """
-        shunned = self.shunned[party]
-        keys = shunned.get(party, ())
+        avoided = self.avoided[label_group]
+        keys = avoided.get(label_group, ())
         if not keys:
             return ()
-        alike = all(self.shunned[one].keys() == shunned.keys() for one in shunned)
-        same = all(found == keys for one in shunned for found in self.shunned[one].values())
-        return tuple(sorted(shunned)) if alike and same else ()
+        alike = all(self.avoided[one].keys() == avoided.keys() for one in avoided)
+        same = all(found == keys for one in avoided for found in self.avoided[one].values())
+        return tuple(sorted(avoided)) if alike and same else ()
 
-    def family(self, party: int) -> tuple[int, ...]:
+    def family(self, label_group: int) -> tuple[int, ...]:
         """Parties that all want each other's company and their own; empty for one that is no company to itself."""
-        company = self.company[party]
-        return company if party in company and all(self.company[one] == company for one in company) else ()
+        company = self.company[label_group]
+        return company if label_group in company and all(self.company[one] == company for one in company) else ()
 
 
-def layers(classes: Sequence[int], meetings: PodRelations) -> tuple[list[list[int]], list[int]]:
+def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
     """Classes in the order of planning, and those that want company in a circle: nobody can say who comes first.
 
     `classes` stand in line: who is in the way of somebody, and not wanted by anybody, is placed in that order.
     """
     level: dict[int, int] = {}
     circular: set[int] = set()
-    for party in meetings.parties:
-        _visit(party, meetings, level, circular, path=())
+    for label_group in relations.label_groups:
+        _visit(label_group, relations, level, circular, path=())
     chosen: dict[int, int] = {}
-    for party in _counted_first(dict.fromkeys(meetings.party_of[number] for number in classes), meetings, level):
-        clique = meetings.clique(party)
-        apart = [one for one in meetings.shunned[party] if one != party and one not in clique]
+    for label_group in _counted_first(
+        dict.fromkeys(relations.label_group_of[number] for number in classes), relations, level
+    ):
+        clique = relations.clique(label_group)
+        apart = [one for one in relations.avoided[label_group] if one != label_group and one not in clique]
         taken = {chosen[one] for one in apart if one in chosen}
-        company = [chosen[one] + 1 for one in meetings.company[party] if level[one] < level[party] and one in chosen]
-        counted = [chosen[one] for one in meetings.counted[party] if one in chosen]
-        least = max([level[party], *company, *counted])
-        chosen[party] = next(layer for layer in count(least) if layer not in taken)
+        company = [
+            chosen[one] + 1
+            for one in relations.company[label_group]
+            if level[one] < level[label_group] and one in chosen
+        ]
+        counted = [chosen[one] for one in relations.counted[label_group] if one in chosen]
+        least = max([level[label_group], *company, *counted])
+        chosen[label_group] = next(layer for layer in count(least) if layer not in taken)
     found: list[list[int]] = [[] for _ in range(max(chosen.values(), default=-1) + 1)]
     left_over: list[int] = []
     for number in classes:
-        party = meetings.party_of[number]
-        (left_over if party in circular else found[chosen[party]]).append(number)
+        label_group = relations.label_group_of[number]
+        (left_over if label_group in circular else found[chosen[label_group]]).append(number)
     return [layer for layer in found if layer], left_over
 
 
-def _counted_first(parties: Iterable[int], meetings: PodRelations, level: Mapping[int, int]) -> Iterator[int]:
+def _counted_first(label_groups: Iterable[int], relations: PodRelations, level: Mapping[int, int]) -> Iterator[int]:
     """Company before who wants it; of these, who is counted before who counts; otherwise as they stand in line."""
-    for _, alike in groupby(sorted(parties, key=level.__getitem__), key=level.__getitem__):
+    for _, alike in groupby(sorted(label_groups, key=level.__getitem__), key=level.__getitem__):
         waiting = dict.fromkeys(alike)
         while waiting:
             known = list(waiting)
-            free = (one for one in known if not (waiting.keys() - {one}).intersection(meetings.counted[one]))
-            party = next(free, known[0])
-            del waiting[party]
-            yield party
+            free = (one for one in known if not (waiting.keys() - {one}).intersection(relations.counted[one]))
+            label_group = next(free, known[0])
+            del waiting[label_group]
+            yield label_group
 
 
 def _visit(
-    party: int, meetings: PodRelations, level: dict[int, int], circular: set[int], *, path: Sequence[int]
+    label_group: int, relations: PodRelations, level: dict[int, int], circular: set[int], *, path: Sequence[int]
 ) -> int:
-    if party in path:
-        circular.update(path[path.index(party) :])
+    if label_group in path:
+        circular.update(path[path.index(label_group) :])
         return 0
-    if party not in level:
-        family = meetings.family(party)
-        company = [one for one in meetings.company[party] if one != party and one not in family]
-        below = [_visit(one, meetings, level, circular, path=(*path, party)) for one in company]
-        level[party] = 1 + max(below, default=-1)
-    return level[party]
+    if label_group not in level:
+        family = relations.family(label_group)
+        company = [one for one in relations.company[label_group] if one != label_group and one not in family]
+        below = [_visit(one, relations, level, circular, path=(*path, label_group)) for one in company]
+        level[label_group] = 1 + max(below, default=-1)
+    return level[label_group]
 
 
 _APART: Final = 3
 """So many classes spread over nodes are levelled one after the other; more go together, one of an app to a node."""
 
 
-def in_turn(board: ScaleUpProblem, meetings: PodRelations, layer: Sequence[int]) -> list[list[int]]:
+def in_turn(problem: ScaleUpProblem, relations: PodRelations, layer: Sequence[int]) -> list[list[int]]:
     """A layer in parts: who is counted before who counts, and not two at once that count each other on a node."""
-    if not any(board.table.classes[number].has_spread for number in layer):
+    if not any(problem.table.classes[number].has_spread for number in layer):
         return [list(layer)]
-    waiting = dict.fromkeys(meetings.party_of[number] for number in layer)
+    waiting = dict.fromkeys(relations.label_group_of[number] for number in layer)
     part_of: dict[int, int] = {}
     while waiting:
-        party = _counts_nobody_in(waiting, meetings)
-        del waiting[party]
-        earlier = [part_of[one] for one in meetings.counted[party] if one in part_of and one != party]
-        part_of[party] = max(earlier, default=-1) + 1
-    levelled = [number for number in layer if _counts_itself_on_nodes(board, meetings, number)]
+        label_group = _counts_nobody_in(waiting, relations)
+        del waiting[label_group]
+        earlier = [part_of[one] for one in relations.counted[label_group] if one in part_of and one != label_group]
+        part_of[label_group] = max(earlier, default=-1) + 1
+    levelled = [number for number in layer if _counts_itself_on_nodes(problem, relations, number)]
     apart = {*levelled} if len(levelled) <= _APART else set[int]()
     parts: dict[tuple[int, int], list[int]] = {}
     for number in layer:
-        key = (part_of[meetings.party_of[number]], number if number in apart else -1)
+        key = (part_of[relations.label_group_of[number]], number if number in apart else -1)
         parts.setdefault(key, []).append(number)
     return [parts[key] for key in sorted(parts)]
 
 
-def _counts_itself_on_nodes(board: ScaleUpProblem, meetings: PodRelations, number: int) -> bool:
-    party = meetings.party_of[number]
-    return party in meetings.counted[party] and any(
-        spread_count.key == HOSTNAME for spread_count in board.rules.spreads(number)
+def _counts_itself_on_nodes(problem: ScaleUpProblem, relations: PodRelations, number: int) -> bool:
+    label_group = relations.label_group_of[number]
+    return label_group in relations.counted[label_group] and any(
+        spread_count.key == HOSTNAME for spread_count in problem.rules.spreads(number)
     )
 
 
-def _counts_nobody_in(waiting: Mapping[int, None], meetings: PodRelations) -> int:
+def _counts_nobody_in(waiting: Mapping[int, None], relations: PodRelations) -> int:
     """A party whose constraints count none of the others; where all count somebody, the first of them."""
-    free = (one for one in waiting if not any(other in waiting and other != one for other in meetings.counted[one]))
+    free = (one for one in waiting if not any(other in waiting and other != one for other in relations.counted[one]))
     return next(free, next(iter(waiting)))

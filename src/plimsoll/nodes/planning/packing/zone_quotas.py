@@ -1,9 +1,9 @@
 """How many pods of a class go to each domain of a topology (mostly zones) before any node is chosen. Arithmetic only.
 
 Topology spread decides totals per domain first; each domain is then planned as a request of its own. Filling the lowest
-level first is legal whatever maxSkew is (`quotas`); where it leaves freedom, pods go where they cost less (`thrifty`).
-A domain that can take no more holds the minimum down: the others stall at it plus maxSkew, and what is left then cannot
-be planned at all.
+level first is legal whatever maxSkew is (`quotas`); where it leaves freedom, pods go where they cost less
+(`shift_to_cheap_domains`). A domain that can take no more holds the minimum down: the others stall at it plus maxSkew,
+and what is left then cannot be planned at all.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], mos
     return Quotas(pods=state.given, left=left, held_by=_holding(state) if left else ())
 
 
-def thrifty(even: Quotas, spreading: Spreading, *, prices: Mapping[str, float], most: Mapping[str, int]) -> Quotas:
+def shift_to_cheap_domains(
+    even: Quotas, spreading: Spreading, *, prices: Mapping[str, float], most: Mapping[str, int]
+) -> Quotas:
     """The same pods where they cost least, as far as the skew allows; even quotas where that saves nothing.
 
     `prices`: of a pod, in the domains that pods may be moved between; others stay as they are. Levels that lie within

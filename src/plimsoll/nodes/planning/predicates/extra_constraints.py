@@ -45,7 +45,7 @@ def allowed_options(
     foreign = _foreign_architectures(offers)
     allowed = np.ones((len(offers), len(pods)), dtype=np.bool_)
     reader = RequirementReader(policy, machine_types)
-    wishes = [reader.wish_of(pod) for pod in pods] if any(offer.profile for offer in offers) else []
+    requirement_sets = [reader.read(pod) for pod in pods] if any(offer.profile for offer in offers) else []
     by_profile: dict[str, Flags] = {}
     by_taints: dict[tuple[Taint, ...], Flags] = {}
     names_one = np.array([names_architecture(pod) for pod in pods], dtype=np.bool_) if foreign else None
@@ -53,7 +53,7 @@ def allowed_options(
         profile = offer.profile
         if profile is not None:
             if profile.hash not in by_profile:
-                made_for = [serves(profile, wish, policy.nap) for wish in wishes]
+                made_for = [serves(profile, requirements, policy.nap) for requirements in requirement_sets]
                 by_profile[profile.hash] = np.array(made_for, dtype=np.bool_)
             allowed[row] &= by_profile[profile.hash]
         if offer.capacity_type is CapacityType.SPOT:
@@ -82,11 +82,11 @@ def names_architecture(pod: Pod) -> bool:
     )
 
 
-def serves(profile: Profile, wish: NodeRequirements, nap: AutoProvisioning) -> bool:
+def serves(profile: Profile, requirements: NodeRequirements, nap: AutoProvisioning) -> bool:
     """Whether a new group with this profile is one for these pods; machine types are the scheduling rules' business."""
-    if wish.impossible is not None or not _taints_agree(profile, wish, merge=nap.taints_merge):
+    if requirements.impossible is not None or not _taints_agree(profile, requirements, merge=nap.taints_merge):
         return False
-    wanted = without_machine_type(wish.selector)
+    wanted = without_machine_type(requirements.selector)
     if nap.label_merge == "alpha":
         return wanted == without_machine_type(profile.labels)
     return all(profile.labels.get(key) == value for key, value in wanted.items())
@@ -123,10 +123,10 @@ def _asks_for_gpus(pod: Pod) -> bool:
         return False
 
 
-def _taints_agree(profile: Profile, wish: NodeRequirements, *, merge: bool) -> bool:
+def _taints_agree(profile: Profile, requirements: NodeRequirements, *, merge: bool) -> bool:
     if merge and profile.taints:
-        return set(profile.taints) <= set(wish.taints)
-    return set(profile.taints) == set(wish.taints)
+        return set(profile.taints) <= set(requirements.taints)
+    return set(profile.taints) == set(requirements.taints)
 
 
 def _required_keys(pod: Pod) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compiled_pattern
+from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compile_pattern
 from plimsoll.nodes.model.reasons import NO_PRIORITY
 from plimsoll.nodes.model.scale_up_options import SkippedGroup
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_options import ScaleUpOption
 
 
-def in_tiers(
-    offers: Sequence[ScaleUpOption], priorities: Mapping[int, tuple[str, ...]]
+def assign_tiers(
+    options: Sequence[ScaleUpOption], priorities: Mapping[int, tuple[str, ...]]
 ) -> tuple[tuple[ScaleUpOption, ...], tuple[SkippedGroup, ...]]:
     """The options with their tiers, highest number first, and those that match no pattern."""
-    ordered = [[compiled_pattern(text) for text in priorities[number]] for number in sorted(priorities, reverse=True)]
+    ordered = [[compile_pattern(text) for text in priorities[number]] for number in sorted(priorities, reverse=True)]
     kept: list[ScaleUpOption] = []
     left_out: list[SkippedGroup] = []
-    for offer in offers:
+    for option in options:
         tier = next(
-            (rank for rank, texts in enumerate(ordered) if any(pattern.search(offer.group) for pattern in texts)), None
+            (rank for rank, texts in enumerate(ordered) if any(pattern.search(option.group) for pattern in texts)), None
         )
         if tier is None:
-            told = f"no pattern of {CONFIG_MAP} meets it"
+            message = f"no pattern of {CONFIG_MAP} meets it"
             left_out.append(
-                SkippedGroup(group=offer.group, machine_type=offer.machine_type, code=NO_PRIORITY, reason=told)
+                SkippedGroup(group=option.group, machine_type=option.machine_type, code=NO_PRIORITY, reason=message)
             )
         else:
-            kept.append(replace(offer, tier=tier))
-    return (tuple(kept), tuple(left_out)) if kept else (tuple(offers), ())
+            kept.append(replace(option, tier=tier))
+    return (tuple(kept), tuple(left_out)) if kept else (tuple(options), ())

@@ -3,7 +3,7 @@
 Groups that exist are offered when they are ours to grow, usable, below their largest size and within the cluster's
 limits for one node (specs/nodes.md 5.2, 5.3); groups that could be made when auto-provisioning is on and its caps
 leave room (5.5). Planners choose among the offers; `permissions` says who may be planned on which of them beyond what
-the scheduling rules say; `limits.rows(offered.ceilings, offered.offers)` is the room all offers share.
+the scheduling rules say; `limits.rows(option_set.ceilings, option_set.options)` is the room all offers share.
 
 Public: `scale_up_options(snapshot, policy) -> Offered`, `sizes_of(group, policy)`, `group_room(snapshot, policy)`.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.node_templates import template_of_group
+from plimsoll.nodes.model.node_templates import make_template
 from plimsoll.nodes.model.prices import price_of, prices_are_known
 from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption, SkippedGroup
@@ -43,8 +43,8 @@ _BAD_TEMPLATE: Final = "UnreadableTemplate"
 class ScaleUpOptions:
     """The answer of `scale_up_options`."""
 
-    offers: tuple[ScaleUpOption, ...]
-    not_offered: tuple[SkippedGroup, ...]
+    options: tuple[ScaleUpOption, ...]
+    skipped_groups: tuple[SkippedGroup, ...]
     label_sets: tuple[LabelSet, ...]
     ceilings: tuple[ResourceLimit, ...]
     """The cluster's limits, which all offers share."""
@@ -71,11 +71,11 @@ def scale_up_options(
         left_out.append(SkippedGroup(group="", machine_type="", code=room.code, reason=room.cap))
     elif policy.nap.enabled:
         made = new_groups(snapshot, policy, limits, daemons, most=room.left)
-        found += made.offers
-        left_out += made.not_offered
+        found += made.options
+        left_out += made.skipped_groups
     return ScaleUpOptions(
-        offers=tuple(found),
-        not_offered=tuple(left_out),
+        options=tuple(found),
+        skipped_groups=tuple(left_out),
         label_sets=made.label_sets,
         ceilings=limits,
         new_groups_left=room.left if policy.nap.enabled else 0,
@@ -95,7 +95,9 @@ def _existing(
 ) -> tuple[list[ScaleUpOption], list[SkippedGroup]]:
     found: list[ScaleUpOption] = []
     left_out: list[SkippedGroup] = []
-    around = _Around(limits=limits, daemons=daemons, passing=Passing(policy.pods), witnesses=_attaching_nodes(snapshot))
+    context = _Around(
+        limits=limits, daemons=daemons, passing=Passing(policy.pods), witnesses=_attaching_nodes(snapshot)
+    )
     for group in snapshot.groups:
         sizes = sizes_of(group, policy)
         refusals = _refusals(group, sizes, limits)
@@ -103,7 +105,7 @@ def _existing(
             left_out += refusals
             continue
         try:
-            found.append(_offer(group, sizes, policy, around))
+            found.append(_option(group, sizes, policy, context))
         except InvalidQuantity as error:
             left_out.append(_refused(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
     there = {group.id for group in snapshot.groups}
@@ -152,14 +154,14 @@ def _refused(group: NodeGroup, code: str, reason: str) -> SkippedGroup:
     return SkippedGroup(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
 
 
-def _offer(group: NodeGroup, sizes: Sizes, policy: Policy, around: _Around) -> ScaleUpOption:
-    node = template_of_group(group, around.passing, attaches_like=around.witnesses.get(group.id, ""))
+def _option(group: NodeGroup, sizes: Sizes, policy: Policy, context: _Around) -> ScaleUpOption:
+    node = make_template(group, context.passing, attaches_like=context.witnesses.get(group.id, ""))
     status = node.status
     allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")
     capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
-    carried = group_daemon_overhead(group, node, around.daemons, force=policy.pods.force_daemon_sets)
+    carried = group_daemon_overhead(group, node, context.daemons, force=policy.pods.force_daemon_sets)
     price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
-    allowed = growth(around.limits, Counted(capacity=capacity, labels=node.metadata.labels))
+    allowed = growth(context.limits, Counted(capacity=capacity, labels=node.metadata.labels))
     return ScaleUpOption(
         group=group.id,
         node=node,

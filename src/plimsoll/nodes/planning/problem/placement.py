@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class NodeBatch:
     """New nodes of one offer that hold the same: pods by class, on each of them."""
 
-    offer: int
+    option: int
     nodes: int
     content: Mapping[int, int]
 
@@ -63,11 +63,11 @@ class Placement:
         """[C]."""
         return replace(self, existing={}).placed(classes)
 
-    def nodes_of(self, offers: int) -> Ints:
+    def nodes_of(self, options: int) -> Ints:
         """[T]: new nodes of each offer."""
-        found = np.zeros(offers, dtype=np.int64)
+        found = np.zeros(options, dtype=np.int64)
         for batch in self.batches:
-            found[batch.offer] += batch.nodes
+            found[batch.option] += batch.nodes
         return found
 
     def rows_of(self, rows: int) -> dict[int, Ints]:
@@ -78,31 +78,31 @@ class Placement:
                 found.setdefault(number, np.zeros(rows, dtype=np.int64))[row] += pods
         return found
 
-    def free_rows(self, board: ScaleUpProblem) -> Ints:
+    def free_rows(self, problem: ScaleUpProblem) -> Ints:
         """[N, R]: what is left on existing nodes."""
-        free = board.free.copy()
+        free = problem.free.copy()
         for row, content in self.existing.items():
             for number, pods in content.items():
-                free[row] -= board.requests[number] * pods
+                free[row] -= problem.requests[number] * pods
         return free
 
-    def free_batches(self, board: ScaleUpProblem) -> Ints:
+    def free_batches(self, problem: ScaleUpProblem) -> Ints:
         """[B, R]: what is left on each node of a batch."""
-        free = np.zeros((len(self.batches), len(board.names)), dtype=np.int64)
+        free = np.zeros((len(self.batches), len(problem.names)), dtype=np.int64)
         for index, batch in enumerate(self.batches):
-            free[index] = board.capacity[batch.offer]
+            free[index] = problem.capacity[batch.option]
             for number, pods in batch.content.items():
-                free[index] -= board.requests[number] * pods
+                free[index] -= problem.requests[number] * pods
         return free
 
-    def room_left(self, board: ScaleUpProblem) -> Ints:
+    def room_left(self, problem: ScaleUpProblem) -> Ints:
         """[L]: of each limit of the cluster."""
-        return np.maximum(board.limits.room - self.nodes_of(len(board.offers)) @ board.limits.use, 0)
+        return np.maximum(problem.limits.room - self.nodes_of(len(problem.options)) @ problem.limits.use, 0)
 
-    def cost(self, board: ScaleUpProblem) -> float:
-        return float(self.nodes_of(len(board.offers)) @ board.prices)
+    def cost(self, problem: ScaleUpProblem) -> float:
+        return float(self.nodes_of(len(problem.options)) @ problem.prices)
 
-    def with_refusal(self, number: int, reason: Reason) -> Placement:
+    def with_rejection(self, number: int, reason: Reason) -> Placement:
         known = self.refused.get(number, ())
         return self if reason in known else replace(self, refused={**self.refused, number: (*known, reason)})
 

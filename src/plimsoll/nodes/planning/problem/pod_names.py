@@ -33,58 +33,58 @@ class NamedPods:
     """Option index to patterns, in ascending order."""
 
 
-def name_pods(board: ScaleUpProblem, served: Served) -> NamedPods:
-    draft = served.draft
-    queues = _KeyQueues(board, served.pods)
-    names = board.arrays.names
-    existing = {names[row]: queues.taken(content) for row, content in sorted(draft.existing.items()) if content}
+def name_pods(problem: ScaleUpProblem, served: Served) -> NamedPods:
+    placement = served.placement
+    queues = _KeyQueues(problem, served.pods)
+    names = problem.arrays.names
+    existing = {names[row]: queues.taken(content) for row, content in sorted(placement.existing.items()) if content}
     patterns: dict[int, tuple[Pattern, ...]] = {}
-    for offer in sorted({batch.offer for batch in draft.batches if batch.nodes}):
-        batches = [batch for batch in draft.batches if batch.offer == offer]
-        patterns[offer] = _merged(
+    for option in sorted({batch.option for batch in placement.batches if batch.nodes}):
+        batches = [batch for batch in placement.batches if batch.option == option]
+        patterns[option] = _merged(
             pattern for batch in batches for pattern in queues.patterns(batch.nodes, batch.content)
         )
     return NamedPods(existing=existing, patterns=patterns)
 
 
 def scale_up_of(
-    board: ScaleUpProblem, offer: int, patterns: Sequence[Pattern], *, because: tuple[Reason, ...] = ()
+    problem: ScaleUpProblem, index: int, patterns: Sequence[Pattern], *, because: tuple[Reason, ...] = ()
 ) -> GroupScaleUp:
     """The scale-up of one group. A group that is resized as a whole gets its idle nodes as one more pattern."""
-    option = board.offers[offer]
+    chosen = problem.options[index]
     nodes = sum(pattern.nodes for pattern in patterns)
     pods = sum(pattern.nodes * sum(pattern.pods.values()) for pattern in patterns)
-    added = option.max_size - option.size if option.zero_or_max else nodes
+    added = chosen.max_size - chosen.size if chosen.zero_or_max else nodes
     idle = (Pattern(nodes=added - nodes, pods={}),) if added > nodes else ()
     return GroupScaleUp(
-        option=option,
-        before=option.size,
-        after=option.size + added,
+        option=chosen,
+        before=chosen.size,
+        after=chosen.size + added,
         patterns=(*patterns, *idle),
         reason=Reason(
-            code=SCALE_UP if option.exists else CREATE,
+            code=SCALE_UP if chosen.exists else CREATE,
             message=f"{nodes} node{'s' * (nodes != 1)} for {pods} pod{'s' * (pods != 1)}",
-            facts={"nodes": nodes, "pods": pods, "pricePerHour": option.price_per_hour},
+            facts={"nodes": nodes, "pods": pods, "pricePerHour": chosen.price_per_hour},
             because=because,
         ),
     )
 
 
-def unexplained_plan(board: ScaleUpProblem, served: Served) -> ScaleUpPlan:
+def unexplained_plan(problem: ScaleUpProblem, served: Served) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
-    named = name_pods(board, served)
-    growths = tuple(scale_up_of(board, offer, patterns) for offer, patterns in named.patterns.items())
+    named = name_pods(problem, served)
+    growths = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
     return ScaleUpPlan(result=Result.NEEDED, scale_ups=growths, existing=named.existing)
 
 
 class _KeyQueues:
     """The keys of the served pods of each class, in the order of the queue."""
 
-    def __init__(self, board: ScaleUpProblem, served: Sequence[int]) -> None:
-        self._keys = [pending.key for pending in board.table.pending]
+    def __init__(self, problem: ScaleUpProblem, served: Sequence[int]) -> None:
+        self._keys = [pending.key for pending in problem.table.pending]
         self._waiting: list[deque[list[int]]] = [
             deque([member.pending, served[member.pending]] for member in pod_class.members if served[member.pending])
-            for pod_class in board.table
+            for pod_class in problem.table
         ]
 
     def taken(self, content: Mapping[int, int]) -> dict[str, int]:

@@ -21,9 +21,9 @@ from plimsoll.nodes.planning.equivalence.scheduling_keys import pending_keys
 from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
-from plimsoll.nodes.planning.problem.group_priorities import in_tiers
+from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions, scale_up_options
-from plimsoll.nodes.planning.problem.queue import QueuePosition, places_in_line, turns
+from plimsoll.nodes.planning.problem.queue import QueuePosition, class_order, queue_positions
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
 from plimsoll.nodes.planning.state.resource_limits import Rows, rows, usage_of_rows
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
@@ -51,9 +51,9 @@ class ScaleUpProblem:
     arrays: NodeArrays
     rules: Predicates
     """Over existing nodes."""
-    offered: ScaleUpOptions
-    offer_arrays: NodeArrays
-    offer_rules: Predicates
+    option_set: ScaleUpOptions
+    option_arrays: NodeArrays
+    option_rules: Predicates
     """Over one empty node of each offer."""
     names: tuple[str, ...]
     requests: Ints
@@ -65,9 +65,9 @@ class ScaleUpProblem:
     allowed: Flags
     """[T, C]: a pod of the class may run on such a node, as far as it and the node are concerned."""
     limits: Rows
-    line: tuple[QueuePosition, ...]
+    queue: tuple[QueuePosition, ...]
     """[P]: where each entry of the snapshot stands."""
-    turns: tuple[int, ...]
+    class_order: tuple[int, ...]
     """[C]: whose first member stands before whose."""
 
     @classmethod
@@ -91,15 +91,15 @@ class ScaleUpProblem:
         )
         arrays = arrays_cache.update(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
-        offered = _in_tiers(scale_up_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
-        offer_arrays = NodeArrays.of_states(
-            [_empty_node(option) for option in offered.offers], resources=table.resources
+        option_set = _in_tiers(scale_up_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
+        option_arrays = NodeArrays.of_states(
+            [_empty_node(option) for option in option_set.options], resources=table.resources
         )
         rules = Predicates(table, arrays, snapshot.view, refusal_cache=cached_refusals(known))
-        offer_rules = Predicates(table, offer_arrays, snapshot.view, refusal_cache=cached_refusals(known))
+        option_rules = Predicates(table, option_arrays, snapshot.view, refusal_cache=cached_refusals(known))
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
-        line = places_in_line(table.pending)
-        drivers = _limited_drivers(snapshot.view.storage, rules, offer_rules)
+        queue = queue_positions(table.pending)
+        drivers = _limited_drivers(snapshot.view.storage, rules, option_rules)
         return cls(
             snapshot=snapshot,
             policy=policy,
@@ -107,38 +107,38 @@ class ScaleUpProblem:
             table=table,
             arrays=arrays,
             rules=rules,
-            offered=offered,
-            offer_arrays=offer_arrays,
-            offer_rules=offer_rules,
+            option_set=option_set,
+            option_arrays=option_arrays,
+            option_rules=option_rules,
             names=(*names, *drivers),
             requests=np.hstack((_columns(rules.requests, arrays, names), _attached(rules, drivers))),
             free=np.hstack((np.maximum(_columns(arrays.free, arrays, names), 0), _attachable(rules, drivers))),
             capacity=np.hstack(
-                (np.maximum(_columns(offer_arrays.free, offer_arrays, names), 0), _attachable(offer_rules, drivers))
+                (np.maximum(_columns(option_arrays.free, option_arrays, names), 0), _attachable(option_rules, drivers))
             ),
-            allowed=_allowed(offer_rules, offered.offers, snapshot, policy),
-            limits=rows(offered.ceilings, offered.offers),
-            line=tuple(line),
-            turns=turns(line, table.class_of.tolist()),
+            allowed=_allowed(option_rules, option_set.options, snapshot, policy),
+            limits=rows(option_set.ceilings, option_set.options),
+            queue=tuple(queue),
+            class_order=class_order(queue, table.class_of.tolist()),
         )
 
     @property
-    def offers(self) -> tuple[ScaleUpOption, ...]:
-        return self.offered.offers
+    def options(self) -> tuple[ScaleUpOption, ...]:
+        return self.option_set.options
 
     @property
     def prices(self) -> Floats:
         """[T]: real money."""
-        return np.array([option.price_per_hour for option in self.offers], dtype=np.float64)
+        return np.array([option.price_per_hour for option in self.options], dtype=np.float64)
 
     @property
     def planning_prices(self) -> Floats:
-        return np.array([option.planning_price for option in self.offers], dtype=np.float64)
+        return np.array([option.planning_price for option in self.options], dtype=np.float64)
 
     @property
     def available(self) -> Ints:
         """[T]: nodes that each offer allows by itself."""
-        return np.array([min(option.room, UNBOUNDED) for option in self.offers], dtype=np.int64)
+        return np.array([min(option.room, UNBOUNDED) for option in self.options], dtype=np.int64)
 
 
 def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
@@ -148,15 +148,15 @@ def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
     return policy.planning.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
 
 
-def _in_tiers(offered: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
+def _in_tiers(option_set: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
     if not policy.priorities or PRIORITY not in policy.planning.expander:
-        return offered
-    kept, left_out = in_tiers(offered.offers, policy.priorities)
-    return replace(offered, offers=kept, not_offered=(*offered.not_offered, *left_out))
+        return option_set
+    kept, left_out = assign_tiers(option_set.options, policy.priorities)
+    return replace(option_set, options=kept, skipped_groups=(*option_set.skipped_groups, *left_out))
 
 
-def _empty_node(offer: ScaleUpOption) -> NodeState:
-    return NodeState(offer.node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
+def _empty_node(option: ScaleUpOption) -> NodeState:
+    return NodeState(option.node).with_pods(PlacedPod(daemon) for daemon in option.daemons)
 
 
 def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
@@ -170,14 +170,14 @@ def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
 # ---- attach limits: one more amount for each driver that has any (performance.md 3.1)
 
 
-def _limited_drivers(storage: Storage, rules: Predicates, offer_rules: Predicates) -> tuple[str, ...]:
+def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicates) -> tuple[str, ...]:
     """Drivers that waiting pods use, and of which some node or offer has a limit."""
     using = [pod_class.index for pod_class in rules.table if pod_class.volumes and pod_class.problem is None]
     if not storage.csi_nodes or not using:
         return ()
     wanted = [rules.node_predicates.attach_demand(number) for number in using]
     asked = {driver for one in wanted for driver in (*one.own, *(driver for driver, _ in one.shared))}
-    limited = {*rules.node_predicates.attach_limits.limits, *offer_rules.node_predicates.attach_limits.limits}
+    limited = {*rules.node_predicates.attach_limits.limits, *option_rules.node_predicates.attach_limits.limits}
     return tuple(sorted(asked & limited))
 
 
@@ -199,16 +199,16 @@ def _attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
     return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
-def _allowed(rules: Predicates, offered: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
+def _allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
     """By the rules of a node with its daemons: spread and company are for `shares`, which knows where others go."""
     table = rules.table
-    if not offered or not len(table):
-        return np.zeros((len(offered), len(table)), dtype=np.bool_)
+    if not option_set or not len(table):
+        return np.zeros((len(option_set), len(table)), dtype=np.bool_)
     by_rules = np.stack([rules.node_predicates.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
     for pod_class in table:
         if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.running_pods.anti_affinity_rows):
             _, avoided, avoiding = rules.affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [one.pod for one in table]
-    allowed: Flags = by_rules & allowed_options(offered, pods, policy, snapshot.machine_types)
-    return spare_gpus(allowed, offered, pods)
+    allowed: Flags = by_rules & allowed_options(option_set, pods, policy, snapshot.machine_types)
+    return spare_gpus(allowed, option_set, pods)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
-class Stand(NamedTuple):
+class UnitPosition(NamedTuple):
     """The position of a unit; the least is served first."""
 
     rank: int
@@ -36,17 +36,17 @@ class Stand(NamedTuple):
 class QueuePosition(NamedTuple):
     """The position of a pending entry: that of its unit, then its own within the unit."""
 
-    stand: Stand
+    stand: UnitPosition
     since: datetime
     key: str
 
 
-def places_in_line(pending: Sequence[PendingPods]) -> list[QueuePosition]:
+def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     """The position of each entry. The pod sets of a request stay together, in the order of the request."""
-    stands: dict[tuple[str, int], Stand] = {}
+    stands: dict[tuple[str, int], UnitPosition] = {}
     units = [_unit(pods) for pods in pending]
     for pending_pods, unit in zip(pending, units, strict=True):
-        mine = Stand(
+        mine = UnitPosition(
             pending_pods.rank,
             -priority_of(pending_pods.pod),
             _since(pending_pods),
@@ -54,7 +54,7 @@ def places_in_line(pending: Sequence[PendingPods]) -> list[QueuePosition]:
             pending_pods.bundle,
         )
         known = stands.get(unit, mine)
-        stands[unit] = Stand(
+        stands[unit] = UnitPosition(
             rank=min(known.rank, mine.rank),
             below=min(known.below, mine.below),
             since=min(known.since, mine.since),
@@ -67,10 +67,10 @@ def places_in_line(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     ]
 
 
-def turns(line: Sequence[QueuePosition], class_of: Sequence[int]) -> tuple[int, ...]:
+def class_order(queue: Sequence[QueuePosition], class_of: Sequence[int]) -> tuple[int, ...]:
     """[C]: the rank of each class by its first entry, given the class of each entry [P]; ties keep the class order."""
-    first: dict[int, tuple[Stand, datetime]] = {}
-    for place, number in zip(line, class_of, strict=True):
+    first: dict[int, tuple[UnitPosition, datetime]] = {}
+    for place, number in zip(queue, class_of, strict=True):
         first[number] = min(place[:2], first.get(number, place[:2]))
     found = [0] * len(first)
     for turn, number in enumerate(sorted(first, key=lambda one: (first[one], one))):
@@ -78,9 +78,9 @@ def turns(line: Sequence[QueuePosition], class_of: Sequence[int]) -> tuple[int, 
     return tuple(found)
 
 
-def bundles_in_line(pending: Sequence[PendingPods]) -> list[str]:
+def order_bundles(pending: Sequence[PendingPods]) -> list[str]:
     """The bundles in queue order."""
-    return [stand.bundle for stand in sorted({place.stand for place in places_in_line(pending)}) if stand.bundle]
+    return [stand.bundle for stand in sorted({place.stand for place in queue_positions(pending)}) if stand.bundle]
 
 
 def _unit(one: PendingPods) -> tuple[str, int]:

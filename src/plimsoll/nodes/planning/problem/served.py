@@ -28,7 +28,7 @@ class Unit:
 class Try:
     """A placement in which a bundle fits only in part; it shows what is missing."""
 
-    draft: Placement
+    placement: Placement
     placed: int
     pods: int
     short: tuple[int, ...]
@@ -39,7 +39,7 @@ class Try:
 class Served:
     """A placement, and how many pods of each pending entry have a place in it."""
 
-    draft: Placement
+    placement: Placement
     pods: tuple[int, ...]
     tries: Mapping[int, Try] = field(default_factory=dict)
     """Pending entry of a rejected bundle to the closest attempt."""
@@ -47,40 +47,40 @@ class Served:
     """Class to why its pods without a place wait for a later loop instead of being rejected."""
 
 
-def served_at_once(board: ScaleUpProblem, draft: Placement) -> Served:
+def serve_placement(problem: ScaleUpProblem, placement: Placement) -> Served:
     """All pods that have a place in the placement, whatever their position in the queue."""
-    return serve_units(board, queue_units(board), draft)
+    return serve_units(problem, queue_units(problem), placement)
 
 
-def queue_units(board: ScaleUpProblem) -> list[Unit]:
+def queue_units(problem: ScaleUpProblem) -> list[Unit]:
     """Each bundle and each class of other pods, at the queue position of its first entry."""
     bundles: dict[str, list[int]] = {}
     single: dict[int, list[int]] = {}
-    for index, pending in enumerate(board.table.pending):
+    for index, pending in enumerate(problem.table.pending):
         if pending.bundle:
             bundles.setdefault(pending.bundle, []).append(index)
         else:
-            single.setdefault(int(board.table.class_of[index]), []).append(index)
+            single.setdefault(int(problem.table.class_of[index]), []).append(index)
     units = [Unit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
     units += [Unit(entries=tuple(entries), is_whole=False) for entries in single.values()]
-    return sorted(units, key=lambda unit: min(board.line[index] for index in unit.entries))
+    return sorted(units, key=lambda unit: min(problem.queue[index] for index in unit.entries))
 
 
-def demand_of(board: ScaleUpProblem, units: Sequence[Unit]) -> Ints:
-    demand = np.zeros(len(board.table), dtype=np.int64)
+def demand_of(problem: ScaleUpProblem, units: Sequence[Unit]) -> Ints:
+    demand = np.zeros(len(problem.table), dtype=np.int64)
     for unit in units:
         for index in unit.entries:
-            demand[int(board.table.class_of[index])] += board.table.pending[index].count
+            demand[int(problem.table.class_of[index])] += problem.table.pending[index].count
     return demand
 
 
-def serve_units(board: ScaleUpProblem, units: Sequence[Unit], draft: Placement) -> Served:
+def serve_units(problem: ScaleUpProblem, units: Sequence[Unit], placement: Placement) -> Served:
     """Places of a class go to its entries in queue order; an accepted bundle gets all of its places."""
-    left = draft.placed(len(board.table))
-    pods = [0] * len(board.table.pending)
+    left = placement.placed(len(problem.table))
+    pods = [0] * len(problem.table.pending)
     for unit in sorted(units, key=lambda one: not one.is_whole):
         for index in unit.entries:
-            number = int(board.table.class_of[index])
-            pods[index] = min(int(left[number]), board.table.pending[index].count)
+            number = int(problem.table.class_of[index])
+            pods[index] = min(int(left[number]), problem.table.pending[index].count)
             left[number] -= pods[index]
-    return Served(draft=draft, pods=tuple(pods))
+    return Served(placement=placement, pods=tuple(pods))

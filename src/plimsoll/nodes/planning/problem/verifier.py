@@ -17,7 +17,7 @@ from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import ZONE
 from plimsoll.nodes.model.node_templates import planned_node
-from plimsoll.nodes.planning.problem.queue import places_in_line
+from plimsoll.nodes.planning.problem.queue import queue_positions
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.affinity_terms import affinity_terms, existing_anti_affinity
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
@@ -35,7 +35,7 @@ PODS_REPLAYED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refuted:
+class RefutedPod:
     """A pod of the plan that may not be where the plan puts it."""
 
     key: str
@@ -52,17 +52,17 @@ class _Spot:
     pods: int
 
 
-def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[Refuted, ...]:
+def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
     """Everything that does not hold; empty when the plan may be used."""
     pods = {pending.key: pending for pending in snapshot.pending}
     refuted = tuple(_refuted_alone(snapshot, plan, pods))
     if refuted:
         return refuted
-    interact = snapshot.view.has_anti_affinity or any(looks_at_others(pods[key].pod) for key in _keys(plan))
+    interact = snapshot.view.has_anti_affinity or any(depends_on_other_pods(pods[key].pod) for key in _keys(plan))
     return tuple(_refuted_together(snapshot, plan, pods)) if interact else ()
 
 
-def looks_at_others(pod: Pod) -> bool:
+def depends_on_other_pods(pod: Pod) -> bool:
     """Whether where the pod may go depends on where other pods are, beyond its own node's room."""
     hard = any(
         constraint.when_unsatisfiable in {"", "DoNotSchedule"} for constraint in pod.spec.topology_spread_constraints
@@ -81,7 +81,7 @@ def _keys(plan: ScaleUpPlan) -> set[str]:
 # ---- each filling alone on its node
 
 
-def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[Refuted]:
+def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
     for growth in plan.scale_ups:
         node = planned_node(growth.option, 0)
         for pattern in growth.patterns:
@@ -100,13 +100,13 @@ def _only(view: ClusterView, state: NodeState) -> ClusterView:
 
 def _misfits(
     replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
-) -> Iterator[Refuted]:
+) -> Iterator[RefutedPod]:
     for key, count in filling.items():
         group = replay.alike(_alone(pods[key].pod))
         for number in range(count):
             verdict = replay.verdict(group, node)
             if isinstance(verdict, DoesNotFit):
-                yield Refuted(key=key, node=node, reason=str(verdict.reason))
+                yield RefutedPod(key=key, node=node, reason=str(verdict.reason))
                 break
             replay.place(group, node, f"{key}#{number}")
 
@@ -121,12 +121,12 @@ def _alone(pod: Pod) -> Pod:
 # ---- all of them together
 
 
-def _refuted_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> list[Refuted]:
+def _refuted_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> list[RefutedPod]:
     """Orders are tried until one holds: existing nodes filled before new ones join; all nodes there from the start.
 
     Who looks at nobody comes last in both; as that may make a difference, then both again with everybody in line.
     """
-    refuted: list[Refuted] = []
+    refuted: list[RefutedPod] = []
     for existing_first, in_line in ((True, False), (False, False), (True, True), (False, True)):
         found = _refuted_in_order(snapshot, plan, pods, existing_first=existing_first, in_line=in_line)
         if not found:
@@ -137,27 +137,27 @@ def _refuted_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, 
 
 def _refuted_in_order(
     snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods], *, existing_first: bool, in_line: bool
-) -> list[Refuted]:
+) -> list[RefutedPod]:
     replay = Replay(snapshot.view)
     groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
     replay.prepare()
-    places = dict(zip((pending.key for pending in snapshot.pending), places_in_line(snapshot.pending), strict=True))
-    line = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
-    looking = {key for key in groups if in_line or looks_at_others(pods[key].pod)}
+    places = dict(zip((pending.key for pending in snapshot.pending), queue_positions(snapshot.pending), strict=True))
+    queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
+    looking = {key for key in groups if in_line or depends_on_other_pods(pods[key].pod)}
     there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
     left: list[tuple[str, str]] = []
     budget = PODS_REPLAYED
     if existing_first:
-        first = _in_order(replay, [spot for spot in there if spot.key in looking], line)[:budget]
-        left = _placed_in_turns(replay, groups, first)
+        first = _in_order(replay, [spot for spot in there if spot.key in looking], queue)[:budget]
+        left = _place_in_order(replay, groups, first)
         budget -= len(first)
     new = _on_new_nodes(replay, plan)
     spots = new if existing_first else [*there, *new]
-    second = _in_order(replay, [spot for spot in spots if spot.key in looking], line)[:budget]
-    left = _placed_in_turns(replay, groups, [*left, *second])
+    second = _in_order(replay, [spot for spot in spots if spot.key in looking], queue)[:budget]
+    left = _place_in_order(replay, groups, [*left, *second])
     # Who looks at nobody goes where it is put, whenever that is.
-    others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], line)
-    left = _placed_in_turns(replay, groups, [*others[: budget - len(second)], *left])
+    others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], queue)
+    left = _place_in_order(replay, groups, [*others[: budget - len(second)], *left])
     return [_refuted(replay, groups, key, node) for key, node in left]
 
 
@@ -175,34 +175,36 @@ def _on_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
     return spots
 
 
-def _in_order(replay: Replay, spots: Sequence[_Spot], line: Mapping[str, int]) -> list[tuple[str, str]]:
+def _in_order(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) -> list[tuple[str, str]]:
     """(key, node), one key after the other, each evenly over zones and nodes, as a scheduler that spreads would go."""
-    turns: list[tuple[int, int, int, str, str]] = []
+    positions: list[tuple[int, int, int, str, str]] = []
     by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
     for index, spot in enumerate(spots):
         zone = replay.nodes[spot.node].labels.get(ZONE, "")
-        by_place.setdefault((spot.key, zone), []).extend((turn, index, spot.node) for turn in range(spot.pods))
+        by_place.setdefault((spot.key, zone), []).extend((position, index, spot.node) for position in range(spot.pods))
     for (key, _), places in by_place.items():
-        turns += [(line[key], turn, index, key, node) for turn, (_, index, node) in enumerate(sorted(places))]
-    return [(key, node) for _, _, _, key, node in sorted(turns)]
+        positions += [
+            (queue[key], position, index, key, node) for position, (_, index, node) in enumerate(sorted(places))
+        ]
+    return [(key, node) for _, _, _, key, node in sorted(positions)]
 
 
-def _placed_in_turns(
+def _place_in_order(
     replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
     """Place what fits; who wants company waits for it, and is asked again before the next in line. The rest is left."""
     later: list[tuple[str, str]] = []
-    for _, turns in groupby(waiting, key=itemgetter(0)):
-        later = _placed_once(replay, groups, [*turns, *later])
+    for _, positions in groupby(waiting, key=itemgetter(0)):
+        later = _place_once(replay, groups, [*positions, *later])
     while later:
-        again = _placed_once(replay, groups, later)
+        again = _place_once(replay, groups, later)
         if len(again) == len(later):
             break
         later = again
     return later
 
 
-def _placed_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those that do not fit now."""
     later: list[tuple[str, str]] = []
     for key, node in waiting:
@@ -213,7 +215,7 @@ def _placed_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tupl
     return later
 
 
-def _refuted(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> Refuted:
+def _refuted(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> RefutedPod:
     verdict = replay.verdict(groups[key], node)
     reason = str(verdict.reason) if isinstance(verdict, DoesNotFit) else "fits only after others"
-    return Refuted(key=key, node=node, reason=reason)
+    return RefutedPod(key=key, node=node, reason=reason)

@@ -16,7 +16,7 @@ from plimsoll.nodes.planning.packing.binpacking import FailedClasses
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.requests.check_queue import Check, CheckQueue, CheckResult
-from plimsoll.nodes.planning.scaleup.nominations import with_promises_kept
+from plimsoll.nodes.planning.scaleup.nominations import place_nominated
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 
@@ -62,7 +62,7 @@ def check_queued_requests(
     last = max((number for number, in_line in enumerate(line) if not in_line.can_scale_up), default=-1)
     front = line[: last + 1]
     growing = [in_line for in_line in front if in_line.can_scale_up]
-    taken = with_promises_kept(snapshot)
+    taken = place_nominated(snapshot)
     served = _served(taken, policy, growing) if growing else frozenset()
     checks = [
         Check(name=in_line.name, pods=in_line.pods, reserves=in_line.reserves, is_scale_up=in_line.can_scale_up)
@@ -99,10 +99,10 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
             break
         classes = frozenset(line.class_of[key] for key in keys)
         doubts = FailedClasses(
-            one_by_one=doubts.one_by_one | classes, given_up=doubts.given_up | (classes & doubts.one_by_one)
+            pod_by_pod=doubts.pod_by_pod | classes, given_up=doubts.given_up | (classes & doubts.pod_by_pod)
         )
     else:
-        line = CheckQueue(board, checks, replace(doubts, given_up=doubts.one_by_one))
+        line = CheckQueue(board, checks, replace(doubts, given_up=doubts.pod_by_pod))
     return _kept(line, checks)
 
 

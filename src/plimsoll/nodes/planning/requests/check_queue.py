@@ -79,7 +79,7 @@ class CheckQueue:
     def __init__(self, board: ScaleUpProblem, checks: Sequence[Check], doubts: FailedClasses) -> None:
         self._board = board
         self._meetings = PodRelations(board.table, board.rules, board.snapshot.view)
-        self._means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), doubts=doubts)
+        self._means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=doubts)
         index_of = {pending.key: index for index, pending in enumerate(board.table.pending)}
         self._entries = {check.name: [index_of[pending.key] for pending in check.pods] for check in checks}
         self.class_of = {key: int(board.table.class_of[index]) for key, index in index_of.items()}
@@ -98,7 +98,7 @@ class CheckQueue:
         return [self._plan(self._left.placement, self._pods), *self._loose]
 
     def _plan(self, draft: Placement, pods: Sequence[int]) -> ScaleUpPlan:
-        on = name_pods(self._board, Served(draft=draft, pods=tuple(pods))).existing
+        on = name_pods(self._board, Served(placement=draft, pods=tuple(pods))).existing
         return ScaleUpPlan(result=Result.NOT_NEEDED, existing=on)
 
     # ---- one after the other
@@ -142,8 +142,8 @@ class CheckQueue:
         if len(numbers) != 1:
             return None
         (number,) = numbers
-        doubts = self._means.doubts
-        doubted = number in doubts.one_by_one or number in doubts.given_up
+        doubts = self._means.failed
+        doubted = number in doubts.pod_by_pod or number in doubts.given_up
         return number if self._left.is_simple(number) and not doubted else None
 
     def _count(self, check: Check, number: int) -> None:
@@ -229,7 +229,7 @@ class CheckQueue:
         board = self._board
         demand = self._demand([check])
         numbers = np.flatnonzero(demand)
-        if self._means.doubts.given_up or board.rules.interacts[numbers].any():
+        if self._means.failed.given_up or board.rules.interacts[numbers].any():
             return Unknown()
         if any(board.table.classes[number].problem is not None for number in numbers.tolist()):
             return Unknown()

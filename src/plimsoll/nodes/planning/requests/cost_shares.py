@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.planning.problem.queue import bundles_in_line
+from plimsoll.nodes.planning.problem.queue import order_bundles
 from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class CostShare:
 
 def share_costs(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, CostShare]:
     """By bundle; of one that gets nothing new, nothing."""
-    line = {bundle: number for number, bundle in enumerate(bundles_in_line(pending))}
+    line = {bundle: number for number, bundle in enumerate(order_bundles(pending))}
     dividing = _Dividing(pending)
     found = {bundle: CostShare() for bundle in line}
     for growth in plan.scale_ups:

@@ -81,11 +81,11 @@ def reserve(
         # Held where they were before, then placed anew, then one by one.
         again = refuted & distrusted
         doubts = FailedClasses(
-            one_by_one=doubts.one_by_one | again, given_up=doubts.given_up | (again & doubts.one_by_one)
+            pod_by_pod=doubts.pod_by_pod | again, given_up=doubts.given_up | (again & doubts.pod_by_pod)
         )
         distrusted |= refuted
     else:
-        book = _Book(board, replace(doubts, one_by_one=doubts.one_by_one | distrusted, given_up=distrusted))
+        book = _Book(board, replace(doubts, pod_by_pod=doubts.pod_by_pod | distrusted, given_up=distrusted))
         book.keep(before, distrusted)
         book.fill()
     return book.places()
@@ -217,7 +217,7 @@ class _Book:
         for keys in line:
             for key in keys:
                 demand[self._class_of[key]] += self._left[key]
-        means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), doubts=self._doubts)
+        means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=self._doubts)
         before = Placement(existing=self._by_class())
         draft = place(board, self._meetings, demand, means, before)
         return {

@@ -142,7 +142,7 @@ class ScaleDownProblem:
         """[N], [kinds of nodes, C]: nodes that every simple class sees alike are of one kind."""
         wishes: dict[object, int] = {}
         rows: list[Flags] = []
-        wish_of = np.zeros(len(self.running_classes.table), dtype=np.int64)
+        read = np.zeros(len(self.running_classes.table), dtype=np.int64)
         for pod_class in self.running_classes.table:
             wish = (
                 None
@@ -156,11 +156,11 @@ class ScaleDownProblem:
             if wish not in wishes:
                 wishes[wish] = len(rows)
                 rows.append(self.static_fit(pod_class))
-            wish_of[pod_class.index] = wishes[wish]
+            read[pod_class.index] = wishes[wish]
         if not rows:
             return np.zeros(len(self.arrays), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)
         kinds, kind_of = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
-        allowed = kinds[:, wish_of] & ~self.running_classes.interacting
+        allowed = kinds[:, read] & ~self.running_classes.interacting
         return kind_of.reshape(-1).astype(np.int64), np.ascontiguousarray(allowed)
 
 

@@ -24,17 +24,20 @@ if TYPE_CHECKING:
 
 
 def balanced(
-    board: ScaleUpProblem, draft: Placement, meetings: PodRelations, families: Sequence[Sequence[int]] | None = None
+    problem: ScaleUpProblem,
+    placement: Placement,
+    relations: PodRelations,
+    families: Sequence[Sequence[int]] | None = None,
 ) -> Placement:
     """The same nodes, moved between similar groups until these are as equal as their limits allow."""
-    for siblings in similar_offers(board) if families is None else families:
-        draft = _shared(board, draft, siblings, meetings)
-    return draft
+    for siblings in similar_options(problem) if families is None else families:
+        placement = _shared(problem, placement, siblings, relations)
+    return placement
 
 
-def similar_offers(board: ScaleUpProblem) -> list[list[int]]:
+def similar_options(problem: ScaleUpProblem) -> list[list[int]]:
     """Families of offers that growth is shared out among; none unless the policy asks for it."""
-    rules = board.policy.balancing
+    rules = problem.policy.balancing
     if not rules.enabled:
         return []
     likeness = Likeness(
@@ -45,72 +48,76 @@ def similar_offers(board: ScaleUpProblem) -> list[list[int]]:
         only_labels=rules.labels,
     )
     found: list[list[int]] = []
-    for index, offer in enumerate(board.offers):
-        home = next((group for group in found if likeness.holds(board.offers[group[0]], offer)), None)
+    for index, option in enumerate(problem.options):
+        home = next((group for group in found if likeness.holds(problem.options[group[0]], option)), None)
         if home is None:
             found.append([index])
-        elif offer.exists and board.offers[home[0]].exists and not offer.zero_or_max:
+        elif option.exists and problem.options[home[0]].exists and not option.zero_or_max:
             home.append(index)
     return [group for group in found if len(group) > 1]
 
 
-def _shared(board: ScaleUpProblem, draft: Placement, siblings: Sequence[int], meetings: PodRelations) -> Placement:
+def _shared(
+    problem: ScaleUpProblem, placement: Placement, siblings: Sequence[int], relations: PodRelations
+) -> Placement:
     movable = [
-        batch for batch in draft.batches if batch.offer in siblings and _is_free(board, batch, siblings, meetings)
+        batch
+        for batch in placement.batches
+        if batch.option in siblings and _is_free(problem, batch, siblings, relations)
     ]
     nodes = sum(batch.nodes for batch in movable)
     if not nodes:
-        return draft
-    fixed = [batch for batch in draft.batches if batch not in movable]
-    held = Placement(batches=tuple(fixed)).nodes_of(len(board.offers))
-    sizes = [board.offers[sibling].size + int(held[sibling]) for sibling in siblings]
-    rooms = [int(board.available[sibling] - held[sibling]) for sibling in siblings]
+        return placement
+    fixed = [batch for batch in placement.batches if batch not in movable]
+    held = Placement(batches=tuple(fixed)).nodes_of(len(problem.options))
+    sizes = [problem.options[sibling].size + int(held[sibling]) for sibling in siblings]
+    rooms = [int(problem.available[sibling] - held[sibling]) for sibling in siblings]
     given = shared_out(nodes, sizes, rooms)
     if sum(given) < nodes:
-        return draft
-    even = replace(draft, batches=(*fixed, *_dealt(movable, dict(zip(siblings, given, strict=True)))))
+        return placement
+    even = replace(placement, batches=(*fixed, *_dealt(movable, dict(zip(siblings, given, strict=True)))))
     # Alike is not equal: nodes a little larger may be more than the cluster may have.
-    within = (even.nodes_of(len(board.offers)) @ board.limits.use <= board.limits.room).all()
-    return even if within else draft
+    within = (even.nodes_of(len(problem.options)) @ problem.limits.use <= problem.limits.room).all()
+    return even if within else placement
 
 
 def _dealt(batches: Sequence[NodeBatch], wanted: dict[int, int]) -> list[NodeBatch]:
     found: list[NodeBatch] = []
     for batch in batches:
         left = batch.nodes
-        for offer, more in wanted.items():
+        for option, more in wanted.items():
             step = min(left, more)
             if step:
-                found.append(replace(batch, offer=offer, nodes=step))
-                wanted[offer] -= step
+                found.append(replace(batch, option=option, nodes=step))
+                wanted[option] -= step
                 left -= step
     return found
 
 
-def _is_free(board: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int], meetings: PodRelations) -> bool:
+def _is_free(problem: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int], relations: PodRelations) -> bool:
     """Whether its pods may be in any of the groups: with room there, allowed, and of no concern beyond their node."""
-    asked = sum(board.requests[number] * pods for number, pods in batch.content.items())
-    if not batch.content or (board.capacity[list(siblings)] < asked).any():
+    asked = sum(problem.requests[number] * pods for number, pods in batch.content.items())
+    if not batch.content or (problem.capacity[list(siblings)] < asked).any():
         return False
     return all(
-        board.allowed[list(siblings), number].all() and not _concerns_others(board, number, meetings)
+        problem.allowed[list(siblings), number].all() and not _concerns_others(problem, number, relations)
         for number in batch.content
     )
 
 
-def _concerns_others(board: ScaleUpProblem, number: int, meetings: PodRelations) -> bool:
+def _concerns_others(problem: ScaleUpProblem, number: int, relations: PodRelations) -> bool:
     """Whether it looks at pods on other nodes, or somebody who waits looks at it."""
-    one, party = board.table.classes[number], meetings.party_of[number]
-    if any(spread.key != HOSTNAME for spread in board.rules.spreads(number)) or one.has_affinity:
+    one, label_group = problem.table.classes[number], relations.label_group_of[number]
+    if any(spread.key != HOSTNAME for spread in problem.rules.spreads(number)) or one.has_affinity:
         return True
-    avoided = [key for keys in meetings.shunned[party].values() for key in keys]
-    if one.has_anti_affinity or board.arrays.running_pods.anti_affinity_rows:
-        known = board.rules.affinity_counts(number)
+    avoided = [key for keys in relations.avoided[label_group].values() for key in keys]
+    if one.has_anti_affinity or problem.arrays.running_pods.anti_affinity_rows:
+        known = problem.rules.affinity_counts(number)
         avoided += [*known.anti_affinity_domains, *known.repelling_domains]
     return (
         any(key != HOSTNAME for key in avoided)
-        or any(party in wanted for wanted in meetings.company)
-        or any(party in counted for other, counted in enumerate(meetings.counted) if other != party)
+        or any(label_group in wanted for wanted in relations.company)
+        or any(label_group in counted for other, counted in enumerate(relations.counted) if other != label_group)
     )
 
 
@@ -162,9 +169,9 @@ class Likeness:
             one[MEMORY], other[MEMORY], self.memory_ratio
         )
 
-    def _labels(self, offer: ScaleUpOption) -> dict[str, str]:
+    def _labels(self, option: ScaleUpOption) -> dict[str, str]:
         left_out = IGNORED_LABELS | self.ignored_labels
-        return {key: value for key, value in offer.node.metadata.labels.items() if key not in left_out}
+        return {key: value for key, value in option.node.metadata.labels.items() if key not in left_out}
 
 
 def shared_out(nodes: int, sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
@@ -187,12 +194,12 @@ def shared_out(nodes: int, sizes: Sequence[int], rooms: Sequence[int]) -> list[i
     return given
 
 
-def _label(offer: ScaleUpOption, key: str) -> str | None:
-    return offer.node.metadata.labels.get(key)
+def _label(option: ScaleUpOption, key: str) -> str | None:
+    return option.node.metadata.labels.get(key)
 
 
-def _allocatable(offer: ScaleUpOption) -> ResourceVector:
-    return ResourceVector.from_quantities(offer.node.status.allocatable)
+def _allocatable(option: ScaleUpOption) -> ResourceVector:
+    return ResourceVector.from_quantities(option.node.status.allocatable)
 
 
 def _within(one: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
-from plimsoll.nodes.config.expander_priorities import compiled_pattern
+from plimsoll.nodes.config.expander_priorities import compile_pattern
 from plimsoll.nodes.model.prices import estimated_price
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class ExpanderContext:
     """What filters know besides the options."""
 
     cluster_nodes: int = 0
@@ -71,58 +71,58 @@ class Unanswered(Exception):
         self.options = tuple(options)
 
 
-def choose(options: Sequence[Option], chain: Sequence[str], around: Circumstances) -> Option | None:
+def choose(options: Sequence[Option], chain: Sequence[str], context: ExpanderContext) -> Option | None:
     """The option that the chain leaves; None of none."""
     left = list(options)
     for name in chain:
         if len(left) > 1:
-            left = FILTERS[name](left, around)
-    return _seeded(left, around) if left else None
+            left = FILTERS[name](left, context)
+    return _seeded(left, context) if left else None
 
 
-def most_pods(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+def most_pods(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
     best = max(option.pods for option in options)
     return [option for option in options if option.pods == best]
 
 
-def least_nodes(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+def least_nodes(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
     best = min(option.nodes for option in options)
     return [option for option in options if option.nodes == best]
 
 
-def least_waste(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+def least_waste(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
     return _lowest(options, [_waste(option) for option in options])
 
 
-def cheapest(options: Sequence[Option], around: Circumstances) -> list[Option]:
+def cheapest(options: Sequence[Option], context: ExpanderContext) -> list[Option]:
     """The price expander: money for what is asked, with a taste for nodes of a size that suits the cluster."""
-    return _lowest(options, [price_score(option, cluster_nodes=around.cluster_nodes) for option in options])
+    return _lowest(options, [price_score(option, cluster_nodes=context.cluster_nodes) for option in options])
 
 
-def prioritised(options: Sequence[Option], around: Circumstances) -> list[Option]:
+def prioritised(options: Sequence[Option], context: ExpanderContext) -> list[Option]:
     """Options of the highest number whose patterns meet any; all of them when nothing is configured or none is met."""
-    for number in sorted(around.priorities, reverse=True):
-        patterns = [compiled_pattern(text) for text in around.priorities[number]]
+    for number in sorted(context.priorities, reverse=True):
+        patterns = [compile_pattern(text) for text in context.priorities[number]]
         if met := [option for option in options if any(pattern.search(option.offer.group) for pattern in patterns)]:
             return met
     return list(options)
 
 
-def unchanged(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+def unchanged(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
     """`random`: the seeded choice at the end of every chain does it."""
     return list(options)
 
 
-def least_money(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+def least_money(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
     """`cost` where one group is grown at a time: money for each pod helped."""
     return _lowest(options, [option.nodes * option.offer.planning_price / max(option.pods, 1) for option in options])
 
 
-def answered(options: Sequence[Option], around: Circumstances) -> list[Option]:
+def answered(options: Sequence[Option], context: ExpanderContext) -> list[Option]:
     """`grpc`: those that the expander outside named; all of them where it named none, or there is none."""
-    if around.answers is None:
+    if context.answers is None:
         return list(options)
-    named = around.answers.get(question_of(options))
+    named = context.answers.get(question_of(options))
     if named is None:
         raise Unanswered(options)
     return [option for option in options if option.offer.group in named] or list(options)
@@ -134,7 +134,7 @@ def question_of(options: Sequence[Option]) -> str:
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
-FILTERS: Final[Mapping[str, Callable[[Sequence[Option], Circumstances], list[Option]]]] = {
+FILTERS: Final[Mapping[str, Callable[[Sequence[Option], ExpanderContext], list[Option]]]] = {
     "random": unchanged,
     "most-pods": most_pods,
     "least-waste": least_waste,
@@ -183,9 +183,9 @@ def _lowest(options: Sequence[Option], scores: Sequence[float]) -> list[Option]:
     return [option for option, score in zip(options, rounded, strict=True) if score == best]
 
 
-def _seeded(options: Sequence[Option], around: Circumstances) -> Option:
+def _seeded(options: Sequence[Option], context: ExpanderContext) -> Option:
     """One of equals: by a hash of the seed and the groups, so that no group is favoured by its name alone."""
     ids = sorted(option.offer.group for option in options)
-    seed = around.seed or ",".join(ids)
+    seed = context.seed or ",".join(ids)
     drawn = {group: hashlib.sha256(f"{seed}\0{group}".encode()).digest() for group in ids}
     return min(options, key=lambda option: (drawn[option.offer.group], option.offer.group))

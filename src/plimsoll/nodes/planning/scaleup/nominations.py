@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Nomination:
     """One node of a group, for these pods."""
 
     group: str
@@ -44,19 +44,21 @@ class PodNominations:
     """Of one planner, from turn to turn."""
 
     def __init__(self) -> None:
-        self._made: list[Promise] = []
+        self._made: list[Nomination] = []
 
     def make(self, snapshot: Snapshot, housed: Places, grown: Iterable[tuple[str, int, GroupScaleUp]]) -> None:
         """`grown`: a group, nodes it got, and the growth of the plan that they are a part of.
 
         `housed` are the pods that have a place without it.
         """
-        line = _Line(snapshot, housed)
+        queue = _Line(snapshot, housed)
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
-        made: list[Promise] = []
+        made: list[Nomination] = []
         for group, added, growth in grown:
             of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
-            made += [Promise(group=group, pods=pods) for _ in range(added) if (pods := line.taken(next(of_nodes, {})))]
+            made += [
+                Nomination(group=group, pods=pods) for _ in range(added) if (pods := queue.taken(next(of_nodes, {})))
+            ]
         again = {pod for promise in made for pod in promise.pods}
         self._made = [promise for promise in self._made if again.isdisjoint(promise.pods)] + made
 
@@ -77,10 +79,10 @@ class PodNominations:
             wanted = [entry_of.pop(pod) for pod in promise.pods if pod in entry_of]
             counts = Counter(entry.key for entry in wanted)
             kinds = {entry.key: entry for entry in wanted}
-            line = free.get(promise.group, [])
-            chosen = next((state for state in line if needs.fit(state, counts, kinds)), None)
+            queue = free.get(promise.group, [])
+            chosen = next((state for state in queue if needs.fit(state, counts, kinds)), None)
             if chosen is not None:
-                line.remove(chosen)
+                queue.remove(chosen)
                 places[chosen.name] = dict(counts)
         return places
 
@@ -91,7 +93,7 @@ class _Line:
     def __init__(self, snapshot: Snapshot, housed: Places) -> None:
         self._entries = {pending.key: pending for pending in snapshot.pending}
         self._next = _by_key(housed)
-        self._can_be_promised: dict[str, bool] = {}
+        self._can_be_nominated: dict[str, bool] = {}
 
     def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
         """The next of each entry; of those that cannot be promised anything none."""
@@ -100,9 +102,9 @@ class _Line:
             first = self._next.get(key, 0)
             self._next[key] = first + count
             entry = self._entries[key]
-            if key not in self._can_be_promised:
-                self._can_be_promised[key] = _can_be_promised(entry)
-            if self._can_be_promised[key]:
+            if key not in self._can_be_nominated:
+                self._can_be_nominated[key] = _can_be_nominated(entry)
+            if self._can_be_nominated[key]:
                 pods += [PodKey(entry.pod.metadata.namespace, name) for name in entry.names[first : first + count]]
         return tuple(pods)
 
@@ -141,7 +143,7 @@ def settled(snapshot: Snapshot, places: Places) -> Snapshot:
     return replace(snapshot, view=snapshot.view.with_states(states), pending=left)
 
 
-def with_promises_kept(snapshot: Snapshot) -> Snapshot:
+def place_nominated(snapshot: Snapshot) -> Snapshot:
     """What is left to plan."""
     return settled(snapshot, snapshot.promises)
 
@@ -202,7 +204,7 @@ class _Needs:
         return self._demands[entry.key]
 
 
-def _can_be_promised(one: PendingPods) -> bool:
+def _can_be_nominated(one: PendingPods) -> bool:
     return bool(one.names) and not one.bundle and not _looks_at_others(one.pod)
 
 

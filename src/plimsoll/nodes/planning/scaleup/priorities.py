@@ -35,94 +35,96 @@ if TYPE_CHECKING:
     """Pods by class [C] on top of a draft; None: on nothing, and nobody will come after them."""
 
 
-def serve_by_priority(board: ScaleUpProblem, place: Place) -> Served:
+def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
     """All together if that works; else in line."""
-    line = queue_units(board)
-    together = place(demand_of(board, line), None)
-    if not _somebody_could_go(board, line, together):
-        return serve_units(board, line, together)
-    draft = Placement()
-    first = _longest_prefix(board, line, place)
-    accepted = list(line[:first])
+    queue = queue_units(problem)
+    together = place(demand_of(problem, queue), None)
+    if not _somebody_could_go(problem, queue, together):
+        return serve_units(problem, queue, together)
+    placement = Placement()
+    first = _longest_prefix(problem, queue, place)
+    accepted = list(queue[:first])
     tries: dict[int, Try] = {}
     if accepted:
-        draft = place(demand_of(board, accepted), draft)
-    for unit in line[first:]:
-        tried = place(demand_of(board, [unit]), draft)
-        if not unit.is_whole or _is_served(board, unit, draft, tried):
-            draft = tried
+        placement = place(demand_of(problem, accepted), placement)
+    for unit in queue[first:]:
+        tried = place(demand_of(problem, [unit]), placement)
+        if not unit.is_whole or _is_served(problem, unit, placement, tried):
+            placement = tried
             accepted.append(unit)
         else:
-            tries |= dict.fromkeys(unit.entries, _nearest(board, unit, draft, tried))
-    draft = _with_company(board, accepted, draft, place)
-    in_line = replace(serve_units(board, accepted, draft), tries=tries)
+            tries |= dict.fromkeys(unit.entries, _nearest(problem, unit, placement, tried))
+    placement = _with_company(problem, accepted, placement, place)
+    in_line = replace(serve_units(problem, accepted, placement), tries=tries)
     # Who wants the company of somebody further back is helped only together with them.
-    at_once = serve_units(board, line, together)
-    return at_once if _ranked(line, at_once) > _ranked(line, in_line) and _is_whole(board, line, at_once) else in_line
+    at_once = serve_units(problem, queue, together)
+    return (
+        at_once if _ranked(queue, at_once) > _ranked(queue, in_line) and _is_whole(problem, queue, at_once) else in_line
+    )
 
 
-def _with_company(board: ScaleUpProblem, accepted: Sequence[Unit], draft: Placement, place: Place) -> Placement:
+def _with_company(problem: ScaleUpProblem, accepted: Sequence[Unit], placement: Placement, place: Place) -> Placement:
     """Who wants company and stood in line before it is asked once more when it is there."""
-    left = demand_of(board, accepted) - draft.placed(len(board.table))
-    left[[not pod_class.has_affinity for pod_class in board.table]] = 0
-    return place(left, draft) if left.any() else draft
+    left = demand_of(problem, accepted) - placement.placed(len(problem.table))
+    left[[not pod_class.has_affinity for pod_class in problem.table]] = 0
+    return place(left, placement) if left.any() else placement
 
 
-def _ranked(line: Sequence[Unit], served: Served) -> list[int]:
+def _ranked(queue: Sequence[Unit], served: Served) -> list[int]:
     """Pods served of each unit, the first in line first: more for somebody goes before more for all behind."""
-    return [sum(served.pods[index] for index in unit.entries) for unit in line]
+    return [sum(served.pods[index] for index in unit.entries) for unit in queue]
 
 
-def _is_whole(board: ScaleUpProblem, line: Sequence[Unit], served: Served) -> bool:
+def _is_whole(problem: ScaleUpProblem, queue: Sequence[Unit], served: Served) -> bool:
     """Whether no bundle is served in part."""
-    pending = board.table.pending
-    counts = [[(served.pods[index], pending[index].count) for index in unit.entries] for unit in line if unit.is_whole]
+    pending = problem.table.pending
+    counts = [[(served.pods[index], pending[index].count) for index in unit.entries] for unit in queue if unit.is_whole]
     return all(all(got == wanted for got, wanted in unit) or not any(got for got, _ in unit) for unit in counts)
 
 
-def _nearest(board: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> Try:
-    classes = len(board.table)
-    demand = demand_of(board, [unit])
+def _nearest(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> Try:
+    classes = len(problem.table)
+    demand = demand_of(problem, [unit])
     placed = np.minimum(tried.placed(classes) - before.placed(classes), demand)
     short = tuple(np.flatnonzero(placed < demand).tolist())
-    return Try(draft=tried, placed=int(placed.sum()), pods=int(demand.sum()), short=short)
+    return Try(placement=tried, placed=int(placed.sum()), pods=int(demand.sum()), short=short)
 
 
-def _is_complete(board: ScaleUpProblem, units: Sequence[Unit], draft: Placement) -> bool:
-    return bool((draft.placed(len(board.table)) >= demand_of(board, units)).all())
+def _is_complete(problem: ScaleUpProblem, units: Sequence[Unit], placement: Placement) -> bool:
+    return bool((placement.placed(len(problem.table)) >= demand_of(problem, units)).all())
 
 
-def _is_served(board: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> bool:
+def _is_served(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> bool:
     """Whether all of it came to what was there; who stands before it may have got less than they asked for."""
-    classes = len(board.table)
-    return bool((tried.placed(classes) - before.placed(classes) >= demand_of(board, [unit])).all())
+    classes = len(problem.table)
+    return bool((tried.placed(classes) - before.placed(classes) >= demand_of(problem, [unit])).all())
 
 
-def _somebody_could_go(board: ScaleUpProblem, line: Sequence[Unit], draft: Placement) -> bool:
+def _somebody_could_go(problem: ScaleUpProblem, queue: Sequence[Unit], placement: Placement) -> bool:
     """Whether pods are left that others may have kept out: a bundle in part, or pods that some node would take."""
-    left = demand_of(board, line) - draft.placed(len(board.table))
+    left = demand_of(problem, queue) - placement.placed(len(problem.table))
     if not left.any():
         return False
     short = np.flatnonzero(left)
-    in_bundles = {int(board.table.class_of[index]) for unit in line if unit.is_whole for index in unit.entries}
+    in_bundles = {int(problem.table.class_of[index]) for unit in queue if unit.is_whole for index in unit.entries}
     if in_bundles & set(short.tolist()):
         return True
-    return len(line) > 1 and any(_has_a_place(board, int(number)) for number in short)
+    return len(queue) > 1 and any(_has_a_place(problem, int(number)) for number in short)
 
 
-def _has_a_place(board: ScaleUpProblem, number: int) -> bool:
+def _has_a_place(problem: ScaleUpProblem, number: int) -> bool:
     """Whether some node, there or offered, would take such a pod if nobody else came."""
-    if board.allowed[:, number].any():
+    if problem.allowed[:, number].any():
         return True
-    return bool(board.rules.node_predicates.fits(number, board.arrays.free, {}).any())
+    return bool(problem.rules.node_predicates.fits(number, problem.arrays.free, {}).any())
 
 
-def _longest_prefix(board: ScaleUpProblem, line: Sequence[Unit], place: Place) -> int:
+def _longest_prefix(problem: ScaleUpProblem, queue: Sequence[Unit], place: Place) -> int:
     """How many of the first in line can all be served together, found by halving."""
-    low, high = 0, len(line)
+    low, high = 0, len(queue)
     while low < high:
         middle = (low + high + 1) // 2
-        if _is_complete(board, line[:middle], place(demand_of(board, line[:middle]), Placement())):
+        if _is_complete(problem, queue[:middle], place(demand_of(problem, queue[:middle]), Placement())):
             low = middle
         else:
             high = middle - 1

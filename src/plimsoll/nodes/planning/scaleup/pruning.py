@@ -39,32 +39,32 @@ _WAYS: Final = 8
 """So many groups are tried as the first to go."""
 
 
-def made_groups(board: ScaleUpProblem, draft: Placement) -> list[int]:
+def new_groups_used(problem: ScaleUpProblem, placement: Placement) -> list[int]:
     """Offers of new groups that the draft uses, those with the most nodes last."""
-    nodes = draft.nodes_of(len(board.offers))
-    used = [index for index in np.flatnonzero(nodes).tolist() if not board.offers[index].exists]
+    nodes = placement.nodes_of(len(problem.options))
+    used = [index for index in np.flatnonzero(nodes).tolist() if not problem.options[index].exists]
     return sorted(used, key=lambda index: (int(nodes[index]), index))
 
 
-def with_fewer_groups(board: ScaleUpProblem, draft: Placement, usable: Flags) -> tuple[Flags, ...]:
+def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable: Flags) -> tuple[Flags, ...]:
     """Ways to do with as many new groups as may be made, the safest first; none where the draft makes no more.
 
     A zone that nobody has a node in holds nobody to it: other ways give such zones up. And what a group is worth in the
     draft says little of what it costs to do without it: each has its way in which it goes first.
     """
-    made = made_groups(board, draft)
-    too_many = len(made) - board.offered.new_groups_left
+    made = new_groups_used(problem, placement)
+    too_many = len(made) - problem.option_set.new_groups_left
     if too_many <= 0:
         return ()
     # From now on only groups of this plan are made: no try has more of them than may be.
     kept = usable & np.array(
-        [offer.exists or index in made for index, offer in enumerate(board.offers)], dtype=np.bool_
+        [option.exists or index in made for index, option in enumerate(problem.options)], dtype=np.bool_
     )
-    nodes = draft.nodes_of(len(board.offers))
-    worth = {index: round(float(nodes[index] * board.offers[index].price_per_hour), 9) for index in made}
+    nodes = placement.nodes_of(len(problem.options))
+    worth = {index: round(float(nodes[index] * problem.options[index].price_per_hour), 9) for index in made}
     order = sorted(made, key=lambda one: (worth[one], one))
-    safest = _without(order, too_many, kept, list(_wishes(board, draft, by_domain=True)))
-    wishes = list(_wishes(board, draft, by_domain=False))
+    safest = _without(order, too_many, kept, list(_wishes(problem, placement, by_domain=True)))
+    wishes = list(_wishes(problem, placement, by_domain=False))
     others = [_without([one, *order], too_many, kept, wishes) for one in order[:_WAYS]]
     return tuple({way.tobytes(): way for way in (safest, *others)}.values())
 
@@ -85,29 +85,29 @@ def _can_spare(index: int, left: Flags, wishes: Sequence[Flags]) -> bool:
     return all(not wish[index] or int((wish & left).sum()) > 1 for wish in wishes)
 
 
-def _wishes(board: ScaleUpProblem, draft: Placement, *, by_domain: bool) -> Iterator[Flags]:
+def _wishes(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
     """[T] each: offers of which one must be left, for every class; maybe in every domain that it is spread over."""
     known: set[bytes] = set()
-    batch_offers = np.array([batch.offer for batch in draft.batches], dtype=np.int64)
-    for pod_class in board.table:
-        with_it = batch_offers[[pod_class.index in batch.content for batch in draft.batches]]
+    batch_options = np.array([batch.option for batch in placement.batches], dtype=np.int64)
+    for pod_class in problem.table:
+        with_it = batch_options[[pod_class.index in batch.content for batch in placement.batches]]
         if not len(with_it):
             continue
-        for inside in _domains(board, pod_class.index, with_it.tolist() if by_domain else ()):
-            wish = board.allowed[:, pod_class.index] & inside
+        for inside in _domains(problem, pod_class.index, with_it.tolist() if by_domain else ()):
+            wish = problem.allowed[:, pod_class.index] & inside
             if (key := wish.tobytes()) not in known:
                 known.add(key)
                 yield wish
 
 
-def _domains(board: ScaleUpProblem, number: int, offers: Sequence[int]) -> Iterator[Flags]:
+def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
     """[T] each: the domains of these offers, where the class is spread over any; else everywhere."""
-    keys = sorted({spread_count.key for spread_count in board.rules.spreads(number)} - {HOSTNAME}) if offers else []
+    keys = sorted({spread_count.key for spread_count in problem.rules.spreads(number)} - {HOSTNAME}) if options else []
     if not keys:
-        yield np.ones(len(board.offers), dtype=np.bool_)
+        yield np.ones(len(problem.options), dtype=np.bool_)
     for key in keys:
-        ids = board.offer_arrays.label_ids(key)
-        for domain in sorted({int(ids[offer]) for offer in offers}):
+        ids = problem.option_arrays.label_ids(key)
+        for domain in sorted({int(ids[option]) for option in options}):
             yield ids == domain
 
 
@@ -122,44 +122,44 @@ class Question:
 
     wanted: Ints
     onto: Placement
-    means: PackingOptions
+    packing: PackingOptions
     drafted: Callable[[PackingOptions], Placement]
 
 
 class ZonePruning:
     """Of one plan. Counts its tries; everything else it is told."""
 
-    def __init__(self, board: ScaleUpProblem, meetings: PodRelations) -> None:
-        self._board = board
-        self._meetings = meetings
-        self._left = min(_TRIES, _WORK // max(len(board.table) * len(board.offers), 1))
+    def __init__(self, problem: ScaleUpProblem, relations: PodRelations) -> None:
+        self._problem = problem
+        self._relations = relations
+        self._left = min(_TRIES, _WORK // max(len(problem.table) * len(problem.options), 1))
 
-    def instead_of(self, draft: Placement, asked: Question) -> Placement:
+    def instead_of(self, placement: Placement, asked: Question) -> Placement:
         """The draft, or one that opens fewer zones and so places more."""
-        best = tried = draft
-        usable = asked.means.usable
+        best = tried = placement
+        usable = asked.packing.usable
         while self._left and (closed := self._next_to_close(asked, tried)) is not None:
             usable = usable & ~closed
             tried = self._tried(asked, usable)
             best = self._better(best, tried)
         for kept in self._one_each(asked, best):
             if self._left and self._short(best, asked):
-                best = self._better(best, self._tried(asked, asked.means.usable & kept))
+                best = self._better(best, self._tried(asked, asked.packing.usable & kept))
         return best
 
     def _tried(self, asked: Question, usable: Flags) -> Placement:
         self._left -= 1
-        return asked.drafted(replace(asked.means, usable=usable))
+        return asked.drafted(replace(asked.packing, usable=usable))
 
-    def _better(self, draft: Placement, tried: Placement) -> Placement:
-        classes = len(self._board.table)
-        return tried if tried.placed(classes).sum() > draft.placed(classes).sum() else draft
+    def _better(self, placement: Placement, tried: Placement) -> Placement:
+        classes = len(self._problem.table)
+        return tried if tried.placed(classes).sum() > placement.placed(classes).sum() else placement
 
-    def _next_to_close(self, asked: Question, draft: Placement) -> Flags | None:
+    def _next_to_close(self, asked: Question, placement: Placement) -> Flags | None:
         """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
-        before, after = (PlacementView(self._board, placement, self._meetings) for placement in (asked.onto, draft))
+        before, after = (PlacementView(self._problem, pods, self._relations) for pods in (asked.onto, placement))
         opened: dict[tuple[str, str], int] = {}
-        for number, spread_count in self._short(draft, asked):
+        for number, spread_count in self._short(placement, asked):
             there, new = before.existing_domains(spread_count.key), after.planned_domains(spread_count.key)
             if len(there | new) > 1:
                 levels = after.spread_levels(number, spread_count)
@@ -168,26 +168,26 @@ class ZonePruning:
         if not opened:
             return None
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
-        return after.inside(key, {name}).offers
+        return after.inside(key, {name}).options
 
-    def _one_each(self, asked: Question, draft: Placement) -> Iterator[Flags]:
+    def _one_each(self, asked: Question, placement: Placement) -> Iterator[Flags]:
         """[T] each: offers of one zone that could be opened, and of those that are; pods may all want to be in one."""
-        before = PlacementView(self._board, asked.onto, self._meetings)
-        for key in sorted({spread_count.key for _, spread_count in self._short(draft, asked)}):
+        before = PlacementView(self._problem, asked.onto, self._relations)
+        for key in sorted({spread_count.key for _, spread_count in self._short(placement, asked)}):
             there = before.existing_domains(key)
-            outside = before.outside(key).offers
+            outside = before.outside(key).options
             new = [name for name in before.domains(key) if name not in there]
             for name in new if len(new) + len(there) > 1 else ():
-                yield before.inside(key, {*there, name}).offers | outside
+                yield before.inside(key, {*there, name}).options | outside
 
-    def _short(self, draft: Placement, asked: Question) -> list[tuple[int, SpreadCount]]:
+    def _short(self, placement: Placement, asked: Question) -> list[tuple[int, SpreadCount]]:
         """Classes that lack places, with the rules by which they are spread over zones."""
-        classes = self._board.table.classes
-        missing = np.flatnonzero(asked.wanted > draft.placed(len(asked.wanted))).tolist()
+        classes = self._problem.table.classes
+        missing = np.flatnonzero(asked.wanted > placement.placed(len(asked.wanted))).tolist()
         return [
             (number, spread_count)
             for number in missing
             if classes[number].has_spread and classes[number].problem is None
-            for spread_count in self._board.rules.spreads(number)
+            for spread_count in self._problem.rules.spreads(number)
             if spread_count.key != HOSTNAME
         ]

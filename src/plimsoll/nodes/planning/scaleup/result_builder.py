@@ -20,8 +20,8 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Result, ScaleUpPlan, UnschedulablePods
-from plimsoll.nodes.planning.explain.new_groups import why_made
-from plimsoll.nodes.planning.explain.unschedulable import why_left
+from plimsoll.nodes.planning.explain.new_groups import explain_new_group
+from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
 from plimsoll.solver.bounds.proven_bound import proven_bound, shown_by
@@ -36,15 +36,20 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Effort, Flags, Ints
 
 
-def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
+def assembled(problem: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
     """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
-    draft = served.draft
-    named = name_pods(board, served)
+    placement = served.placement
+    named = name_pods(problem, served)
     growths = tuple(
-        scale_up_of(board, offer, patterns, because=() if board.offers[offer].exists else why_made(board, draft, offer))
-        for offer, patterns in named.patterns.items()
+        scale_up_of(
+            problem,
+            option,
+            patterns,
+            because=() if problem.options[option].exists else explain_new_group(problem, placement, option),
+        )
+        for option, patterns in named.patterns.items()
     )
-    remaining = _remaining(board, served, usable)
+    remaining = _remaining(problem, served, usable)
     cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in growths)
     return ScaleUpPlan(
         result=_result(growths, remaining),
@@ -53,9 +58,9 @@ def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: E
         scheduled=sum(served.pods),
         unschedulable=remaining,
         cost_per_hour=round(cost, 9),
-        lower_bound_per_hour=round(min(cost, least_cost(board, draft, effort, cost)), 9),
-        label_sets=board.offered.label_sets,
-        skipped_groups=board.offered.not_offered,
+        lower_bound_per_hour=round(min(cost, least_cost(problem, placement, effort, cost)), 9),
+        label_sets=problem.option_set.label_sets,
+        skipped_groups=problem.option_set.skipped_groups,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
     )
 
@@ -66,18 +71,18 @@ def _result(growths: Sequence[GroupScaleUp], remaining: Sequence[UnschedulablePo
     return Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
 
 
-def _remaining(board: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
+def _remaining(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
     """Pods that are left, those with the same reasons together."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
-    for index, pending in enumerate(board.table.pending):
+    for index, pending in enumerate(problem.table.pending):
         left = pending.count - served.pods[index]
         if left:
-            number = int(board.table.class_of[index])
+            number = int(problem.table.class_of[index])
             nearest = served.tries.get(index)
             key = (number, -1 if nearest is None else id(nearest))
             if key not in known:
-                known[key] = _why_remaining(board, served, (number, nearest), usable)
+                known[key] = _why_remaining(problem, served, (number, nearest), usable)
             reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][pending.key] = left
     return tuple(
@@ -86,22 +91,22 @@ def _remaining(board: ScaleUpProblem, served: Served, usable: Flags) -> tuple[Un
 
 
 def _why_remaining(
-    board: ScaleUpProblem, served: Served, of: tuple[int, Try | None], usable: Flags
+    problem: ScaleUpProblem, served: Served, of: tuple[int, Try | None], usable: Flags
 ) -> tuple[Reason, ...]:
     """Of a class outside bundles, or of one in a bundle that was tried."""
     number, nearest = of
     if nearest is not None:
-        return _why_not_whole(board, nearest, number, usable)
+        return _why_not_whole(problem, nearest, number, usable)
     waits = served.waits.get(number)
-    return why_left(board, served.draft, number, usable) if waits is None else (waits,)
+    return explain_unschedulable(problem, served.placement, number, usable) if waits is None else (waits,)
 
 
-def _why_not_whole(board: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
+def _why_not_whole(problem: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
     """Of pods in a bundle: how much of it would have found a place and, if they are among the rest, what they lack."""
-    told = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
+    message = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
     facts = {"fit": nearest.placed, "pods": nearest.pods}
-    lacking = why_left(board, nearest.draft, number, usable) if number in nearest.short else ()
-    reasons = [Reason(code=NOT_WHOLE, message=told, facts=facts), *lacking]
+    lacking = explain_unschedulable(problem, nearest.placement, number, usable) if number in nearest.short else ()
+    reasons = [Reason(code=NOT_WHOLE, message=message, facts=facts), *lacking]
     return tuple({(reason.code, reason.message): reason for reason in reasons}.values())
 
 
@@ -109,62 +114,64 @@ _APART: Final = 200
 """Of so many classes that keep their pods apart it is asked which of them keep off each other too."""
 
 
-def least_cost(board: ScaleUpProblem, draft: Placement, effort: Effort, cost: float) -> float:
+def least_cost(problem: ScaleUpProblem, placement: Placement, effort: Effort, cost: float) -> float:
     """No plan for these pods costs less. Once it shows the cost to be good enough, it is not made any better."""
-    counts = draft.on_new_nodes(len(board.table))
+    counts = placement.on_new_nodes(len(problem.table))
     chosen = np.flatnonzero(counts)
     if not len(chosen):
         return 0.0
-    types = len(board.offers)
-    apart = [number for number in chosen.tolist() if _keeps_apart(board, number)]
-    problem = PackingProblem(
-        requests=board.requests[chosen],
+    types = len(problem.options)
+    apart = [number for number in chosen.tolist() if _keeps_apart(problem, number)]
+    packing_problem = PackingProblem(
+        requests=problem.requests[chosen],
         counts=counts[chosen],
-        capacity=board.capacity,
-        price=board.prices,
-        allowed=board.allowed[:, chosen],
+        capacity=problem.capacity,
+        price=problem.prices,
+        allowed=problem.allowed[:, chosen],
         per_bin=np.where(np.isin(chosen, apart), 1, UNBOUNDED),
-        exclusive=_keys(board, chosen, apart),
+        exclusive=_keys(problem, chosen, apart),
         available=np.full(types, UNBOUNDED, dtype=np.int64),
         use=np.zeros((types, 0), dtype=np.int64),
         room=np.zeros(0, dtype=np.int64),
     )
     enough = cost / (1 + effort.gap)
-    worths = np.array([draft.worths.get(number, 0.0) for number in chosen.tolist()])
-    bound = shown_by(problem, worths) if worths.any() else 0.0
+    worths = np.array([placement.worths.get(number, 0.0) for number in chosen.tolist()])
+    bound = shown_by(packing_problem, worths) if worths.any() else 0.0
     if bound < enough:
-        bound = max(bound, lower_bound(problem, effort=effort, enough=enough))
+        bound = max(bound, lower_bound(packing_problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:
         return bound
-    return proven_bound(problem, effort, known=bound, enough=enough)
+    return proven_bound(packing_problem, effort, known=bound, enough=enough)
 
 
-def _keeps_apart(board: ScaleUpProblem, number: int) -> bool:
+def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
     """Whether no node takes two pods of the class: by its own words, or because of a port, a disk or a claim."""
-    pods = board.table.classes[number]
-    if pods.has_anti_affinity and _avoids(board, number, number):
+    pods = problem.table.classes[number]
+    if pods.has_anti_affinity and _avoids(problem, number, number):
         return True
-    return bool(pods.scheduling_key.ports or pods.volumes) and board.offer_rules.node_predicates.excludes_itself(number)
+    return bool(pods.scheduling_key.ports or pods.volumes) and problem.option_rules.node_predicates.excludes_itself(
+        number
+    )
 
 
-def _avoids(board: ScaleUpProblem, one: int, other: int) -> bool:
+def _avoids(problem: ScaleUpProblem, one: int, other: int) -> bool:
     """Whether pods of these classes never share a node; the words of either are enough."""
-    classes, namespaces = board.table.classes, board.snapshot.view.namespaces
-    terms = board.rules.terms
+    classes, namespaces = problem.table.classes, problem.snapshot.view.namespaces
+    terms = problem.rules.terms
     return HOSTNAME in (
         *terms(one).anti_affinity_keys(classes[other].pod, namespaces),
         *terms(other).anti_affinity_keys(classes[one].pod, namespaces),
     )
 
 
-def _keys(board: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
+def _keys(problem: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
     """[C, K]: classes of which a node takes one pod in all: each avoids itself, and every other of them."""
     cliques: list[list[int]] = []
-    avoiding = [number for number in apart if board.table.classes[number].has_anti_affinity]
+    avoiding = [number for number in apart if problem.table.classes[number].has_anti_affinity]
     for number in avoiding[:_APART]:
-        if not _avoids(board, number, number):
+        if not _avoids(problem, number, number):
             continue
-        home = next((clique for clique in cliques if all(_avoids(board, number, other) for other in clique)), None)
+        home = next((clique for clique in cliques if all(_avoids(problem, number, other) for other in clique)), None)
         if home is None:
             cliques.append([number])
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compiled_pattern
+from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compile_pattern
 from plimsoll.nodes.config.policy import PRIORITY
 from plimsoll.nodes.model.reasons import (
     CONSUMING,
@@ -167,7 +167,7 @@ def _no_priority_is_met(turn: LoopResult) -> bool:
     policy, growths = turn.policy, turn.scale_up.plan.scale_ups
     if not growths or not policy.priorities or PRIORITY not in policy.planning.expander:
         return False
-    patterns = [compiled_pattern(text) for texts in policy.priorities.values() for text in texts]
+    patterns = [compile_pattern(text) for texts in policy.priorities.values() for text in texts]
     return not any(pattern.search(scale_up.option.group) for scale_up in growths for pattern in patterns)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_queued_requests
 from plimsoll.nodes.planning.requests.reservations import ReservedNode, reserve
-from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
+from plimsoll.nodes.planning.scaleup.nominations import merged, place_nominated
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 from plimsoll.nodes.requests.booking.consumption import Consumption, PodSetMatcher, count_consumption
 from plimsoll.nodes.requests.booking.idle_nodes import is_upcoming_node
@@ -127,7 +127,7 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, p
     booking = [request for request in held if request.name not in consumed and request.parameters.reserves]
     wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
     # Places that were promised to ordinary pods are planned with later: they are not free.
-    taken = with_promises_kept(snapshot)
+    taken = place_nominated(snapshot)
     places = reserve(taken, policy, wanted, before=hints.for_requests(booking), cache=hints.known.memory)
     view = hints.known.lumps.add_to(snapshot.view, places.by_node, wanted)
     return BookingResult(
