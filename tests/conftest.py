@@ -34,7 +34,8 @@ def _shorten(test: object) -> None:
     inner = getattr(test, "__func__", test)
     if not is_hypothesis_test(inner):
         return
-    wanted = inner._hypothesis_internal_use_settings
-    if wanted.max_examples > FEW_EXAMPLES:
+    # Absent where a property has no settings of its own: then it does not ask for many.
+    wanted = getattr(inner, "_hypothesis_internal_use_settings", None)
+    if wanted is not None and wanted.max_examples > FEW_EXAMPLES:
         fewer = FEW_EXAMPLES + (wanted.max_examples - FEW_EXAMPLES) // 4
         inner._hypothesis_internal_use_settings = settings(wanted, max_examples=fewer)

@@ -259,7 +259,7 @@ class Autoscaler:
             up = await self._expanding.run(occasion, brakes)
         for result in up.results:
             if result.is_done:
-                self._shrinking.cooldowns.note(self._shrinking.cooldowns.added, result.group, turn.at)
+                self._shrinking.cooldowns.added.note(result.group, turn.at)
         return up
 
     async def _cleaned(

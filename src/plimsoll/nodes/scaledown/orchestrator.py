@@ -17,6 +17,7 @@ from plimsoll.nodes.planning.scaledown.eligibility import RECENTLY_UNREMOVABLE, 
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
 from plimsoll.nodes.scaledown.consolidation import ConsolidationContext, Consolidator
+from plimsoll.operator.cooldowns import EventTimes, is_cooling_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,29 +62,26 @@ class ScaleDownContext:
 
 @dataclass(slots=True, kw_only=True)
 class Cooldowns:
-    """When something last happened that shrinking waits for; by group, "" for any."""
+    """When something last happened that scale-down waits for, by group."""
 
-    added: dict[str, datetime] = field(default_factory=dict)
-    removed: dict[str, datetime] = field(default_factory=dict)
-    failed: dict[str, datetime] = field(default_factory=dict)
+    added: EventTimes = field(default_factory=EventTimes)
+    removed: EventTimes = field(default_factory=EventTimes)
+    failed: EventTimes = field(default_factory=EventTimes)
 
     def postpone(self, by: timedelta) -> None:
         for times in (self.added, self.removed, self.failed):
-            times.update({group: time + by for group, time in times.items()})
-
-    def note(self, times: dict[str, datetime], group: str, now: datetime) -> None:
-        times[group] = times[""] = now
+            times.shift(by)
 
     def cooldown(self, options: ScaleDown, now: datetime, *, group: str = "") -> str:
-        """What is waited for; empty when nothing is."""
+        """What scale-down waits for, of a group or of any; empty: it need not wait."""
         waits = (
             (self.added, options.delay_after_add_s, "a scale-up"),
             (self.removed, options.delay_after_delete_s, "a removal"),
             (self.failed, options.delay_after_failure_s, "a failed removal"),
         )
         for times, delay_s, what in waits:
-            last = times.get(group)
-            if last is not None and (now - last).total_seconds() < delay_s:
+            last = times.last(group)
+            if last is not None and is_cooling_down(last, delay_s=delay_s, now=now):
                 return f"{what} {(now - last).total_seconds():.0f} s ago, less than {delay_s:g} s"
         return ""
 
@@ -206,7 +204,7 @@ class ScaleDownOrchestrator:
         saved = await self._saving.run(asked, may_act=brakes.reason is None)
         for result in saved.replacing:
             if result.is_done:
-                self.cooldowns.note(self.cooldowns.added, result.group, at.now)
+                self.cooldowns.added.note(result.group, at.now)
         part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
         return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
 
@@ -273,10 +271,10 @@ class ScaleDownOrchestrator:
         seen = tuple(ended)
         for finished in seen:
             if finished.result is RemovalResult.REMOVED:
-                self.cooldowns.note(self.cooldowns.removed, finished.removal.group, now)
+                self.cooldowns.removed.note(finished.removal.group, now)
                 self._since.pop(finished.removal.node, None)
             elif finished.result is RemovalResult.FAILED:
-                self.cooldowns.note(self.cooldowns.failed, finished.removal.group, now)
+                self.cooldowns.failed.note(finished.removal.group, now)
         return seen
 
 

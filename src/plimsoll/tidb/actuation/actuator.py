@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import ObjectMeta
-    from plimsoll.tidb.actuation.drain import DrainState
+    from plimsoll.operator.intents import IntentStore
     from plimsoll.tidb.model.reconcile_types import Act, DrainMark
     from plimsoll.tidb.observing.observer import Cluster, Observed
 
@@ -66,15 +66,15 @@ class Drainer(Protocol):
     """What is asked of `draining.Drainer`."""
 
     async def take_out(
-        self, leaving: StoreDrain, *, now: datetime, remember: DrainState
+        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
     ) -> Drained | DrainInProgress | Blocked | Unknown: ...
 
     async def clear(
-        self, leaving: StoreDrain, *, now: datetime, remember: DrainState
+        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
     ) -> Drained | DrainInProgress | Blocked | Unknown: ...
 
     async def bring_back(
-        self, leaving: StoreDrain, *, wanted: int, remember: DrainState
+        self, leaving: StoreDrain, *, wanted: int, remember: IntentStore[DrainMark]
     ) -> Drained | PdFailed | None: ...
 
 

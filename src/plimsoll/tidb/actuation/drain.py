@@ -11,12 +11,13 @@ out and only says whether `replicas` may fall; bringing back writes to PD in eit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
 
 from plimsoll.core.plans import Reason
+from plimsoll.operator.intents import StoredIntent
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.pd.members import pod_of
 from plimsoll.tidb.pd.types import TOMBSTONE, replicas_needed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from plimsoll.operator.intents import IntentStore
     from plimsoll.tidb.model.reconcile_types import DrainMark
     from plimsoll.tidb.pd.client import Pd, RegionCheck
     from plimsoll.tidb.pd.types import Store
@@ -52,12 +54,6 @@ _log = structlog.get_logger(__name__)
 STEPS_AT_MOST: Final = 40
 """In one call; a store needs about eight. Whoever is not done goes on in the next pass."""
 _CHECKS: Final[Sequence[RegionCheck]] = ("miss-peer", "pending-peer", "down-peer")
-
-
-class DrainState(Protocol):
-    """Writes the mark on the TidbCluster (None: clears it). It returns only when that is so, and raises otherwise."""
-
-    async def __call__(self, mark: DrainMark | None, /) -> None: ...
 
 
 class Drainer:
@@ -74,7 +70,7 @@ class Drainer:
         self._settings = settings or DrainSettings()
 
     async def take_out(
-        self, leaving: StoreDrain, *, now: datetime, remember: DrainState
+        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
     ) -> Drained | DrainInProgress | Blocked | Unknown:
         """Towards one replica less. A mark in the answer is the one that stands on the TidbCluster."""
         call = _Call(self._pd, leaving, remember=remember)
@@ -92,12 +88,14 @@ class Drainer:
         return DrainInProgress(mark=call.leaving.mark, reason=Reason(code="Draining", message=text))
 
     async def clear(
-        self, leaving: StoreDrain, *, now: datetime, remember: DrainState
+        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
     ) -> Drained | DrainInProgress | Blocked | Unknown:
         """Towards no store at all, before a TidbCluster is deleted; `Drained`: it may be deleted."""
         return await self.take_out(msgspec.structs.replace(leaving, replicas=0), now=now, remember=remember)
 
-    async def bring_back(self, leaving: StoreDrain, *, wanted: int, remember: DrainState) -> Drained | PdFailed | None:
+    async def bring_back(
+        self, leaving: StoreDrain, *, wanted: int, remember: IntentStore[DrainMark]
+    ) -> Drained | PdFailed | None:
         """Undo what was begun, so that there may be `wanted` replicas; None: it is undone and the mark is cleared.
 
         `Drained`: too late, the store is buried. Its pod has to go, as after `take_out`, before another can come.
@@ -124,10 +122,10 @@ class Drainer:
 class _Call:
     """One call of the drainer: what PD and the mark say now, and what was told to PD on the way."""
 
-    def __init__(self, pd: Pd, leaving: StoreDrain, *, remember: DrainState) -> None:
+    def __init__(self, pd: Pd, leaving: StoreDrain, *, remember: IntentStore[DrainMark]) -> None:
         self.leaving = leaving
         self._pd = pd
-        self._remember = remember
+        self._mark = StoredIntent(remember, leaving.mark)
         self._evicting: set[int] = set()
         self._ended: set[int] = set()
         self._is_refused = False
@@ -224,7 +222,7 @@ class _Call:
                 return None if failed is not None and failed.is_gone else failed
 
     async def _write(self, mark: DrainMark | None) -> None:
-        await self._remember(mark)
+        await self._mark.write(mark)
         self.leaving = msgspec.structs.replace(self.leaving, mark=mark)
 
     async def _evict(self, store_id: int) -> Unknown | None:

@@ -19,6 +19,7 @@ from plimsoll.nodes.requests.intents import RollbackPlan, build_rollback_intents
 from plimsoll.nodes.requests.model import Phase
 from plimsoll.nodes.requests.status import ConditionReason
 from plimsoll.nodes.requests.status_updates import block_all_pod_sets, is_over
+from plimsoll.operator.intents import recover_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -183,22 +184,29 @@ async def continue_rollbacks(
 ) -> RecoveryResult:
     """Of requests in which it is written how far back to go; the last one in line first."""
     finished: list[StatusUpdate] = []
-    unfinished: list[Intent] = []
     did_something = False
-    for seen in reversed(requests):
-        intent = seen.details.intent
-        assert intent is not None, "it says how far back to go"
+
+    async def roll_back(seen: RequestView) -> bool:
+        nonlocal did_something
         if not counter.may_act:
-            unfinished.append(intent)
-            continue
-        taken = await counter.rollback_executor.roll_back(intent, counter.rollback_context)
+            return False
+        taken = await counter.rollback_executor.roll_back(_intent_of(seen), counter.rollback_context)
         did_something |= taken.did_something
-        if taken.is_done and seen.name not in uncertain:
+        is_done = taken.is_done and seen.name not in uncertain
+        if is_done:
             finished.append(counter.status_updates.rolled_back(seen, taken.nodes))
-        else:
-            unfinished.append(intent)
-    said = await counter.write(finished)
-    return RecoveryResult(updates=said, unfinished=tuple(unfinished), did_something=did_something)
+        return is_done
+
+    recovered = await recover_all(reversed(requests), roll_back)
+    updates = await counter.write(finished)
+    unfinished = tuple(_intent_of(seen) for seen in recovered.unfinished)
+    return RecoveryResult(updates=updates, unfinished=unfinished, did_something=did_something)
+
+
+def _intent_of(seen: RequestView) -> Intent:
+    intent = seen.details.intent
+    assert intent is not None, "it says how far back to go"
+    return intent
 
 
 def _ended(answering: StatusUpdates, seen: RequestView, told: Blocking) -> StatusUpdate:

@@ -7,11 +7,11 @@ counts. A clock that was wrong must not hold a group for ever, so a time of more
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from math import floor
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.objects.api.meta import written_time
+from plimsoll.operator.cooldowns import find_latest, is_cooling_down
 from plimsoll.tidb.model.reasons import ReasonCode, told
 from plimsoll.tidb.planning.api.defaults import SCALE_IN_INTERVAL_S, SCALE_OUT_INTERVAL_S
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 OUT: Final = "out"
 IN: Final = "in"
-_FARTHEST_AHEAD: Final = timedelta(hours=24)
 
 
 class LastChange(Value):
@@ -41,10 +40,8 @@ class LastChange(Value):
 
 def last_change(told_times: Iterable[datetime | None], *, now: datetime) -> LastChange:
     """The latest of the times that can be true."""
-    times = [told_time for told_time in told_times if told_time is not None]
-    credible = [time for time in times if time - now <= _FARTHEST_AHEAD]
-    jumped = sorted(set(times) - set(credible))
-    return LastChange(moment=max(credible, default=None), jumped=tuple(jumped))
+    latest = find_latest(told_times, now=now)
+    return LastChange(moment=latest.time, jumped=latest.ignored)
 
 
 def interval_s(scaled: ComponentAutoScaler | None, direction: str) -> int:
@@ -57,8 +54,8 @@ def interval_s(scaled: ComponentAutoScaler | None, direction: str) -> int:
 
 
 def cooling(last: LastChange, *, interval_s: int, now: datetime) -> Reason | None:
-    """Why a change must wait; None: it need not. Whole seconds count, so the moment itself is soon enough."""
-    if last.moment is None or floor((now - last.moment).total_seconds()) >= interval_s:
+    """Why a change must wait; None: it need not."""
+    if last.moment is None or not is_cooling_down(last.moment, delay_s=interval_s, now=now):
         return None
     until = written_time(last.moment + timedelta(seconds=interval_s))
     return told(ReasonCode.COOLING_DOWN, f"nothing is changed before {until}", until=until, intervalSeconds=interval_s)
