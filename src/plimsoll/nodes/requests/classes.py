@@ -89,14 +89,14 @@ def why_not_allowed(kind: str, listed: Collection[str]) -> str:
 class ClassAnswers:
     """Of one turn. `updates`: what classes answered; `remaining`: everybody else, and who is planned for, in line."""
 
-    def __init__(self, classes: Mapping[str, RegisteredClass], answering: StatusUpdates) -> None:
+    def __init__(self, classes: Mapping[str, RegisteredClass], status_updates: StatusUpdates) -> None:
         self._classes = classes
-        self._answering = answering
+        self._answering = status_updates
         self.updates: list[StatusUpdate] = []
         self.remaining: list[RequestView] = []
 
-    def ask(self, line: Iterable[RequestView], snapshot: Snapshot, now: datetime) -> ClassAnswers:
-        for request in line:
+    def ask(self, queue: Iterable[RequestView], snapshot: Snapshot, now: datetime) -> ClassAnswers:
+        for request in queue:
             # Growth that was begun is finished first: nobody is asked again whether it was right to begin.
             if request.class_kind is not ClassKind.REGISTERED or request.phase is Phase.INTENDED:
                 self.remaining.append(request)
@@ -109,11 +109,11 @@ class ClassAnswers:
         if isinstance(said, str):
             self.updates.append(self._answering.check_failed(one, said))
             return
-        told = _with(one, said)
+        message = _with(one, said)
         if said.plan:
-            self.remaining.append(told)
+            self.remaining.append(message)
         else:
-            self.updates.append(self._answering.answered_by_class(told))
+            self.updates.append(self._answering.answered_by_class(message))
 
 
 def _with(one: RequestView, said: Handled) -> RequestView:
@@ -199,12 +199,12 @@ def load_classes(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
         if isinstance(made, RegisteredClass):
             classes[entry_point.name] = made
         else:
-            told = problem or str(made)
+            message = problem or str(made)
             log.error(
                 "requests.class_left_out",
                 provisioning_class=entry_point.name,
                 entry_point=entry_point.value,
-                problem=told,
+                problem=message,
             )
     return classes
 

@@ -106,136 +106,145 @@ class RequestController:
         """What became of growth; every turn that looked at the cloud."""
         self._arrivals.record(changes)
 
-    async def begin(self, at: RequestContext) -> RequestTransaction:
+    async def begin(self, context: RequestContext) -> RequestTransaction:
         """All that comes before growth is planned."""
-        counter = self._counter(at)
-        seen = self._read(at)
-        refreshed, left = await self._refreshed(seen, at, counter)
-        if self._cancelling.has_deleted(seen.all):
-            self._hints = self._hints.without_upcoming(at.snapshot)
-        booked, kept, missed = await self._booked(left.held, at, counter)
-        self._cancelling.observe(seen.all, booked, at.sizes)
-        counter = replace(counter, rollback_context=RollbackContext(nodes=at.nodes, booked_nodes=booked.nodes))
-        going = RecoveryContext(booked=booked, sizes=at.sizes, queue=left.queue, missing=missed)
-        returned = await recover(counter, going)
-        session = RequestTransaction(
-            actuators=counter,
+        actuators = self._counter(context)
+        observed = self._read(context)
+        refreshed, left = await self._refreshed(observed, context, actuators)
+        if self._cancelling.has_deleted(observed.all):
+            self._hints = self._hints.without_upcoming(context.snapshot)
+        booked, booking_updates, missed = await self._booked(left.held, context, actuators)
+        self._cancelling.observe(observed.all, booked, context.sizes)
+        actuators = replace(actuators, rollback_context=RollbackContext(nodes=context.nodes, booked_nodes=booked.nodes))
+        going = RecoveryContext(booked=booked, sizes=context.sizes, queue=left.queue, missing=missed)
+        returned = await recover(actuators, going)
+        transaction = RequestTransaction(
+            actuators=actuators,
             snapshot=_but_groups(booked.snapshot, returned.groups),
-            sizes=at.sizes,
-            policy=at.policy,
+            sizes=context.sizes,
+            policy=context.policy,
             run_planner=self._tools.run_planner,
             unfinished_rollbacks=returned.unfinished,
             booked_nodes=booked.nodes,
-            unanswered=tuple(request for request in seen.all if request.phase in _UNANSWERED),
+            unanswered=tuple(request for request in observed.all if request.phase in _UNANSWERED),
             part=replace(
-                _part(seen, (*refreshed, *kept, *returned.updates), booked),
-                warnings=find_consumer_warnings(at.consuming, seen, unbookable=booked.unbookable),
+                _part(observed, (*refreshed, *booking_updates, *returned.updates), booked),
+                warnings=find_consumer_warnings(context.consuming, observed, unbookable=booked.unbookable),
             ),
         )
         if returned.did_something:
-            told = "growth of requests was taken back; the next turn looks anew"
-            return replace(session, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=told))
+            message = "growth of requests was taken back; the next turn looks anew"
+            return replace(transaction, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=message))
         waiting = [request for request in left.queue if not is_rolling_back(request) and not is_stranded(request)]
-        return await self._lined_up(session, select_due(waiting, at.policy), at)
+        return await self._lined_up(transaction, select_due(waiting, context.policy), context)
 
-    async def finish(self, session: RequestTransaction, up: ScaleUpPart) -> RequestsPart:
+    async def finish(self, transaction: RequestTransaction, scale_up: ScaleUpPart) -> RequestsPart:
         """All that comes after growth was asked for."""
-        part = await session.finish(up)
-        places = session.find_placements(up)
+        part = await transaction.finish(scale_up)
+        places = transaction.find_placements(scale_up)
         self._hints = self._hints.with_plan(
-            session.current_views(), existing=places.existing, grown=places.added, group_of=session.snapshot.group_of
+            transaction.current_views(),
+            existing=places.existing,
+            grown=places.added,
+            group_of=transaction.snapshot.group_of,
         )
-        if session.actuators.may_act:
-            await self._cancelling.release(session.snapshot, {*session.booked_nodes, *places.existing})
-        return replace(part, waiting=_waiting(session.unanswered, part.updates))
+        if transaction.actuators.may_act:
+            await self._cancelling.release(transaction.snapshot, {*transaction.booked_nodes, *places.existing})
+        return replace(part, waiting=_waiting(transaction.unanswered, part.updates))
 
     # ---- steps
 
-    def _counter(self, at: RequestContext) -> RequestActuators:
+    def _counter(self, context: RequestContext) -> RequestActuators:
         return RequestActuators(
             status_writer=self._tools.status_writer,
             rollback_executor=self._tools.rollback_executor,
-            status_updates=StatusUpdates(at.now, at.policy),
-            may_act=at.guard.reason is None,
+            status_updates=StatusUpdates(context.now, context.policy),
+            may_act=context.guard.reason is None,
         )
 
-    def _read(self, at: RequestContext) -> ObservedRequests:
+    def _read(self, context: RequestContext) -> ObservedRequests:
         listed = self._tools.lister.read()
         fresh = replace(listed, requests=self._tools.status_writer.freshest(listed.requests))
-        seen = read_requests(fresh, at.policy, at.now)
-        self._ignored.log_new(seen.all)
-        return seen
+        observed = read_requests(fresh, context.policy, context.now)
+        self._ignored.log_new(observed.all)
+        return observed
 
     async def _refreshed(
-        self, seen: ObservedRequests, at: RequestContext, counter: RequestActuators
+        self, observed: ObservedRequests, context: RequestContext, actuators: RequestActuators
     ) -> tuple[tuple[StatusUpdate, ...], ObservedRequests]:
         """What time did (expired, not booked any more, old enough to be cleared away), and those it did not touch."""
-        found = find_time_updates(seen, at.policy, at.now)
-        said = await counter.write([one for one in found if isinstance(one, StatusUpdate)])
-        cleared = [await self._deleted(one, counter) for one in found if isinstance(one, RequestDeletion)]
+        found = find_time_updates(observed, context.policy, context.now)
+        written = await actuators.write([one for one in found if isinstance(one, StatusUpdate)])
+        cleared = [await self._deleted(one, actuators) for one in found if isinstance(one, RequestDeletion)]
         names = {one.view.name for one in found}
-        line = tuple(request for request in seen.queue if request.name not in names)
-        held = tuple(request for request in seen.held if request.name not in names)
-        return (*said, *cleared), replace(seen, queue=line, held=held)
+        queue = tuple(request for request in observed.queue if request.name not in names)
+        held = tuple(request for request in observed.held if request.name not in names)
+        return (*written, *cleared), replace(observed, queue=queue, held=held)
 
-    async def _deleted(self, one: RequestDeletion, counter: RequestActuators) -> StatusUpdate:
+    async def _deleted(self, one: RequestDeletion, actuators: RequestActuators) -> StatusUpdate:
         return StatusUpdate(
             view=one.view,
             kind=UpdateKind.DELETED,
             reason=one.reason,
             conditions=one.view.conditions,
             details=one.view.details,
-            is_written=counter.may_act and await self._tools.status_writer.delete(one.view),
+            is_written=actuators.may_act and await self._tools.status_writer.delete(one.view),
         )
 
     async def _booked(
-        self, held: Sequence[RequestView], at: RequestContext, counter: RequestActuators
+        self, held: Sequence[RequestView], context: RequestContext, actuators: RequestActuators
     ) -> tuple[BookingResult, tuple[StatusUpdate, ...], list[MissingCapacity]]:
         """Capacity that was given is kept. Who has consumed or got it is told; who misses it is not booked."""
-        booked = await self._book(at, held)
-        missed = self._arrivals.find_missing(held, booked, at.now)
-        gone = {one.view.name for one in missed}
-        if gone:
-            held = [request for request in held if request.name not in gone]
-            booked = await self._book(at, held)
-        answering = counter.status_updates
-        verdicts = [answering.consumed(request) for request in held if request.name in booked.consumed]
-        verdicts += [
-            answering.arrived(request) for request in find_arrived(held, booked) if request.name not in booked.consumed
+        booked = await self._book(context, held)
+        missed = self._arrivals.find_missing(held, booked, context.now)
+        missing_names = {one.view.name for one in missed}
+        if missing_names:
+            held = [request for request in held if request.name not in missing_names]
+            booked = await self._book(context, held)
+        status_updates = actuators.status_updates
+        updates = [status_updates.consumed(request) for request in held if request.name in booked.consumed]
+        updates += [
+            status_updates.arrived(request)
+            for request in find_arrived(held, booked)
+            if request.name not in booked.consumed
         ]
-        return booked, await counter.write(verdicts), missed
+        return booked, await actuators.write(updates), missed
 
-    async def _book(self, at: RequestContext, held: Sequence[RequestView]) -> BookingResult:
-        booked: BookingResult = await self._tools.run_planner(lambda: book(at.snapshot, held, self._hints, at.policy))
+    async def _book(self, context: RequestContext, held: Sequence[RequestView]) -> BookingResult:
+        booked: BookingResult = await self._tools.run_planner(
+            lambda: book(context.snapshot, held, self._hints, context.policy)
+        )
         self._hints = booked.hints
         return booked
 
     async def _lined_up(
-        self, session: RequestTransaction, due: Sequence[RequestView], at: RequestContext
+        self, transaction: RequestTransaction, due: Sequence[RequestView], context: RequestContext
     ) -> RequestTransaction:
         """Checks are answered; the pods of those that nodes may be added for are planned with all others."""
-        counter, answering = session.actuators, session.actuators.status_updates
-        verdicts = [answering.failed(request, *request.problem) for request in due if request.problem is not None]
+        actuators, status_updates = transaction.actuators, transaction.actuators.status_updates
+        updates = [status_updates.failed(request, *request.problem) for request in due if request.problem is not None]
         by_classes: ClassAnswers = await self._tools.run_planner(
-            lambda: ClassAnswers(self._tools.classes, answering).ask(
-                (request for request in due if request.problem is None), session.snapshot, at.now
+            lambda: ClassAnswers(self._tools.classes, status_updates).ask(
+                (request for request in due if request.problem is None), transaction.snapshot, context.now
             )
         )
-        verdicts += by_classes.updates
+        updates += by_classes.updates
         asking = by_classes.remaining
-        checks: tuple[Snapshot, Mapping[str, CheckResult]] = await self._tools.run_planner(
-            lambda: answer_checks(session.snapshot, asking, at.policy)
+        answer: tuple[Snapshot, Mapping[str, CheckResult]] = await self._tools.run_planner(
+            lambda: answer_checks(transaction.snapshot, asking, context.policy)
         )
-        snapshot, checked = checks
-        verdicts += [answering.checked(request, checked[request.name]) for request in asking if request.name in checked]
-        said = await counter.write(verdicts)
-        line = tuple(request for request in asking if request.class_kind is not ClassKind.CHECK)
-        pending = (replace(pods, rank=_rank(request)) for request in line for pods in request.pods)
+        snapshot, checked = answer
+        updates += [
+            status_updates.checked(request, checked[request.name]) for request in asking if request.name in checked
+        ]
+        written = await actuators.write(updates)
+        queue = tuple(request for request in asking if request.class_kind is not ClassKind.CHECK)
+        pending = (replace(pods, rank=_rank(request)) for request in queue for pods in request.pods)
         return replace(
-            session,
+            transaction,
             snapshot=replace(snapshot, pending=(*snapshot.pending, *pending)),
-            queue=line,
-            part=replace(session.part, updates=(*session.part.updates, *said)),
+            queue=queue,
+            part=replace(transaction.part, updates=(*transaction.part.updates, *written)),
         )
 
 
@@ -252,20 +261,20 @@ def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     return replace(snapshot, groups=tuple(groups))
 
 
-def _part(seen: ObservedRequests, verdicts: tuple[StatusUpdate, ...], booked: BookingResult) -> RequestsPart:
+def _part(observed: ObservedRequests, updates: tuple[StatusUpdate, ...], booked: BookingResult) -> RequestsPart:
     return RequestsPart(
-        updates=verdicts,
-        known=seen.known,
-        views=seen.all,
-        waiting=_waiting([request for request in seen.all if request.phase in _UNANSWERED], verdicts),
+        updates=updates,
+        known=observed.known,
+        views=observed.all,
+        waiting=_waiting([request for request in observed.all if request.phase in _UNANSWERED], updates),
         booked=booked.by_request,
         unbookable=booked.unbookable,
     )
 
 
-def _waiting(unanswered: Iterable[RequestView], verdicts: Iterable[StatusUpdate]) -> dict[str, int]:
+def _waiting(unanswered: Iterable[RequestView], updates: Iterable[StatusUpdate]) -> dict[str, int]:
     """By class, those that have no answer yet."""
-    answered = {update.view.name for update in verdicts if update.is_written and update.kind in _ANSWERS}
+    answered = {update.view.name for update in updates if update.is_written and update.kind in _ANSWERS}
     return Counter(
         request.request.spec.provisioning_class_name for request in unanswered if request.name not in answered
     )

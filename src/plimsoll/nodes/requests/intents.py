@@ -42,16 +42,16 @@ class Attempt:
         return frozenset(self.share.nodes)
 
 
-def attempt_number(seen: RequestView) -> int:
+def attempt_number(view: RequestView) -> int:
     """Which attempt this is: the one that was begun, or the next."""
-    begun, made = seen.details.intent, seen.details.attempts
+    begun, made = view.details.intent, view.details.attempts
     if begun is not None:
         return begun.attempt
-    return made if seen.phase is Phase.ARRIVING else made + 1
+    return made if view.phase is Phase.ARRIVING else made + 1
 
 
 def build_attempts(
-    plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[PendingPods]
+    plan: ScaleUpPlan, queue: Iterable[RequestView], pending: Sequence[PendingPods]
 ) -> dict[str, Attempt]:
     """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
     left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
@@ -59,18 +59,18 @@ def build_attempts(
     taken = {scale_up.option.group: scale_up.before for scale_up in plan.scale_ups}
     made = {scale_up.option.group for scale_up in plan.scale_ups if not scale_up.option.exists}
     found: dict[str, Attempt] = {}
-    for seen in line:
-        if any(pending_pods.key in left for pending_pods in seen.pods):
+    for view in queue:
+        if any(pending_pods.key in left for pending_pods in view.pods):
             continue
-        share = parts.get(seen.name, CostShare())
-        intent = _intent(seen, share, taken, made) if share.nodes else None
-        found[seen.name] = Attempt(view=seen, share=share, intent=intent)
+        share = parts.get(view.name, CostShare())
+        intent = _intent(view, share, taken, made) if share.nodes else None
+        found[view.name] = Attempt(view=view, share=share, intent=intent)
     return found
 
 
-def _intent(seen: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
+def _intent(view: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
     """What was begun before keeps the sizes it began with."""
-    before = seen.details.intent or Intent(attempt=attempt_number(seen))
+    before = view.details.intent or Intent(attempt=attempt_number(view))
     groups = dict(before.groups)
     for group, nodes in share.nodes.items():
         first = groups[group].before if group in groups else taken[group]
@@ -83,9 +83,9 @@ def _intent(seen: RequestView, share: CostShare, taken: dict[str, int], made: se
 # ---- what came of it
 
 
-def count_added_before(seen: RequestView, targets: Mapping[str, int]) -> dict[str, int]:
+def count_added_before(view: RequestView, targets: Mapping[str, int]) -> dict[str, int]:
     """Nodes by group that an attempt which was begun earlier added, as the sizes of the groups tell now."""
-    begun = seen.details.intent
+    begun = view.details.intent
     if begun is None:
         return {}
     steps = begun.groups.items()

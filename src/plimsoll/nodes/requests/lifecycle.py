@@ -78,9 +78,9 @@ def _as_tried(details: Details, refused_at: datetime | None) -> Details:
     return details.replace(last_attempt=max(times, default=None))
 
 
-def expiry_time(seen: RequestView) -> datetime | None:
+def expiry_time(view: RequestView) -> datetime | None:
     """Without capacity until then, it fails."""
-    return None if seen.created is None else _later(seen.created, seen.parameters.valid_s)
+    return None if view.created is None else _later(view.created, view.parameters.valid_s)
 
 
 def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
@@ -89,24 +89,24 @@ def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime
     return None if since is None else _later(since, parameters.booking_s)
 
 
-def deletion_time(seen: RequestView) -> datetime | None:
+def deletion_time(view: RequestView) -> datetime | None:
     """When it is deleted; None: not by us."""
     since = [
-        seen.conditions.since(kind)
+        view.conditions.since(kind)
         for kind in (ConditionType.PROVISIONED, ConditionType.FAILED)
-        if seen.conditions.is_true(kind)
+        if view.conditions.is_true(kind)
     ]
     answered = max((one for one in since if one is not None), default=None)
     if answered is None:
         return None
-    return max(_later(answered, RETENTION_S), expiry_time(seen) or answered)
+    return max(_later(answered, RETENTION_S), expiry_time(view) or answered)
 
 
-def has_expired(seen: RequestView, now: datetime) -> bool:
+def has_expired(view: RequestView, now: datetime) -> bool:
     """Whether it waited in vain for too long. Growth that was asked for and is on its way ends by itself."""
-    end = expiry_time(seen)
-    waits = seen.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
-    return waits and end is not None and now > end and not is_over(seen.conditions)
+    end = expiry_time(view)
+    waits = view.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
+    return waits and end is not None and now > end and not is_over(view.conditions)
 
 
 def _later(time: datetime, seconds: float) -> datetime:
@@ -127,62 +127,64 @@ class RequestDeletion:
     reason: Reason
 
 
-def find_time_update(seen: RequestView, now: datetime) -> StatusUpdate | RequestDeletion | None:
+def find_time_update(view: RequestView, now: datetime) -> StatusUpdate | RequestDeletion | None:
     """What is to be written of a request because time went by, or because its booking cannot be made any more."""
-    if has_expired(seen, now):
-        told = f"no capacity was found within {seen.parameters.valid_s:g} s of its creation"
-        return _said(seen, UpdateKind.FAILED, ConditionType.FAILED, ConditionReason.EXPIRED, told=told, now=now)
-    if seen.phase in {Phase.HELD, Phase.ARRIVING} and seen.problem is not None:
-        why, told = seen.problem
-        return _said(seen, UpdateKind.FAILED, ConditionType.FAILED, why, told=told, now=now)
-    if seen.phase is not Phase.OVER:
+    if has_expired(view, now):
+        message = f"no capacity was found within {view.parameters.valid_s:g} s of its creation"
+        return _build_update(
+            view, UpdateKind.FAILED, ConditionType.FAILED, ConditionReason.EXPIRED, message=message, now=now
+        )
+    if view.phase in {Phase.HELD, Phase.ARRIVING} and view.problem is not None:
+        why, message = view.problem
+        return _build_update(view, UpdateKind.FAILED, ConditionType.FAILED, why, message=message, now=now)
+    if view.phase is not Phase.OVER:
         return None
-    if not is_over(seen.conditions):
-        lasted = f"{seen.parameters.booking_s:g} s"
-        told = f"capacity was kept for {lasted}" if seen.parameters.reserves else f"it was answered {lasted} ago"
-        return _said(
-            seen,
+    if not is_over(view.conditions):
+        lasted = f"{view.parameters.booking_s:g} s"
+        message = f"capacity was kept for {lasted}" if view.parameters.reserves else f"it was answered {lasted} ago"
+        return _build_update(
+            view,
             UpdateKind.BOOKING_EXPIRED,
             ConditionType.BOOKING_EXPIRED,
             ConditionReason.TIME_OVER,
-            told=told,
+            message=message,
             now=now,
         )
-    collected = deletion_time(seen)
+    collected = deletion_time(view)
     if collected is not None and now > collected:
-        told = f"it was answered more than {RETENTION_S // DAY_S} days ago"
-        return RequestDeletion(view=seen, reason=Reason(code=UpdateKind.DELETED.value, message=told))
+        message = f"it was answered more than {RETENTION_S // DAY_S} days ago"
+        return RequestDeletion(view=view, reason=Reason(code=UpdateKind.DELETED.value, message=message))
     return None
 
 
 def find_time_updates(
-    seen: ObservedRequests, policy: Policy, now: datetime
+    observed: ObservedRequests, policy: Policy, now: datetime
 ) -> tuple[StatusUpdate | RequestDeletion, ...]:
-    """Of all of them, as much as one turn writes: what is said goes before what is cleared away."""
-    found = [one for request in seen.all if (one := find_time_update(request, now)) is not None]
-    found.sort(key=lambda one: isinstance(one, RequestDeletion))
+    """The updates of all requests, at most as many as one loop writes: status updates before deletions."""
+    found = [update for view in observed.all if (update := find_time_update(view, now)) is not None]
+    found.sort(key=lambda update: isinstance(update, RequestDeletion))
     return tuple(found[: policy.requests.refresh_writes])
 
 
-def _said(
-    seen: RequestView, saying: UpdateKind, kind: ConditionType, why: str, *, told: str, now: datetime
+def _build_update(
+    view: RequestView, kind: UpdateKind, condition_type: ConditionType, reason: str, *, message: str, now: datetime
 ) -> StatusUpdate:
-    made = build_condition(
-        kind, status=True, reason=why, message=told, at=now, generation=seen.request.metadata.generation
+    condition = build_condition(
+        condition_type, status=True, reason=reason, message=message, at=now, generation=view.request.metadata.generation
     )
     return StatusUpdate(
-        view=seen,
-        kind=saying,
-        reason=Reason(code=str(why), message=told),
-        conditions=seen.conditions.with_condition(made),
-        details=seen.details.replace(next_attempt=None),
+        view=view,
+        kind=kind,
+        reason=Reason(code=str(reason), message=message),
+        conditions=view.conditions.with_condition(condition),
+        details=view.details.replace(next_attempt=None),
     )
 
 
 # ---- how much at once
 
 
-def select_due(line: Iterable[RequestView], policy: Policy) -> tuple[RequestView, ...]:
+def select_due(queue: Iterable[RequestView], policy: Policy) -> tuple[RequestView, ...]:
     """Those of a line that one turn answers, in its order (specs/nodes.md 3.3, 4.4).
 
     Growth that was begun is always among them, and whoever fails before anything is planned costs nothing. The request
@@ -194,7 +196,7 @@ def select_due(line: Iterable[RequestView], policy: Policy) -> tuple[RequestView
     )
     growths = _Box(pod_sets=rules.atomic_timebox_s * PLANNED_PER_S)
     taken: list[RequestView] = []
-    for request in line:
+    for request in queue:
         box = checks if request.class_kind is ClassKind.CHECK else growths
         if request.problem is not None:
             taken.append(request)

@@ -54,8 +54,8 @@ class Parameters:
         return cls(
             valid_s=known_s if most_s is None else min(known_s, most_s),
             booking_s=booking_default_s if booking_s is None else booking_s,
-            retries=not (is_check and _is_said(texts, "noRetry", said="true", problems=problems)),
-            reserves=not (is_check and _is_said(texts, "reserve", said="false", problems=problems)),
+            retries=not (is_check and _is_set_to(texts, "noRetry", value="true", problems=problems)),
+            reserves=not (is_check and _is_set_to(texts, "reserve", value="false", problems=problems)),
             instance=texts.get("processorInstance", ""),
             problems=tuple(problems),
         )
@@ -68,15 +68,15 @@ def _seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> float 
         return None
     read_s = float(text) if text.isascii() and text.isdigit() else read_duration_s(text)
     if read_s is None or read_s < 0:
-        told = f"{name} is {text!r}, not a number of seconds"
-        if told not in problems:
-            problems.append(told)
+        problem = f"{name} is {text!r}, not a number of seconds"
+        if problem not in problems:
+            problems.append(problem)
         return None
     return read_s
 
 
-def _is_said(texts: Mapping[str, str], name: str, *, said: str, problems: list[str]) -> bool:
+def _is_set_to(texts: Mapping[str, str], name: str, *, value: str, problems: list[str]) -> bool:
     text = texts.get(name, "")
     if text not in {"", "true", "false"}:
         problems.append(f"{name} is {text!r}, not true or false")
-    return text == said
+    return text == value

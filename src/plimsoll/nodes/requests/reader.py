@@ -62,17 +62,17 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
     """All that are answered here. Whoever is being deleted is gone already."""
     reader = _Reader(listed, policy, now)
     there = [request for request in listed.requests if request.metadata.deletion_timestamp is None]
-    seen = [found for request in there if (found := reader.read(request)) is not None]
+    view = [found for request in there if (found := reader.read(request)) is not None]
     reader.templates.drop_unused()
-    line = [request for request in seen if request.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(request, now)]
-    held = [request for request in seen if request.phase in {Phase.HELD, Phase.ARRIVING}]
-    apart = {request.name for request in (*line, *held)}
+    queue = [request for request in view if request.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(request, now)]
+    held = [request for request in view if request.phase in {Phase.HELD, Phase.ARRIVING}]
+    apart = {request.name for request in (*queue, *held)}
     return ObservedRequests(
-        queue=queue_order(line, reader.priorities),
+        queue=queue_order(queue, reader.priorities),
         held=tuple(sorted(held, key=_since)),
         others=tuple(
             sorted(
-                (request for request in seen if request.name not in apart), key=lambda request_view: request_view.name
+                (request for request in view if request.name not in apart), key=lambda request_view: request_view.name
             )
         ),
         known=frozenset(f"{request.metadata.namespace}/{request.metadata.name}" for request in listed.requests)
@@ -144,7 +144,7 @@ class _Reader:
         phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
         pods = self.templates.pod_sets_of(request)
         problem = self._problem(kind, phase, pods)
-        seen = RequestView(
+        view = RequestView(
             request=request,
             class_kind=nature,
             parameters=parameters,
@@ -155,15 +155,15 @@ class _Reader:
             templates=pods.templates,
             problem=problem,
         )
-        self.priorities[seen.name] = pods.priority
-        return seen
+        self.priorities[view.name] = pods.priority
+        return view
 
     def _problem(self, kind: str, phase: Phase, pods: PodSets) -> tuple[str, str] | None:
         """Who has capacity keeps it, whatever the list of classes says by now."""
         if phase in {Phase.HELD, Phase.ARRIVING}:
             return (ConditionReason.NOT_BOOKED, pods.problem) if pods.problem else None
-        if told := why_not_allowed(kind, self._classes):
-            return ConditionReason.NOT_ALLOWED, told
+        if message := why_not_allowed(kind, self._classes):
+            return ConditionReason.NOT_ALLOWED, message
         return (ConditionReason.NO_PODS, pods.problem) if pods.problem else None
 
 

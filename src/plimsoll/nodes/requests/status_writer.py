@@ -46,16 +46,16 @@ class RequestStatusWriter:
         """The list of a cache, with our own writes where the cache does not show them yet."""
         return self._mutations.newest_of(listed)
 
-    async def write_all(self, verdicts: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
+    async def write_all(self, updates: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
         """The same, each with whether it was written."""
         turns = asyncio.Semaphore(_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._in_turn(turns, update)) for update in verdicts]
+            tasks = [group.create_task(self._in_turn(turns, update)) for update in updates]
         return tuple(task.result() for task in tasks)
 
-    async def write(self, seen: RequestView, conditions: Conditions, details: Details) -> bool:
+    async def write(self, view: RequestView, conditions: Conditions, details: Details) -> bool:
         """Whether the server has it."""
-        base = self._mutations.newest(seen.request).metadata
+        base = self._mutations.newest(view.request).metadata
         status: dict[str, Any] = {"conditions": conditions.to_json()}
         if texts := details.to_map():
             status["provisioningClassDetails"] = texts
@@ -72,14 +72,14 @@ class RequestStatusWriter:
                     force=True,
                 )
         except (ApiCallFailed, TimeoutError) as error:
-            log.warning("provreq.not_written", request=seen.name, problem=str(error) or type(error).__name__)
+            log.warning("provreq.not_written", request=view.name, problem=str(error) or type(error).__name__)
             return False
         self._mutations.wrote(written, replaced=base.resource_version)
         return True
 
-    async def delete(self, seen: RequestView) -> bool:
+    async def delete(self, view: RequestView) -> bool:
         """Whether it is gone, or will be."""
-        meta = seen.request.metadata
+        meta = view.request.metadata
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 await self._client.delete(
@@ -88,13 +88,13 @@ class RequestStatusWriter:
         except NotFound:
             return True
         except (ApiCallFailed, TimeoutError) as error:
-            log.warning("provreq.not_deleted", request=seen.name, problem=str(error) or type(error).__name__)
+            log.warning("provreq.not_deleted", request=view.name, problem=str(error) or type(error).__name__)
             return False
         return True
 
     # ---- inside
 
-    async def _in_turn(self, turns: asyncio.Semaphore, verdict: StatusUpdate) -> StatusUpdate:
+    async def _in_turn(self, turns: asyncio.Semaphore, update: StatusUpdate) -> StatusUpdate:
         async with turns:
-            is_written = await self.write(verdict.view, verdict.conditions, verdict.details)
-        return replace(verdict, is_written=is_written)
+            is_written = await self.write(update.view, update.conditions, update.details)
+        return replace(update, is_written=is_written)

@@ -95,13 +95,13 @@ class RequestTransaction:
         begun = {name: attempt for name, attempt in self._attempts(plan).items() if attempt.intent is not None}
         if not begun:
             return plan
-        said = await self.actuators.write([self._begun(attempt) for attempt in begun.values()])
-        self._written |= {update.view.name: view_after(update) for update in said if update.is_written}
+        written = await self.actuators.write([self._begun(attempt) for attempt in begun.values()])
+        self._written |= {update.view.name: view_after(update) for update in written if update.is_written}
         self.part = replace(
             self.part,
-            updates=(*self.part.updates, *(update for update in said if update.is_written and update.accepts)),
+            updates=(*self.part.updates, *(update for update in written if update.is_written and update.accepts)),
         )
-        self._withdrawn = frozenset(update.view.name for update in said if not update.is_written)
+        self._withdrawn = frozenset(update.view.name for update in written if not update.is_written)
         why = Reason(code=INTENT_NOT_WRITTEN, message="what is about to be done for it could not be written down")
         left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
         bundle_of = {pending.key: pending.bundle for pending in self.snapshot.pending}
@@ -113,30 +113,32 @@ class RequestTransaction:
 
     # ---- after it
 
-    async def finish(self, up: ScaleUpPart) -> RequestsPart:
+    async def finish(self, scale_up: ScaleUpPart) -> RequestsPart:
         """Answer, and take back what failed."""
-        if not self.queue or not (up.plan.scheduled or up.plan.unschedulable):
+        if not self.queue or not (scale_up.plan.scheduled or scale_up.plan.unschedulable):
             return self.part
-        failed = self._failed(up)
-        self.remaining_plan = await self._without(failed, up)
-        answers = self._answers(up, failed)
-        returned = await begin_rollbacks(self.actuators, self._returns(up, failed), self._occasion(up, failed))
-        said = await self.actuators.write(answers)
+        failed = self._failed(scale_up)
+        self.remaining_plan = await self._without(failed, scale_up)
+        answers = self._answers(scale_up, failed)
+        returned = await begin_rollbacks(
+            self.actuators, self._returns(scale_up, failed), self._occasion(scale_up, failed)
+        )
+        written = await self.actuators.write(answers)
         self._written |= {
-            update.view.name: view_after(update) for update in (*said, *returned.updates) if update.is_written
+            update.view.name: view_after(update) for update in (*written, *returned.updates) if update.is_written
         }
-        self.part = replace(self.part, updates=(*self.part.updates, *said, *returned.updates))
+        self.part = replace(self.part, updates=(*self.part.updates, *written, *returned.updates))
         return self.part
 
     def current_views(self) -> tuple[RequestView, ...]:
         """The line, each request as it was written last."""
         return tuple(self._written.get(request.name, request) for request in self.queue)
 
-    def find_placements(self, up: ScaleUpPart) -> Placements:
+    def find_placements(self, scale_up: ScaleUpPart) -> Placements:
         """Where those are to run whom this turn found a place for, and did not fail."""
-        plan = self.remaining_plan or up.plan
-        left = {scale_up.option.group: scale_up for scale_up in plan.scale_ups}
-        done = [(result, left.get(result.scale_up.option.group)) for result in up.results if result.is_done]
+        plan = self.remaining_plan or scale_up.plan
+        left = {planned.option.group: planned for planned in plan.scale_ups}
+        done = [(result, left.get(result.scale_up.option.group)) for result in scale_up.results if result.is_done]
         return Placements(
             existing=plan.existing,
             added=tuple(
@@ -144,94 +146,97 @@ class RequestTransaction:
             ),
         )
 
-    async def _without(self, failed: Collection[str], up: ScaleUpPart) -> ScaleUpPlan:
+    async def _without(self, failed: Collection[str], scale_up: ScaleUpPart) -> ScaleUpPlan:
         """The plan for those that have not failed, on as few of the nodes that were asked for as they need."""
         if not failed:
-            return up.plan
+            return scale_up.plan
         why = Reason(code=INTENT_NOT_WRITTEN, message="its attempt failed")
-        plan = without_requests(up.plan, failed, pending=self.snapshot.pending, why=why)
-        attempts_of = self._attempts(up.plan)
+        plan = without_requests(scale_up.plan, failed, pending=self.snapshot.pending, why=why)
+        attempts_of = self._attempts(scale_up.plan)
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
-        grown = {result.scale_up.option.group for result in up.results if may_have_scaled_up(result)}
+        results = {result.scale_up.option.group for result in scale_up.results if may_have_scaled_up(result)}
         packed: ScaleUpPlan = await self.run_planner(
-            lambda: repack(plan, self.snapshot, self.policy, left=left, grown=grown)
+            lambda: repack(plan, self.snapshot, self.policy, left=left, grown=results)
         )
         return packed
 
-    def _answers(self, up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
+    def _answers(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
         """To everybody whose attempt has come to an end and did not fail."""
-        answering = self.actuators.status_updates
-        attempts_of = self._attempts(self.remaining_plan or up.plan)
-        explain_new_group = {
-            result.group: _why_made(result) for result in up.results if not result.scale_up.option.exists
-        }
+        status_updates = self.actuators.status_updates
+        attempts_of = self._attempts(self.remaining_plan or scale_up.plan)
+        new_group_reasons = {result.group: _new_group_reason(result) for result in scale_up.results if not result.scale_up.option.exists}
         found: list[StatusUpdate] = []
-        for seen in self.current_views():
-            if seen.name in failed or seen.name in self._withdrawn:
+        for view in self.current_views():
+            if view.name in failed or view.name in self._withdrawn:
                 continue
-            attempt = attempts_of.get(seen.name)
+            attempt = attempts_of.get(view.name)
             if attempt is None:
-                found.append(answering.not_placed(seen, up.plan))
-            elif not _is_open(attempt, up.results):
-                nodes = add_counts(self._grown_before(seen), map_to_provider_groups(attempt.share.nodes, up.results))
-                told = self._with_costs(seen, attempt)
+                found.append(status_updates.not_placed(view, scale_up.plan))
+            elif not _is_open(attempt, scale_up.results):
+                nodes = add_counts(
+                    self._grown_before(view), map_to_provider_groups(attempt.share.nodes, scale_up.results)
+                )
+                view_with_costs = self._with_costs(view, attempt)
                 found.append(
-                    answering.requested(told, nodes, explain_new_group=explain_new_group)
+                    status_updates.requested(view_with_costs, nodes, new_group_reasons=new_group_reasons)
                     if nodes
-                    else answering.found(seen)
+                    else status_updates.found(view)
                 )
         return found
 
     # ---- what failed
 
-    def _failed(self, up: ScaleUpPart) -> dict[str, Blocking]:
+    def _failed(self, scale_up: ScaleUpPart) -> dict[str, Blocking]:
         """By name, why. Who was begun with and has no place in the plan any more has failed too."""
         refused = {
             result.scale_up.option.group: f"{result.group}: {result.failure.message}"
-            for result in up.results
+            for result in scale_up.results
             if result.failure is not None and result.is_refused
         }
-        attempts_of = self._attempts(up.plan)
+        attempts_of = self._attempts(scale_up.plan)
         failed: dict[str, Blocking] = {}
-        for seen in self.queue:
-            if seen.name in attempts_of:
-                failed[seen.name] = _refused_to(seen, up.plan, refused)
-            elif seen.phase is Phase.INTENDED and seen.name not in self._withdrawn:
-                failed[seen.name] = find_blocking(seen, up.plan)
+        for view in self.queue:
+            if view.name in attempts_of:
+                failed[view.name] = _refused_to(view, scale_up.plan, refused)
+            elif view.phase is Phase.INTENDED and view.name not in self._withdrawn:
+                failed[view.name] = find_blocking(view, scale_up.plan)
         return {name: blocking for name, blocking in failed.items() if blocking}
 
-    def _returns(self, up: ScaleUpPart, failed: Collection[str]) -> list[RollbackPlan]:
+    def _returns(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[RollbackPlan]:
         """What only they wanted of the growth of this turn, and what earlier turns added for them, if it is idle."""
         if not failed:
             return []
         keys = {pending.key for pending in self.snapshot.pending if pending.bundle in failed}
-        failing = [attempt for name, attempt in self._attempts(up.plan).items() if name in failed]
-        parts = find_surplus(up.plan, self.remaining_plan or up.plan, failing)
-        idle = count_idle_nodes(self.snapshot, {*self.booked_nodes, *_used(up.plan, keys)})
+        failing = [attempt for name, attempt in self._attempts(scale_up.plan).items() if name in failed]
+        parts = find_surplus(scale_up.plan, self.remaining_plan or scale_up.plan, failing)
+        idle = count_idle_nodes(self.snapshot, {*self.booked_nodes, *_used(scale_up.plan, keys)})
         found: list[RollbackPlan] = []
-        for seen in self.current_views():
-            if seen.name in failed:
-                before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(seen).items()}
+        for view in self.current_views():
+            if view.name in failed:
+                before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(view).items()}
                 idle = {group: nodes - before.get(group, 0) for group, nodes in idle.items()}
-                nodes = add_counts(before, map_to_provider_groups(parts.get(seen.name, {}), up.results))
-                found.append(RollbackPlan(view=seen, nodes=nodes, created=self._created(seen, up.results)))
+                nodes = add_counts(before, map_to_provider_groups(parts.get(view.name, {}), scale_up.results))
+                found.append(RollbackPlan(view=view, nodes=nodes, created=self._created(view, scale_up.results)))
         return found
 
-    def _created(self, seen: RequestView, grown: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
+    def _created(self, view: RequestView, results: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
         """Groups made for it that are there, or may be, by the id the cloud gave them."""
-        intent = seen.details.intent
+        intent = view.details.intent
         if intent is None:
             return ()
         made = [
-            result.group for result in grown if result.scale_up.option.group in intent.created and _may_be_made(result)
+            result.group for result in results if result.scale_up.option.group in intent.created and _may_be_made(result)
         ]
         return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
 
-    def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
-        unknown = {result.scale_up.option.group for result in up.results if result.is_unknown}
-        attempts_of = self._attempts(up.plan)
+    def _occasion(self, scale_up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
+        unknown = {result.scale_up.option.group for result in scale_up.results if result.is_unknown}
+        attempts_of = self._attempts(scale_up.plan)
         return FailureContext(
-            sizes={**self.sizes, **{result.group: result.after for result in up.results if may_have_scaled_up(result)}},
+            sizes={
+                **self.sizes,
+                **{result.group: result.after for result in scale_up.results if may_have_scaled_up(result)},
+            },
             begun=self.unfinished_rollbacks,
             blocking=failed,
             uncertain={name for name in failed if name in attempts_of and unknown & attempts_of[name].groups},
@@ -242,27 +247,27 @@ class RequestTransaction:
     def _attempts(self, plan: ScaleUpPlan) -> dict[str, Attempt]:
         return build_attempts(plan, self.queue, self.snapshot.pending)
 
-    def _grown_before(self, seen: RequestView) -> Mapping[str, int]:
+    def _grown_before(self, view: RequestView) -> Mapping[str, int]:
         """What earlier turns added for it."""
-        return self._before.get(seen.name, {})
+        return self._before.get(view.name, {})
 
-    def _costs_before(self, seen: RequestView) -> tuple[float, float]:
+    def _costs_before(self, view: RequestView) -> tuple[float, float]:
         """What that costs, and its bound: of what was written for all that was begun, the part that came of it."""
-        details = seen.details
+        details = view.details
         if details.intent is None:
             return 0.0, 0.0
         prices = group_prices(self.snapshot.groups, self.policy.overlay)
-        part = fraction_added(details.intent, self._grown_before(seen), prices)
+        part = fraction_added(details.intent, self._grown_before(view), prices)
         return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
 
-    def _with_costs(self, seen: RequestView, attempt: Attempt) -> RequestView:
+    def _with_costs(self, view: RequestView, attempt: Attempt) -> RequestView:
         """Of what came of it: since its intent was written, others may have failed, and it may do with less."""
         cost, bound = self._costs_before(attempt.view)
-        details = seen.details.replace(
+        details = view.details.replace(
             plan_cost_per_hour=format_cost(cost + attempt.share.cost_per_hour),
             cost_lower_bound_per_hour=format_cost(bound + attempt.share.lower_bound_per_hour),
         )
-        return replace(seen, details=details)
+        return replace(view, details=details)
 
 
 def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupScaleUp:
@@ -271,7 +276,7 @@ def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupS
     return replace(growth, requests=frozenset(bundles - {""}), for_others="" in bundles)
 
 
-def _refused_to(seen: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
+def _refused_to(view: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
     """Of its pod sets those that wanted nodes of a group that could not grow."""
     found: dict[str, dict[str, None]] = {}
     for scale_up in plan.scale_ups:
@@ -280,15 +285,15 @@ def _refused_to(seen: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]
             if scale_up.option.group in refused
             else set()
         )
-        for index, pods in enumerate(seen.pods):
+        for index, pods in enumerate(view.pods):
             if pods.key in keys:
                 found.setdefault(str(index), {})[refused[scale_up.option.group]] = None
     return {index: list(found[index]) for index in sorted(found, key=int)}
 
 
-def _is_open(attempt: Attempt, grown: tuple[ScaleUpResult, ...]) -> bool:
+def _is_open(attempt: Attempt, results: tuple[ScaleUpResult, ...]) -> bool:
     """Whether nobody knows yet what became of its growth."""
-    mine = [result for result in grown if result.scale_up.option.group in attempt.groups]
+    mine = [result for result in results if result.scale_up.option.group in attempt.groups]
     return any(not result.is_done and result.held_back is None for result in mine)
 
 
@@ -301,7 +306,7 @@ def _may_be_made(one: ScaleUpResult) -> bool:
     return one.created or (not one.scale_up.option.exists and one.is_unknown)
 
 
-def _why_made(one: ScaleUpResult) -> str:
+def _new_group_reason(one: ScaleUpResult) -> str:
     return "; ".join(map(str, one.scale_up.reason.because))
 
 

@@ -50,40 +50,40 @@ class PlanUpdates:
         self._left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
         self._shares = share_costs(plan, pending)
         made = (scale_up for scale_up in plan.scale_ups if not scale_up.option.exists)
-        self._why_made = {scale_up.option.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
+        self._new_group_reasons = {scale_up.option.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
 
-    def to_json(self, line: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
+    def to_json(self, queue: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in line."""
-        return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in line}
+        return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in queue}
 
-    def _verdict(self, seen: RequestView, checks: Mapping[str, CheckResult]) -> StatusUpdate:
-        if seen.problem is not None:
-            return self._answering.failed(seen, *seen.problem)
-        if seen.class_kind is ClassKind.CHECK:
-            return self._answering.checked(seen, checks[seen.name])
-        if any(pending.key in self._left for pending in seen.pods):
-            return self._answering.not_placed(seen, self._plan)
-        share = self._shares.get(seen.name, CostShare())
+    def _verdict(self, view: RequestView, checks: Mapping[str, CheckResult]) -> StatusUpdate:
+        if view.problem is not None:
+            return self._answering.failed(view, *view.problem)
+        if view.class_kind is ClassKind.CHECK:
+            return self._answering.checked(view, checks[view.name])
+        if any(pending.key in self._left for pending in view.pods):
+            return self._answering.not_placed(view, self._plan)
+        share = self._shares.get(view.name, CostShare())
         if not share.nodes:
-            return self._answering.found(seen)
+            return self._answering.found(view)
         costs = Details(
             plan_cost_per_hour=format_cost(share.cost_per_hour) or "0",
             cost_lower_bound_per_hour=format_cost(share.lower_bound_per_hour) or "0",
         )
-        return self._answering.requested(replace(seen, details=costs), share.nodes, explain_new_group=self._why_made)
+        return self._answering.requested(replace(view, details=costs), share.nodes, new_group_reasons=self._new_group_reasons)
 
-    def _written(self, seen: RequestView, verdict: StatusUpdate) -> Json:
+    def _written(self, view: RequestView, update: StatusUpdate) -> Json:
         """What grows is booked when it was asked for, and nobody asks."""
-        details = verdict.details if seen.class_kind is ClassKind.CHECK else verdict.details.replace(booked_until=None)
+        details = update.details if view.class_kind is ClassKind.CHECK else update.details.replace(booked_until=None)
         texts = details.to_map()
         return {
-            "conditions": [{key: one[key] for key in _CONDITION} for one in verdict.conditions.to_json()],
+            "conditions": [{key: one[key] for key in _CONDITION} for one in update.conditions.to_json()],
             "details": {key: texts[key] for key in _DETAILS if key in texts},
         }
 
 
-def _as_new(seen: RequestView) -> RequestView:
-    return replace(seen, conditions=Conditions(), details=Details())
+def _as_new(view: RequestView) -> RequestView:
+    return replace(view, conditions=Conditions(), details=Details())
 
 
 NEW: Final = "New"
@@ -101,16 +101,16 @@ _NOBODY: Final = (
 
 def request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
     details = Details.of(request.status.provisioning_class_details)
-    state, told = state_of(request)
+    state, message = state_of(request)
     created = request.metadata.creation_timestamp
     return {
         "namespace": request.metadata.namespace,
         "name": request.metadata.name,
         "class": request.spec.provisioning_class_name,
         "state": state,
-        "reason": "" if told is None else told.reason,
-        "message": _NOBODY if told is None else told.message,
-        "since": _time(None if told is None else told.last_transition_time),
+        "reason": "" if message is None else message.reason,
+        "message": _NOBODY if message is None else message.message,
+        "since": _time(None if message is None else message.last_transition_time),
         "ageSeconds": None if created is None else max(0.0, (now - created).total_seconds()),
         "pods": sum(pod_set.count for pod_set in request.spec.pod_sets),
         "podSets": [

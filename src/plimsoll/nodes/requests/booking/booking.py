@@ -65,7 +65,7 @@ class BookingHints:
 
         `grown`: a group by the name the cloud gives it, nodes it got, and the growth of the plan that they are of.
         """
-        owners = {pending.key: seen.request.metadata.uid for seen in requests for pending in seen.pods}
+        owners = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
         added = {node: mine for node, pods in (existing or {}).items() if (mine := _of(pods, owners))}
         kept = {filling.node: filling for filling in self.fillings if filling.node}
         for node, pods in added.items():
@@ -91,7 +91,7 @@ class BookingHints:
 
     def for_requests(self, requests: Iterable[RequestView]) -> tuple[ReservedNode, ...]:
         """What of it is theirs."""
-        uids = {pending.key: seen.request.metadata.uid for seen in requests for pending in seen.pods}
+        uids = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
         if all(uids.get(key) == uid for key, uid in self.owners.items()):
             return self.fillings
         mine = {key for key, uid in uids.items() if self.owners.get(key) == uid}
@@ -141,7 +141,7 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, p
 
 
 def answer_checks(
-    snapshot: Snapshot, line: Sequence[RequestView], policy: Policy
+    snapshot: Snapshot, queue: Sequence[RequestView], policy: Policy
 ) -> tuple[Snapshot, dict[str, CheckResult]]:
     """Whether there is room for those that only ask, and the snapshot with what they keep of it.
 
@@ -155,14 +155,14 @@ def answer_checks(
             can_scale_up=request.class_kind is ClassKind.ATOMIC,
             reserves=request.parameters.reserves,
         )
-        for request in line
+        for request in queue
         if request.pods and request.problem is None and request.class_kind is not ClassKind.REGISTERED
     ]
     return check_queued_requests(snapshot, policy, asking)
 
 
-def _still_to_come(seen: RequestView, run: Consumption) -> list[PendingPods]:
-    return [replace(pending, count=left) for pending, left in zip(seen.pods, run.remaining, strict=False) if left]
+def _still_to_come(view: RequestView, run: Consumption) -> list[PendingPods]:
+    return [replace(pending, count=left) for pending, left in zip(view.pods, run.remaining, strict=False) if left]
 
 
 def _by_request(places: NodePlacements, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
@@ -188,7 +188,7 @@ def _remembered(
 ) -> BookingHints:
     """Only what is booked now: who is over or deleted leaves no trace."""
     fillings = tuple(ReservedNode(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
-    owners = {pending.key: seen.request.metadata.uid for seen in booking for pending in seen.pods}
+    owners = {pending.key: view.request.metadata.uid for view in booking for pending in view.pods}
     return replace(hints, fillings=fillings, owners=owners)
 
 

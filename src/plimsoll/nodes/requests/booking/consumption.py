@@ -72,14 +72,14 @@ class PodSetMatcher:
         """By the uid of a request: what its pods were compared with, and what came of it by the uid of the pod."""
         self._used: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
 
-    def match(self, pod: Pod, seen: RequestView) -> Sets:
+    def match(self, pod: Pod, view: RequestView) -> Sets:
         """Numbers of the pod sets it may be of, the likeliest first; empty where it is like none of them."""
-        request, one = seen.request.metadata.uid or seen.name, pod.metadata.uid or pod.metadata.name
+        request, one = view.request.metadata.uid or view.name, pod.metadata.uid or pod.metadata.name
         templates, known = self._known.get(request, ((), {}))
-        found = known.get(one) if templates == seen.templates else None
+        found = known.get(one) if templates == view.templates else None
         if found is None:
-            found = self._found(pod, seen)
-        self._used.setdefault(request, (seen.templates, {}))[1][one] = found
+            found = self._found(pod, view)
+        self._used.setdefault(request, (view.templates, {}))[1][one] = found
         return found
 
     def forget(self) -> None:
@@ -87,11 +87,11 @@ class PodSetMatcher:
         self._known, self._used = self._used, {}
         self._forms = SchedulingKeys()
 
-    def _found(self, pod: Pod, seen: RequestView) -> Sets:
+    def _found(self, pod: Pod, view: RequestView) -> Sets:
         form = self._form(pod)
-        alike = [number for number, one in enumerate(seen.templates) if self._form(one) is form]
+        alike = [number for number, one in enumerate(view.templates) if self._form(one) is form]
         labels = pod.metadata.labels.items()
-        named = {number for number in alike if seen.templates[number].metadata.labels.items() <= labels}
+        named = {number for number in alike if view.templates[number].metadata.labels.items() <= labels}
         return tuple(sorted(alike, key=lambda number: (number not in named, number)))
 
     def _form(self, pod: Pod) -> object:
@@ -158,12 +158,12 @@ def _consuming(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterat
                 yield name, pod
 
 
-def _consumed(seen: RequestView, running: Counter[Sets]) -> Consumption:
+def _consumed(view: RequestView, running: Counter[Sets]) -> Consumption:
     """Each pod takes a place of a set it is like; who is like none takes any that is left after that.
 
     Who is like one set only goes before who is like several, and a set that has all its pods is owed nothing more.
     """
-    left = [pod_set.count for pod_set in seen.request.spec.pod_sets]
+    left = [pod_set.count for pod_set in view.request.spec.pod_sets]
     unlike = running.get((), 0)
     for sets in sorted(running, key=lambda sets: (len(sets), sets)):
         _take(left, sets, running[sets])
@@ -205,7 +205,7 @@ def find_consumer_warnings(
             by_request.setdefault(name, []).append(pod)
     if not by_request:
         return ()
-    seen = {request.name: request for request in requests.all}
+    view = {request.name: request for request in requests.all}
     known = matcher or PodSetMatcher()
     found: list[ConsumerWarning] = []
     for name in sorted(by_request):
@@ -213,69 +213,69 @@ def find_consumer_warnings(
         if name not in requests.known:
             found.append(_missing(name, pods))
             found += _without_class(name, pods[:_MOST_PODS])
-        elif name in seen:
-            found += _of_pods(seen[name], pods[:_MOST_PODS], known)
-            found += _of_request(seen[name], pods, (unbookable or {}).get(name, 0))
+        elif name in view:
+            found += _of_pods(view[name], pods[:_MOST_PODS], known)
+            found += _of_request(view[name], pods, (unbookable or {}).get(name, 0))
     return tuple(found)
 
 
 def _missing(name: str, pods: Sequence[Pod]) -> ConsumerWarning:
     many = f"{len(pods)} pod{'s' * (len(pods) != 1)}"
-    told = f"there is no ProvisioningRequest {name}, which {many} wait{'s' * (len(pods) == 1)} to consume"
-    reason = Reason(code=REQUEST_MISSING, message=told, facts={"request": name, "pods": len(pods)})
+    message = f"there is no ProvisioningRequest {name}, which {many} wait{'s' * (len(pods) == 1)} to consume"
+    reason = Reason(code=REQUEST_MISSING, message=message, facts={"request": name, "pods": len(pods)})
     return ConsumerWarning(reason=reason, request=name, pod=pods[0])
 
 
 def _without_class(name: str, pods: Iterable[Pod]) -> list[ConsumerWarning]:
-    told = f"it consumes ProvisioningRequest {name} but does not name its class"
-    reason = Reason(code=CLASS_MISSING, message=told)
+    message = f"it consumes ProvisioningRequest {name} but does not name its class"
+    reason = Reason(code=CLASS_MISSING, message=message)
     return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not annotated_class(pod)]
 
 
-def _of_pods(seen: RequestView, pods: Iterable[Pod], matches: PodSetMatcher) -> list[ConsumerWarning]:
+def _of_pods(view: RequestView, pods: Iterable[Pod], matches: PodSetMatcher) -> list[ConsumerWarning]:
     found: list[ConsumerWarning] = []
-    wanted = seen.request.spec.provisioning_class_name
+    wanted = view.request.spec.provisioning_class_name
     for pod in pods:
         said = annotated_class(pod)
         if not said:
-            told = f"it consumes ProvisioningRequest {seen.name} but does not name its class, {wanted}"
-            found.append(_of_pod(seen, pod, CLASS_MISSING, told))
+            message = f"it consumes ProvisioningRequest {view.name} but does not name its class, {wanted}"
+            found.append(_of_pod(view, pod, CLASS_MISSING, message))
         elif not is_same_class(said, wanted):
-            told = f"it names class {said}, but ProvisioningRequest {seen.name} is of class {wanted}"
-            found.append(_of_pod(seen, pod, CLASS_DIFFERS, told))
-        if seen.templates and not matches.match(pod, seen):
-            told = (
-                f"none of the pod sets of ProvisioningRequest {seen.name} asks for such a pod: "
+            message = f"it names class {said}, but ProvisioningRequest {view.name} is of class {wanted}"
+            found.append(_of_pod(view, pod, CLASS_DIFFERS, message))
+        if view.templates and not matches.match(pod, view):
+            message = (
+                f"none of the pod sets of ProvisioningRequest {view.name} asks for such a pod: "
                 "it may need other room than was given"
             )
-            found.append(_of_pod(seen, pod, POD_DIFFERS, told))
+            found.append(_of_pod(view, pod, POD_DIFFERS, message))
     return found
 
 
-def _of_pod(seen: RequestView, pod: Pod, code: str, told: str) -> ConsumerWarning:
-    return ConsumerWarning(reason=Reason(code=code, message=told), request=seen.name, pod=pod, view=seen)
+def _of_pod(view: RequestView, pod: Pod, code: str, message: str) -> ConsumerWarning:
+    return ConsumerWarning(reason=Reason(code=code, message=message), request=view.name, pod=pod, view=view)
 
 
-def _of_request(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
+def _of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
     """While its pods wait and nothing is kept for them."""
-    why = _why_gone(seen, pods, unbookable)
+    why = _why_gone(view, pods, unbookable)
     if not why:
         return []
     many = f"{len(pods)} pod{'s that consume' if len(pods) != 1 else ' that consumes'} it"
-    told = f"{many} wait{'s' * (len(pods) == 1)} for a node, and none is added: {why}"
-    reason = Reason(code=UNSCHEDULABLE, message=told, facts={"pods": len(pods)})
-    return [ConsumerWarning(reason=reason, request=seen.name, view=seen)]
+    message = f"{many} wait{'s' * (len(pods) == 1)} for a node, and none is added: {why}"
+    reason = Reason(code=UNSCHEDULABLE, message=message, facts={"pods": len(pods)})
+    return [ConsumerWarning(reason=reason, request=view.name, view=view)]
 
 
-def _why_gone(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
+def _why_gone(view: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
     """Empty where its capacity is still to come, or is there."""
-    if seen.phase is Phase.OVER:
-        ended = next((one for kind in _ENDINGS if (one := seen.conditions.get(kind)) and one.status == "True"), None)
+    if view.phase is Phase.OVER:
+        ended = next((one for kind in _ENDINGS if (one := view.conditions.get(kind)) and one.status == "True"), None)
         return "its capacity is not kept any more" if ended is None else f"{ended.type} ({ended.reason})"
-    if seen.phase is not Phase.HELD:
+    if view.phase is not Phase.HELD:
         return ""
     if unbookable:
-        return f"there is no room for {unbookable} of the {seen.total} pods that capacity was found for"
-    if not seen.parameters.reserves and any(map(is_unschedulable, pods)):
+        return f"there is no room for {unbookable} of the {view.total} pods that capacity was found for"
+    if not view.parameters.reserves and any(map(is_unschedulable, pods)):
         return "its capacity was found but, as it asked, not kept for it"
     return ""

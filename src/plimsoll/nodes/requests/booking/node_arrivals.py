@@ -66,8 +66,10 @@ class NodeArrivals:
         self._complete |= {one.request.metadata.uid for one in held} - short
         for request_view in waiting:
             if request_view.phase is Phase.ARRIVING and (end := expiry_time(request_view)) is not None and now > end:
-                told = f"not all of its nodes have joined within {request_view.parameters.valid_s:g} s of its creation"
-                found.setdefault(request_view.name, MissingCapacity(view=request_view, message=told))
+                message = (
+                    f"not all of its nodes have joined within {request_view.parameters.valid_s:g} s of its creation"
+                )
+                found.setdefault(request_view.name, MissingCapacity(view=request_view, message=message))
         return list(found.values())
 
     def _lost(self, held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:

@@ -27,8 +27,8 @@ class RequestActuators:
     may_act: bool = True
     """Whether anything may be written or called."""
 
-    async def write(self, verdicts: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
+    async def write(self, updates: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
         """Write them, unless a brake is on: then nothing is assumed written."""
         if not self.may_act:
-            return tuple(replace(update, is_written=False) for update in verdicts)
-        return await self.status_writer.write_all(verdicts)
+            return tuple(replace(update, is_written=False) for update in updates)
+        return await self.status_writer.write_all(updates)

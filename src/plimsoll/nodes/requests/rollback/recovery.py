@@ -43,41 +43,47 @@ class RecoveryContext:
     missing: Sequence[MissingCapacity] = ()
 
 
-def is_rolling_back(seen: RequestView) -> bool:
-    return seen.details.intent is not None and seen.details.intent.is_rolled_back
+def is_rolling_back(view: RequestView) -> bool:
+    return view.details.intent is not None and view.details.intent.is_rolled_back
 
 
-def is_stranded(seen: RequestView) -> bool:
+def is_stranded(view: RequestView) -> bool:
     """Whether growth was begun for it that nobody will finish."""
-    return seen.phase is Phase.INTENDED and (is_over(seen) or seen.problem is not None)
+    return view.phase is Phase.INTENDED and (is_over(view) or view.problem is not None)
 
 
-async def recover(counter: RequestActuators, at: RecoveryContext) -> RecoveryResult:
+async def recover(actuators: RequestActuators, context: RecoveryContext) -> RecoveryResult:
     """Take back what can be; requests that are not done are tried again later."""
-    going = [request for request in at.queue if is_rolling_back(request)]
+    going = [request for request in context.queue if is_rolling_back(request)]
     begun = [request.details.intent for request in going if request.details.intent is not None]
-    revoked = await _revoked(counter, at, begun)
+    revoked = await _revoked(actuators, context, begun)
     going += [view_after(update) for update in revoked if update.is_written and update.details.intent is not None]
     begun = [request.details.intent for request in going if request.details.intent is not None]
-    returns = _returns(at)
-    told = {
+    returns = _returns(context)
+    message = {
         request.name: block_all_pod_sets(request, _why_stranded(request))
-        for request in at.queue
+        for request in context.queue
         if is_stranded(request)
     }
-    told |= {missed.view.name: block_all_pod_sets(missed.view, missed.message) for missed in at.missing}
-    first = await begin_rollbacks(counter, returns, FailureContext(sizes=at.sizes, begun=tuple(begun), blocking=told))
-    return RecoveryResult(updates=revoked) + first + await continue_rollbacks(counter, going)
+    message |= {missed.view.name: block_all_pod_sets(missed.view, missed.message) for missed in context.missing}
+    first = await begin_rollbacks(
+        actuators, returns, FailureContext(sizes=context.sizes, begun=tuple(begun), blocking=message)
+    )
+    return RecoveryResult(updates=revoked) + first + await continue_rollbacks(actuators, going)
 
 
-async def _revoked(counter: RequestActuators, at: RecoveryContext, begun: Sequence[Intent]) -> tuple[StatusUpdate, ...]:
+async def _revoked(
+    actuators: RequestActuators, context: RecoveryContext, begun: Sequence[Intent]
+) -> tuple[StatusUpdate, ...]:
     """Who was told that it has its capacity is told that it has not; of what did not join yet nothing is waited for."""
-    held = [missed for missed in at.missing if missed.view.phase is Phase.HELD]
-    idle = count_idle_upcoming_nodes(at.booked.snapshot, at.booked.nodes)
+    held = [missed for missed in context.missing if missed.view.phase is Phase.HELD]
+    idle = count_idle_upcoming_nodes(context.booked.snapshot, context.booked.nodes)
     returns = [RollbackPlan(view=missed.view, nodes=_share(missed.view.details.node_groups, idle)) for missed in held]
-    intents = build_rollback_intents([rollback for rollback in returns if not rollback.is_empty], at.sizes, begun=begun)
-    verdicts = [
-        counter.status_updates.revoked(
+    intents = build_rollback_intents(
+        [rollback for rollback in returns if not rollback.is_empty], context.sizes, begun=begun
+    )
+    updates = [
+        actuators.status_updates.revoked(
             missed.view,
             ConditionReason.NODES_LOST if missed.failure is None else ConditionReason.NODES_FAILED,
             missed.message,
@@ -85,15 +91,17 @@ async def _revoked(counter: RequestActuators, at: RecoveryContext, begun: Sequen
         )
         for missed in held
     ]
-    return await counter.write(verdicts)
+    return await actuators.write(updates)
 
 
-def _returns(at: RecoveryContext) -> list[RollbackPlan]:
+def _returns(context: RecoveryContext) -> list[RollbackPlan]:
     """All of their growth, as far as nobody is on it."""
-    idle = count_idle_nodes(at.booked.snapshot, at.booked.nodes)
-    waiting = [missed.view for missed in at.missing if missed.view.phase is Phase.ARRIVING]
+    idle = count_idle_nodes(context.booked.snapshot, context.booked.nodes)
+    waiting = [missed.view for missed in context.missing if missed.view.phase is Phase.ARRIVING]
     stranded = [
-        request_view for request_view in at.queue if is_stranded(request_view) and not is_rolling_back(request_view)
+        request_view
+        for request_view in context.queue
+        if is_stranded(request_view) and not is_rolling_back(request_view)
     ]
     found = [
         RollbackPlan(view=request_view, nodes=_share(request_view.details.node_groups, idle))
@@ -101,9 +109,9 @@ def _returns(at: RecoveryContext) -> list[RollbackPlan]:
     ]
     for request in stranded:
         created = () if request.details.intent is None else request.details.intent.created
-        made = tuple(group for group in created if group in at.sizes)
+        made = tuple(group for group in created if group in context.sizes)
         found.append(
-            RollbackPlan(view=request, nodes=_share(count_added_before(request, at.sizes), idle), created=made)
+            RollbackPlan(view=request, nodes=_share(count_added_before(request, context.sizes), idle), created=made)
         )
     return found
 
@@ -116,8 +124,8 @@ def _share(nodes: Mapping[str, int], idle: dict[str, int]) -> dict[str, int]:
     return found
 
 
-def _why_stranded(seen: RequestView) -> str:
-    return "it is over" if seen.problem is None else seen.problem[1]
+def _why_stranded(view: RequestView) -> str:
+    return "it is over" if view.problem is None else view.problem[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,63 +164,66 @@ class FailureContext:
 
 
 async def begin_rollbacks(
-    counter: RequestActuators, returns: Sequence[RollbackPlan], at: FailureContext
+    actuators: RequestActuators, returns: Sequence[RollbackPlan], context: FailureContext
 ) -> RecoveryResult:
     """Of requests whose attempt has just failed; `returns` stand in line."""
-    answering = counter.status_updates
-    at_once = [rollback for rollback in returns if rollback.is_empty and rollback.view.name not in at.uncertain]
-    said = await counter.write(
-        [_ended(answering, rollback.view, at.blocking[rollback.view.name]) for rollback in at_once]
+    status_updates = actuators.status_updates
+    at_once = [rollback for rollback in returns if rollback.is_empty and rollback.view.name not in context.uncertain]
+    said = await actuators.write(
+        [_ended(status_updates, rollback.view, context.blocking[rollback.view.name]) for rollback in at_once]
     )
     left = [rollback for rollback in returns if rollback not in at_once]
-    intents = build_rollback_intents(left, at.sizes, begun=at.begun)
+    intents = build_rollback_intents(left, context.sizes, begun=context.begun)
     names = [rollback.view for rollback in left]
-    written = await counter.write(
-        [answering.rolling_back(request, intents[request.name], at.blocking[request.name]) for request in names]
+    written = await actuators.write(
+        [
+            status_updates.rolling_back(request, intents[request.name], context.blocking[request.name])
+            for request in names
+        ]
     )
     going = [view_after(update) for update in written if update.is_written]
     if going:
-        await counter.rollback_executor.refresh_provider()
-    done = await continue_rollbacks(counter, going, uncertain=at.uncertain)
+        await actuators.rollback_executor.refresh_provider()
+    done = await continue_rollbacks(actuators, going, uncertain=context.uncertain)
     answered = {update.view.name for update in done.updates}
     unfinished = [update for update in written if update.view.name not in answered and not is_over(update.view)]
     return replace(done, updates=(*said, *unfinished, *done.updates))
 
 
 async def continue_rollbacks(
-    counter: RequestActuators, requests: Sequence[RequestView], *, uncertain: Collection[str] = ()
+    actuators: RequestActuators, requests: Sequence[RequestView], *, uncertain: Collection[str] = ()
 ) -> RecoveryResult:
     """Of requests in which it is written how far back to go; the last one in line first."""
     finished: list[StatusUpdate] = []
     did_something = False
 
-    async def roll_back(seen: RequestView) -> bool:
+    async def roll_back(view: RequestView) -> bool:
         nonlocal did_something
-        if not counter.may_act:
+        if not actuators.may_act:
             return False
-        taken = await counter.rollback_executor.roll_back(_intent_of(seen), counter.rollback_context)
+        taken = await actuators.rollback_executor.roll_back(_intent_of(view), actuators.rollback_context)
         did_something |= taken.did_something
-        is_done = taken.is_done and seen.name not in uncertain
+        is_done = taken.is_done and view.name not in uncertain
         if is_done:
-            finished.append(counter.status_updates.rolled_back(seen, taken.nodes))
+            finished.append(actuators.status_updates.rolled_back(view, taken.nodes))
         return is_done
 
     recovered = await recover_all(reversed(requests), roll_back)
-    updates = await counter.write(finished)
-    unfinished = tuple(_intent_of(seen) for seen in recovered.unfinished)
+    updates = await actuators.write(finished)
+    unfinished = tuple(_intent_of(view) for view in recovered.unfinished)
     return RecoveryResult(updates=updates, unfinished=unfinished, did_something=did_something)
 
 
-def _intent_of(seen: RequestView) -> Intent:
-    intent = seen.details.intent
+def _intent_of(view: RequestView) -> Intent:
+    intent = view.details.intent
     assert intent is not None, "it says how far back to go"
     return intent
 
 
-def _ended(answering: StatusUpdates, seen: RequestView, told: Blocking) -> StatusUpdate:
-    return answering.rolled_back(seen, {}) if is_over(seen) else answering.not_found(seen, told)
+def _ended(status_updates: StatusUpdates, view: RequestView, message: Blocking) -> StatusUpdate:
+    return status_updates.rolled_back(view, {}) if is_over(view) else status_updates.not_found(view, message)
 
 
-def view_after(verdict: StatusUpdate) -> RequestView:
+def view_after(update: StatusUpdate) -> RequestView:
     """The request as it is once the verdict is written."""
-    return replace(verdict.view, conditions=verdict.conditions, details=verdict.details)
+    return replace(update.view, conditions=update.conditions, details=update.details)
