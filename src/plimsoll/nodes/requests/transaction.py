@@ -225,7 +225,9 @@ class RequestTransaction:
         if intent is None:
             return ()
         made = [
-            result.group for result in results if result.scale_up.option.group in intent.created and _may_be_made(result)
+            result.group
+            for result in results
+            if result.scale_up.option.group in intent.created and _may_be_made(result)
         ]
         return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
 

@@ -104,7 +104,7 @@ def classify_kinds(
     telling = [
         pod_kind.number
         for pod_kind, number in zip(ours, table.class_of.tolist(), strict=True)
-        if table.classes[number].form.meets_others or _has_storage(pod_kind)
+        if table.classes[number].scheduling_key.has_pod_constraints or _has_storage(pod_kind)
     ]
     return RunningClasses(
         table=table,
