@@ -95,7 +95,9 @@ class StatusUpdates:
         details = self._answered(view).replace(node_groups={}, plan_cost_per_hour="", cost_lower_bound_per_hour="")
         return self._provisioned(view, ConditionReason.FOUND, message, details)
 
-    def requested(self, view: RequestView, nodes: Mapping[str, int], *, new_group_reasons: Mapping[str, str]) -> StatusUpdate:
+    def requested(
+        self, view: RequestView, nodes: Mapping[str, int], *, new_group_reasons: Mapping[str, str]
+    ) -> StatusUpdate:
         """Its nodes were asked for. `nodes` by group; of groups made for it, why."""
         message = f"Capacity for {_pods(view.total)} was requested: {_growth(nodes, new_group_reasons)}."
         details = self._answered(view).replace(node_groups=dict(nodes))

@@ -164,7 +164,9 @@ class RequestTransaction:
         """To everybody whose attempt has come to an end and did not fail."""
         status_updates = self.actuators.status_updates
         attempts_of = self._attempts(self.remaining_plan or scale_up.plan)
-        new_group_reasons = {result.group: _new_group_reason(result) for result in scale_up.results if not result.scale_up.option.exists}
+        new_group_reasons = {
+            result.group: _new_group_reason(result) for result in scale_up.results if not result.scale_up.option.exists
+        }
         found: list[StatusUpdate] = []
         for view in self.current_views():
             if view.name in failed or view.name in self._withdrawn:

@@ -50,7 +50,9 @@ class PlanUpdates:
         self._left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
         self._shares = share_costs(plan, pending)
         made = (scale_up for scale_up in plan.scale_ups if not scale_up.option.exists)
-        self._new_group_reasons = {scale_up.option.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
+        self._new_group_reasons = {
+            scale_up.option.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made
+        }
 
     def to_json(self, queue: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in line."""
@@ -70,7 +72,9 @@ class PlanUpdates:
             plan_cost_per_hour=format_cost(share.cost_per_hour) or "0",
             cost_lower_bound_per_hour=format_cost(share.lower_bound_per_hour) or "0",
         )
-        return self._answering.requested(replace(view, details=costs), share.nodes, new_group_reasons=self._new_group_reasons)
+        return self._answering.requested(
+            replace(view, details=costs), share.nodes, new_group_reasons=self._new_group_reasons
+        )
 
     def _written(self, view: RequestView, update: StatusUpdate) -> Json:
         """What grows is booked when it was asked for, and nobody asks."""
