@@ -69,7 +69,7 @@ class MachinePool(Scalable):
     pass
 
 
-class MachineSpec(Wire):
+class ClusterApiMachineSpec(Wire):
     cluster_name: str = ""
     provider_id: str = ""
 
@@ -83,7 +83,7 @@ class DeprecatedMachineStatus(Wire):
     v1beta1: FailureOfOldKind = FailureOfOldKind()
 
 
-class MachineStatus(Wire):
+class ClusterApiMachineStatus(Wire):
     """Terminal failures; since v1beta2 they are under `deprecated`."""
 
     node_ref: ObjectReference | None = None
@@ -98,8 +98,8 @@ class ClusterMachine(WireObject):
 
     KIND: ClassVar[str] = "Machine"
 
-    spec: MachineSpec = MachineSpec()
-    status: MachineStatus = MachineStatus()
+    spec: ClusterApiMachineSpec = ClusterApiMachineSpec()
+    status: ClusterApiMachineStatus = ClusterApiMachineStatus()
 
     @property
     def failure(self) -> str:

@@ -9,7 +9,7 @@ from plimsoll.core.selectors import LabelSelector, structured_requirement
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.resources.registry import ServedResource, compiled_of
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema.admission.scale import ScalePaths, Unreadable, read
+from plimsoll.objects.schema.admission.scale import ScalePaths, UnreadableScale, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ class CustomScaleTarget:
 
 def _read(obj: Json, path: str, wanted: type) -> Any:
     found = read(obj, path, wanted)
-    if isinstance(found, Unreadable):
+    if isinstance(found, UnreadableScale):
         raise status_errors.unexpected(found.problem)
     return found
 

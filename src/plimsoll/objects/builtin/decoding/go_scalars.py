@@ -26,7 +26,7 @@ _BASE64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-
 _NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/\r\n]")
 
 
-class Failed(NamedTuple):
+class NotConverted(NamedTuple):
     """Go's complaint about a value."""
 
     text: str
@@ -45,13 +45,13 @@ def json_kind(value: Any, go_type: str) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _read_quantity(value: Any) -> str | Failed:
+def _read_quantity(value: Any) -> str | NotConverted:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return Failed(_QUANTITY_TEXTS[0])
+        return NotConverted(_QUANTITY_TEXTS[0])
     try:
         return _canonical(value) if isinstance(value, str) else str(Quantity.parse(value))
     except InvalidQuantity as refused:
-        return Failed(next((text for text in _QUANTITY_TEXTS if refused.problem.endswith(text)), refused.problem))
+        return NotConverted(next((text for text in _QUANTITY_TEXTS if refused.problem.endswith(text)), refused.problem))
 
 
 @lru_cache(maxsize=4096)
@@ -59,14 +59,14 @@ def _canonical(text: str) -> str:
     return str(Quantity.parse(text))
 
 
-def _read_time(value: Any, layout: str = go_times.RFC3339) -> str | Failed:
+def _read_time(value: Any, layout: str = go_times.RFC3339) -> str | NotConverted:
     if not isinstance(value, str):
-        return Failed(f"json: cannot unmarshal {json_kind(value, '')} into Go value of type string")
+        return NotConverted(f"json: cannot unmarshal {json_kind(value, '')} into Go value of type string")
     problem = go_times.time_problem(value, layout)
-    return Failed(problem) if problem else value
+    return NotConverted(problem) if problem else value
 
 
-def _read_micro_time(value: Any) -> str | Failed:
+def _read_micro_time(value: Any) -> str | NotConverted:
     return _read_time(value, go_times.RFC3339_MICRO)
 
 
@@ -74,7 +74,7 @@ def _read_int_or_string(value: Any) -> Any:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
-        return Failed(f"json: cannot unmarshal {json_kind(value, 'int32')} into Go value of type int32")
+        return NotConverted(f"json: cannot unmarshal {json_kind(value, 'int32')} into Go value of type int32")
     return value
 
 

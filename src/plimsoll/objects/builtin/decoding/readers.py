@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
 from plimsoll.objects.builtin.decoding import go_types, openapi
-from plimsoll.objects.builtin.decoding.go_scalars import SPECIAL_READERS, SPECIAL_ZEROS, Failed, base64_problem
+from plimsoll.objects.builtin.decoding.go_scalars import SPECIAL_READERS, SPECIAL_ZEROS, NotConverted, base64_problem
 
 Schema = openapi.Schema
 Json = dict[str, Any]
@@ -87,7 +87,7 @@ class _SpecialReader(Reader):
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         outcome = self._read(value)
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, NotConverted):
             notes.unreadable(place, outcome.text, ends_decoding=True)
             return self._zero
         return outcome

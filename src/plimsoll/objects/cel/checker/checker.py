@@ -15,6 +15,7 @@ from plimsoll.objects.cel.library.environment import FUNCTIONS, TYPES
 from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
+    AstNode,
     Bind,
     Call,
     Comprehension,
@@ -22,7 +23,6 @@ from plimsoll.objects.cel.syntax.ast import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     leading_chain,
 )
@@ -53,14 +53,14 @@ _LITERAL_TYPES: dict[type, t.CelType] = {
 class Checked:
     """What is known about the nodes of a tree; `used` are the declared variables it refers to."""
 
-    root: Node
-    types: dict[Node, t.CelType] = field(default_factory=dict)
-    overloads: dict[Node, list[Overload]] = field(default_factory=dict)
-    constants: dict[Node, TypeValue] = field(default_factory=dict)
+    root: AstNode
+    types: dict[AstNode, t.CelType] = field(default_factory=dict)
+    overloads: dict[AstNode, list[Overload]] = field(default_factory=dict)
+    constants: dict[AstNode, TypeValue] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     issues: list[Issue] = field(default_factory=list)
 
-    def first_operand(self, node: Node) -> Node | None:
+    def first_operand(self, node: AstNode) -> AstNode | None:
         """The first part of the node that is a value."""
         return next((child for child in node.children() if child in self.types), None)
 
@@ -69,7 +69,7 @@ class Checked:
         return node.target is not None and node.target in self.types
 
 
-def check(root: Node, variables: Mapping[str, t.CelType]) -> Checked:
+def check(root: AstNode, variables: Mapping[str, t.CelType]) -> Checked:
     checker = _Checker(root, variables)
     checker.type_of(root)
     checked = checker.checked
@@ -78,13 +78,13 @@ def check(root: Node, variables: Mapping[str, t.CelType]) -> Checked:
 
 
 class _Checker:
-    def __init__(self, root: Node, variables: Mapping[str, t.CelType]) -> None:
+    def __init__(self, root: AstNode, variables: Mapping[str, t.CelType]) -> None:
         self.checked = Checked(root)
         self.bindings = Bindings()
         self._variables = variables
         self._scopes: list[dict[str, t.CelType]] = []
 
-    def type_of(self, node: Node) -> t.CelType:
+    def type_of(self, node: AstNode) -> t.CelType:
         """The node's type; checked once, even where a macro uses a node twice."""
         types = self.checked.types
         if node not in types:
@@ -93,7 +93,7 @@ class _Checker:
                     types[link] = self._infer(link)
         return types[node]
 
-    def _first_operand(self, node: Node) -> Node | None:
+    def _first_operand(self, node: AstNode) -> AstNode | None:
         """The first part of the node that is a value; `optional` in `optional.of(1)` is not."""
         if isinstance(node, Select) and self._type_name(node) is not None:
             return None
@@ -102,7 +102,7 @@ class _Checker:
             next(children)
         return next(children, None)
 
-    def _infer(self, node: Node) -> t.CelType:
+    def _infer(self, node: AstNode) -> t.CelType:
         match node:
             case Literal():
                 return _LITERAL_TYPES[type(node.value)]
@@ -123,7 +123,7 @@ class _Checker:
                     return self.type_of(node.body)
         raise AssertionError(node)
 
-    def _complain(self, node: Node, problem: str) -> t.CelType:
+    def _complain(self, node: AstNode, problem: str) -> t.CelType:
         self.checked.issues.append(Issue(node.offset, problem))
         return t.ERROR
 
@@ -137,7 +137,7 @@ class _Checker:
         """A variable of a fold around this place; a leading dot asks for a declared one."""
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
-    def _ident(self, node: Node, name: str) -> t.CelType:
+    def _ident(self, node: AstNode, name: str) -> t.CelType:
         local = self._local(name)
         if local is not None:
             return local
@@ -168,7 +168,7 @@ class _Checker:
         first = name.partition(".")[0]
         return None if self._local(first) is not None or first in self._variables else name
 
-    def _field(self, node: Node, operand: t.CelType, name: str) -> t.CelType:
+    def _field(self, node: AstNode, operand: t.CelType, name: str) -> t.CelType:
         operand = self.bindings.resolve(operand)
         if isinstance(operand, t.OptionalType):
             of = self._field(node, operand.of, name)
@@ -282,7 +282,7 @@ class _Checker:
             value = self._joined(entry.value, value, of)
         return t.MapType(key or self.bindings.fresh(), value or self.bindings.fresh())
 
-    def _content(self, node: Node, of: t.CelType) -> t.CelType:
+    def _content(self, node: AstNode, of: t.CelType) -> t.CelType:
         of = self.bindings.resolve(of)
         if isinstance(of, t.OptionalType):
             return of.of
@@ -291,7 +291,7 @@ class _Checker:
             self._complain(node, f"expected type '{self._shown(wanted)}' but found '{self._shown(of)}'")
         return of
 
-    def _joined(self, node: Node, previous: t.CelType | None, current: t.CelType) -> t.CelType:
+    def _joined(self, node: AstNode, previous: t.CelType | None, current: t.CelType) -> t.CelType:
         """Kubernetes asks for literals of one type."""
         if previous is None:
             return current
@@ -328,7 +328,7 @@ class _Checker:
             return t.ERROR, t.ERROR
         return t.DYN, t.DYN
 
-    def _expect(self, node: Node, wanted: t.CelType) -> None:
+    def _expect(self, node: AstNode, wanted: t.CelType) -> None:
         found = self.type_of(node)
         if not self.bindings.assignable([wanted], [found]):
             self._complain(node, f"expected type '{self._shown(wanted)}' but found '{self._shown(found)}'")

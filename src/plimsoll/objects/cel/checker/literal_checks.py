@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.library.strings import compiled
-from plimsoll.objects.cel.syntax.ast import Call, Literal, Node, walk
+from plimsoll.objects.cel.syntax.ast import AstNode, Call, Literal, walk
 from plimsoll.objects.cel.syntax.source import Issue
 from plimsoll.objects.cel.values.times import parse_duration, parse_timestamp
 
@@ -20,7 +20,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 }
 
 
-def unusable_pattern(root: Node) -> str | None:
+def unusable_pattern(root: AstNode) -> str | None:
     """What is wrong with a constant pattern of find or findAll: Kubernetes meets it one stage later than the others."""
     for node in walk(root):
         if isinstance(node, Call) and node.function in {"find", "findAll"} and node.arguments:
@@ -33,7 +33,7 @@ def unusable_pattern(root: Node) -> str | None:
     return None
 
 
-def literal_issues(root: Node) -> list[Issue]:
+def literal_issues(root: AstNode) -> list[Issue]:
     """Durations, timestamps and patterns that are none."""
     calls = (node for node in walk(root) if isinstance(node, Call) and node.function in _CHECKS and node.arguments)
     issues: list[Issue] = []

@@ -16,6 +16,7 @@ from plimsoll.objects.cel.cost.ranges import NOTHING, ONE, TRAVERSAL, UNKNOWN, R
 from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
+    AstNode,
     Bind,
     Call,
     Comprehension,
@@ -23,7 +24,6 @@ from plimsoll.objects.cel.syntax.ast import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     leading_chain,
 )
@@ -75,13 +75,13 @@ class _Estimator:
     def __init__(self, checked: Checked, variables: Mapping[str, t.CelType]) -> None:
         self._checked = checked
         self._variables = variables
-        self._costs: dict[Node, Range] = {}
-        self._sizes: dict[Node, Range] = {}
-        self._entries: dict[Node, _Entry] = {}
-        self._reached: dict[Node, t.CelType | None] = {}
+        self._costs: dict[AstNode, Range] = {}
+        self._sizes: dict[AstNode, Range] = {}
+        self._entries: dict[AstNode, _Entry] = {}
+        self._reached: dict[AstNode, t.CelType | None] = {}
         self._locals: dict[str, list[_Local]] = {}
 
-    def cost(self, node: Node) -> Range:
+    def cost(self, node: AstNode) -> Range:
         """The cost of evaluating the node; computed once, even if a macro uses the node twice."""
         if node not in self._costs:
             for link in reversed(leading_chain(node, self._checked.first_operand)):
@@ -89,7 +89,7 @@ class _Estimator:
                     self._costs[link] = self._cost(link)
         return self._costs[node]
 
-    def _cost(self, node: Node) -> Range:
+    def _cost(self, node: AstNode) -> Range:
         match node:
             case Ident():
                 self._reached[node] = self._reached_by_name(node.name)
@@ -121,12 +121,12 @@ class _Estimator:
         declared = self._variables.get(name.removeprefix("."))
         return declared.of if isinstance(declared, t.OptionalType) else declared
 
-    def _reach(self, node: Node) -> t.CelType | None:
+    def _reach(self, node: AstNode) -> t.CelType | None:
         if isinstance(node, Ident):
             return self._reached_by_name(node.name)
         return self._reached.get(node)
 
-    def _size(self, node: Node) -> Range | None:
+    def _size(self, node: AstNode) -> Range | None:
         """In the order of cel-go: what was computed, what is written, what the schema says, what the type says."""
         if node in self._sizes:
             return self._sizes[node]
@@ -141,17 +141,17 @@ class _Estimator:
         local = self._local(node.name) if isinstance(node, Ident) else None
         return local.size if local is not None else None
 
-    def _size_or_unknown(self, node: Node) -> Range:
+    def _size_or_unknown(self, node: AstNode) -> Range:
         size = self._size(node)
         return UNKNOWN if size is None else size
 
-    def _entry(self, node: Node) -> _Entry | None:
+    def _entry(self, node: AstNode) -> _Entry | None:
         if node in self._entries:
             return self._entries[node]
         local = self._local(node.name) if isinstance(node, Ident) else None
         return local.entry if local is not None else None
 
-    def _operand(self, node: Node) -> Operand:
+    def _operand(self, node: AstNode) -> Operand:
         return Operand(node, self._checked.types[node], self._size_or_unknown(node), self._reach(node))
 
     # -- nodes
@@ -195,7 +195,7 @@ class _Estimator:
         self._remember(node, size, entry)
         return cost
 
-    def _remember(self, node: Node, size: Range | None, entry: _Entry | None) -> None:
+    def _remember(self, node: AstNode, size: Range | None, entry: _Entry | None) -> None:
         if size is not None:
             self._sizes[node] = size
         if entry is not None:
@@ -316,7 +316,7 @@ def _comparison(sizes: list[Range]) -> Range:
     return Range(1 if shorter else 0, shorter).scaled(TRAVERSAL)
 
 
-def _written_size(node: Node) -> Range | None:
+def _written_size(node: AstNode) -> Range | None:
     match node:
         case Literal():
             return exactly(len(node.value)) if isinstance(node.value, str | bytes) else ONE

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.cost.ranges import ONE, PATTERN, TRAVERSAL, UNKNOWN, Range, exactly
-from plimsoll.objects.cel.syntax.ast import Literal, Node
+from plimsoll.objects.cel.syntax.ast import AstNode, Literal
 from plimsoll.objects.cel.types import types as t
 from plimsoll.objects.cel.values.numbers import UINT_MAX
 
@@ -26,7 +26,7 @@ _ADDRESS = Range(4, 16)
 class Operand:
     """An argument or receiver: its type, its size if known, and its declared type if it is reached from a variable."""
 
-    node: Node | None
+    node: AstNode | None
     type: t.CelType
     size: Range
     reached: t.CelType | None

@@ -14,6 +14,7 @@ from plimsoll.objects.cel.eval.dispatch import caller
 from plimsoll.objects.cel.eval.frames import Failed, Frame, Run
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
+    AstNode,
     Bind,
     Call,
     Comprehension,
@@ -21,7 +22,6 @@ from plimsoll.objects.cel.syntax.ast import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     leading_chain,
 )
@@ -40,18 +40,18 @@ def compile_tree(checked: Checked) -> tuple[Run, int]:
 class _Compiler:
     def __init__(self, checked: Checked) -> None:
         self._checked = checked
-        self._done: dict[Node, Run] = {}
+        self._done: dict[AstNode, Run] = {}
         self._slots: dict[str, list[int]] = {}
         self.locals_needed = 0
 
-    def run(self, node: Node) -> Run:
+    def run(self, node: AstNode) -> Run:
         if node not in self._done:
             for link in reversed(leading_chain(node, self._checked.first_operand)):
                 if link not in self._done:
                     self._done[link] = self._compile(link)
         return self._done[node]
 
-    def _compile(self, node: Node) -> Run:
+    def _compile(self, node: AstNode) -> Run:
         if node in self._checked.constants:
             return closures.constant(self._checked.constants[node])
         match node:
@@ -204,5 +204,5 @@ class _Compiler:
         return run
 
 
-def _is_accumulator(node: Node) -> bool:
+def _is_accumulator(node: AstNode) -> bool:
     return isinstance(node, Ident) and node.name == ACCUMULATOR

@@ -17,7 +17,7 @@ ACCUMULATOR = "@result"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class AstNode:
     """`offset` is where a complaint about this node points to: an operator's sign, a call's parenthesis."""
 
     offset: int
@@ -26,58 +26,58 @@ class Node:
     def __post_init__(self) -> None:
         object.__setattr__(self, "depth", 1 + max((child.depth for child in self.children()), default=0))
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         yield from ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal(Node):
+class Literal(AstNode):
     """A constant."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ident(Node):
+class Ident(AstNode):
     """A name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select(Node):
+class Select(AstNode):
     """`operand.name`, or with `test_only` the `has(operand.name)` of it."""
 
-    operand: Node
+    operand: AstNode
     name: str
     test_only: bool = False
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         yield self.operand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call(Node):
+class Call(AstNode):
     """A function, method or operator; operators have cel-go's names (`_+_`, `_?_:_`, `_[_]`)."""
 
     function: str
-    arguments: tuple[Node, ...]
-    target: Node | None = None
+    arguments: tuple[AstNode, ...]
+    target: AstNode | None = None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         if self.target is not None:
             yield self.target
         yield from self.arguments
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ListLiteral(Node):
+class ListLiteral(AstNode):
     """`optional` are the positions written `?e`: left out if the optional is empty."""
 
-    elements: tuple[Node, ...]
+    elements: tuple[AstNode, ...]
     optional: frozenset[int] = frozenset()
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         yield from self.elements
 
 
@@ -86,56 +86,56 @@ class MapEntry:
     """`key: value`, or with `optional` `?key: value`."""
 
     offset: int
-    key: Node
-    value: Node
+    key: AstNode
+    value: AstNode
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MapLiteral(Node):
+class MapLiteral(AstNode):
     """`{key: value, …}`."""
 
     entries: tuple[MapEntry, ...]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         for entry in self.entries:
             yield entry.key
             yield entry.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comprehension(Node):
+class Comprehension(AstNode):
     """What every macro over a list or map becomes: a fold, with an early end when `condition` is false.
 
     With `variable2` the first variable is the index or key and the second the value.
     """
 
-    items: Node
+    items: AstNode
     variable: str
     variable2: str | None
-    initial: Node
-    condition: Node
-    step: Node
-    result: Node
+    initial: AstNode
+    condition: AstNode
+    step: AstNode
+    result: AstNode
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         yield from (self.items, self.initial, self.condition, self.step, self.result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bind(Node):
+class Bind(AstNode):
     """A name for a value within `body`: what optMap and optFlatMap are made of."""
 
     variable: str
-    value: Node
-    body: Node
+    value: AstNode
+    body: AstNode
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[AstNode]:
         yield self.value
         yield self.body
 
 
-def leading_chain(node: Node, first_operand: Callable[[Node], Node | None]) -> list[Node]:
+def leading_chain(node: AstNode, first_operand: Callable[[AstNode], AstNode | None]) -> list[AstNode]:
     """The node, its first operand, the first operand of that, and so on.
 
     A walker that visits the chain from its end finds the first operand of each node already done: so a long chain of
@@ -147,9 +147,9 @@ def leading_chain(node: Node, first_operand: Callable[[Node], Node | None]) -> l
     return chain
 
 
-def walk(root: Node) -> Iterator[Node]:
+def walk(root: AstNode) -> Iterator[AstNode]:
     """Every node once, without recursion."""
-    seen: set[Node] = set()
+    seen: set[AstNode] = set()
     pending = [root]
     while pending:
         node = pending.pop()

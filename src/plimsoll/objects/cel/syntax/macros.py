@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
+    AstNode,
     Bind,
     Call,
     Comprehension,
@@ -17,7 +18,6 @@ from plimsoll.objects.cel.syntax.ast import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
 )
 from plimsoll.objects.cel.syntax.source import Issue
@@ -34,7 +34,7 @@ class MacroError(Exception):  # internal: caught by the parser, which collects t
         self.issue = issue
 
 
-def expand(call: Call) -> Node:
+def expand(call: Call) -> AstNode:
     """What the call stands for if it is a macro, else the call itself."""
     if call.target is None:
         return _has(call) if call.function == "has" and len(call.arguments) == 1 else call
@@ -42,20 +42,20 @@ def expand(call: Call) -> Node:
     return expander(call) if expander is not None else call
 
 
-def _has(call: Call) -> Node:
+def _has(call: Call) -> AstNode:
     (argument,) = call.arguments
     if not isinstance(argument, Select) or argument.test_only:
         raise MacroError(Issue(argument.offset, "invalid argument to has() macro"))
     return Select(call.offset, argument.operand, argument.name, test_only=True)
 
 
-def _variable(node: Node) -> str:
+def _variable(node: AstNode) -> str:
     if not isinstance(node, Ident):
         raise MacroError(Issue(node.offset, "argument must be a simple name"))
     return node.name
 
 
-def _variables(arguments: Sequence[Node], count: int) -> tuple[str, str | None]:
+def _variables(arguments: Sequence[AstNode], count: int) -> tuple[str, str | None]:
     first = _variable(arguments[0])
     if count == 1:
         return first, None
@@ -74,16 +74,18 @@ class _Fold:
         self.items = call.target
         self.variable, self.variable2 = _variables(call.arguments, variables)
 
-    def accumulator(self) -> Node:
+    def accumulator(self) -> AstNode:
         return Ident(self.at, ACCUMULATOR)
 
-    def literal(self, value: object) -> Node:
+    def literal(self, value: object) -> AstNode:
         return Literal(self.at, value)
 
-    def call(self, function: str, *arguments: Node) -> Node:
+    def call(self, function: str, *arguments: AstNode) -> AstNode:
         return Call(self.at, function, arguments)
 
-    def build(self, *, initial: Node, step: Node, condition: Node | None = None, result: Node | None = None) -> Node:
+    def build(
+        self, *, initial: AstNode, step: AstNode, condition: AstNode | None = None, result: AstNode | None = None
+    ) -> AstNode:
         return Comprehension(
             self.at,
             self.items,
@@ -96,8 +98,8 @@ class _Fold:
         )
 
 
-def _all(variables: int) -> Callable[[Call], Node]:
-    def expander(call: Call) -> Node:
+def _all(variables: int) -> Callable[[Call], AstNode]:
+    def expander(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
             initial=fold.literal(value=True),
@@ -108,8 +110,8 @@ def _all(variables: int) -> Callable[[Call], Node]:
     return expander
 
 
-def _exists(variables: int) -> Callable[[Call], Node]:
-    def expander(call: Call) -> Node:
+def _exists(variables: int) -> Callable[[Call], AstNode]:
+    def expander(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
             initial=fold.literal(value=False),
@@ -120,8 +122,8 @@ def _exists(variables: int) -> Callable[[Call], Node]:
     return expander
 
 
-def _exists_one(variables: int) -> Callable[[Call], Node]:
-    def expander(call: Call) -> Node:
+def _exists_one(variables: int) -> Callable[[Call], AstNode]:
+    def expander(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         counted = fold.call("_+_", fold.accumulator(), fold.literal(1))
         return fold.build(
@@ -133,10 +135,10 @@ def _exists_one(variables: int) -> Callable[[Call], Node]:
     return expander
 
 
-def _transform_list(variables: int) -> Callable[[Call], Node]:
+def _transform_list(variables: int) -> Callable[[Call], AstNode]:
     """`map` and `transformList`: the last argument is the new element, one before it a condition."""
 
-    def expander(call: Call) -> Node:
+    def expander(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         element = ListLiteral(fold.at, (call.arguments[-1],))
         step = fold.call("_+_", fold.accumulator(), element)
@@ -147,17 +149,17 @@ def _transform_list(variables: int) -> Callable[[Call], Node]:
     return expander
 
 
-def _filter(call: Call) -> Node:
+def _filter(call: Call) -> AstNode:
     fold = _Fold(call, 1)
     kept = fold.call("_+_", fold.accumulator(), ListLiteral(fold.at, (call.arguments[0],)))
     step = fold.call("_?_:_", call.arguments[1], kept, fold.accumulator())
     return fold.build(initial=ListLiteral(fold.at, ()), step=step)
 
 
-def _transform_map(*, entries: bool) -> Callable[[Call], Node]:
+def _transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
     """`transformMap` keeps the keys; `transformMapEntry` is given maps to merge."""
 
-    def expander(call: Call) -> Node:
+    def expander(call: Call) -> AstNode:
         fold = _Fold(call, 2)
         key = () if entries else (call.arguments[0],)
         step = fold.call("cel.@mapInsert", fold.accumulator(), *key, call.arguments[-1])
@@ -168,11 +170,11 @@ def _transform_map(*, entries: bool) -> Callable[[Call], Node]:
     return expander
 
 
-def _opt_map(*, flat: bool) -> Callable[[Call], Node]:
-    def expander(call: Call) -> Node:
+def _opt_map(*, flat: bool) -> Callable[[Call], AstNode]:
+    def expander(call: Call) -> AstNode:
         assert call.target is not None
         at, variable = call.offset, _variable(call.arguments[0])
-        body: Node = Bind(at, variable, Call(at, "value", (), call.target), call.arguments[1])
+        body: AstNode = Bind(at, variable, Call(at, "value", (), call.target), call.arguments[1])
         if not flat:
             body = Call(at, "optional.of", (body,))
         return Call(at, "_?_:_", (Call(at, "hasValue", (), call.target), body, Call(at, "optional.none", ())))
@@ -180,7 +182,7 @@ def _opt_map(*, flat: bool) -> Callable[[Call], Node]:
     return expander
 
 
-_MACROS: dict[tuple[str, int], Callable[[Call], Node]] = {
+_MACROS: dict[tuple[str, int], Callable[[Call], AstNode]] = {
     ("all", 2): _all(1),
     ("exists", 2): _exists(1),
     ("exists_one", 2): _exists_one(1),

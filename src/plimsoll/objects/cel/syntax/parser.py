@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.names import RESERVED_PROPERTIES
 from plimsoll.objects.cel.syntax import literals
-from plimsoll.objects.cel.syntax.ast import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
+from plimsoll.objects.cel.syntax.ast import AstNode, Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Select
 from plimsoll.objects.cel.syntax.lexer import END, Token, tokenize
 from plimsoll.objects.cel.syntax.macros import MacroError, expand
 from plimsoll.objects.cel.syntax.source import NOWHERE, Issue
@@ -55,7 +55,7 @@ class Malformed(Exception):  # internal: the parser's way out of nested brackets
         self.wording_known = wording_known
 
 
-def parse(source: Source) -> tuple[Node, list[Issue]]:
+def parse(source: Source) -> tuple[AstNode, list[Issue]]:
     """The tree and what is wrong with its parts; raises Malformed where there is no tree."""
     if len(source.text) > MAX_CODE_POINTS:
         problem = f"expression code point size exceeds limit: size: {len(source.text)}, limit {MAX_CODE_POINTS}"
@@ -74,7 +74,7 @@ class _Parser:
         self._nesting = 0
         self.issues: list[Issue] = []
 
-    def whole(self) -> Node:
+    def whole(self) -> AstNode:
         root = self._expression()
         self._expect(END)
         return root
@@ -103,7 +103,7 @@ class _Parser:
         found = self._next
         return Malformed(Issue(found.offset, f"Syntax error: mismatched input '{found.text}' expecting {wanted}"))
 
-    def _bounded(self, node: Node) -> Node:
+    def _bounded(self, node: AstNode) -> AstNode:
         if node.depth > MAX_DEPTH:
             raise Malformed(Issue(NOWHERE, f"expression recursion limit exceeded: {MAX_DEPTH}"), wording_known=True)
         return node
@@ -115,7 +115,7 @@ class _Parser:
 
     # -- expressions
 
-    def _expression(self) -> Node:
+    def _expression(self) -> AstNode:
         self._enter()
         condition = self._binary()
         question = self._accept("?")
@@ -127,9 +127,9 @@ class _Parser:
         self._nesting -= 1
         return condition
 
-    def _binary(self) -> Node:
+    def _binary(self) -> AstNode:
         """Operands and operators by two stacks: an operator waits until one comes that does not bind stronger."""
-        operands: list[Node] = [self._operand()]
+        operands: list[AstNode] = [self._operand()]
         waiting: list[Token] = []
         while True:
             coming = _BINDING.get(self._next.kind, 0)
@@ -140,7 +140,7 @@ class _Parser:
             waiting.append(self._take())
             operands.append(self._operand())
 
-    def _join(self, operands: list[Node], waiting: list[Token]) -> None:
+    def _join(self, operands: list[AstNode], waiting: list[Token]) -> None:
         """Make one node of the last operands: of two, or of a whole chain of && or ||."""
         sign = waiting[-1].kind
         width = 1
@@ -151,7 +151,7 @@ class _Parser:
         del waiting[-width:], operands[-width - 1 :]
         operands.append(self._bounded(_balanced(_FUNCTION[sign], signs, terms)))
 
-    def _operand(self) -> Node:
+    def _operand(self) -> AstNode:
         """Signs in front, then a primary, then everything that hangs on it: fields, indexes, calls."""
         signs: list[Token] = []
         first = self._next.kind
@@ -174,7 +174,7 @@ class _Parser:
     def _at_negative_number(self) -> bool:
         return self._next.kind == "-" and self._tokens[self._position + 1].kind in {"int", "float"}
 
-    def _primary(self) -> Node:
+    def _primary(self) -> AstNode:
         token = self._take()
         if token.kind in _LITERALS:
             return self._literal(token, token.text)
@@ -194,7 +194,7 @@ class _Parser:
         self._position -= 1
         raise self._unexpected(_START_OF_EXPRESSION)
 
-    def _literal(self, token: Token, text: str) -> Node:
+    def _literal(self, token: Token, text: str) -> AstNode:
         kind = token.kind if token.kind != "-" else ("int" if text[1:].isdigit() or "x" in text else "float")
         try:
             return Literal(token.offset, _LITERALS[kind](text))
@@ -202,7 +202,7 @@ class _Parser:
             self.issues.append(Issue(token.offset, str(bad)))
             return Literal(token.offset, None)
 
-    def _name(self, token: Token) -> Node:
+    def _name(self, token: Token) -> AstNode:
         name = token.text if token.kind == "word" else "." + self._take().text
         if name in RESERVED_PROPERTIES:
             self.issues.append(Issue(token.offset, f"reserved identifier: {name}"))
@@ -212,7 +212,7 @@ class _Parser:
         arguments, _ = self._items(")")
         return self._bounded(self._call(Call(opening.offset, name, tuple(arguments))))
 
-    def _after_dot(self, operand: Node, dot: Token) -> Node:
+    def _after_dot(self, operand: AstNode, dot: Token) -> AstNode:
         optional = self._accept("?")
         if self._next.kind != "word":
             raise Malformed(Issue(self._next.offset, f"Syntax error: no viable alternative at input '.{self._cut()}'"))
@@ -228,22 +228,22 @@ class _Parser:
     def _cut(self) -> str:
         return "" if self._next.kind == END else self._next.text
 
-    def _after_bracket(self, operand: Node, bracket: Token) -> Node:
+    def _after_bracket(self, operand: AstNode, bracket: Token) -> AstNode:
         function = "_[?_]" if self._accept("?") else "_[_]"
         index = self._expression()
         self._expect("]")
         return Call(bracket.offset, function, (operand, index))
 
-    def _call(self, call: Call) -> Node:
+    def _call(self, call: Call) -> AstNode:
         try:
             return expand(call)
         except MacroError as error:
             self.issues.append(error.issue)
             return call
 
-    def _items(self, closing: str) -> tuple[list[Node], list[int]]:
+    def _items(self, closing: str) -> tuple[list[AstNode], list[int]]:
         """Expressions up to the closing bracket; in a list some may be optional, and a comma may come last."""
-        items: list[Node] = []
+        items: list[AstNode] = []
         optional: list[int] = []
         while self._accept(closing) is None:
             if items:
@@ -272,7 +272,7 @@ class _Parser:
         if self._accept(",") is None:
             raise self._unexpected(f"{{'{closing}', ','}}")
 
-    def _message(self, name: Node, brace: Token) -> Node:
+    def _message(self, name: AstNode, brace: Token) -> AstNode:
         """Kubernetes declares no message types, so a message literal is a name that does not exist."""
         self._entries_of_message()
         problem = f"undeclared reference to '{qualified_name(name)}' (in container '')"
@@ -300,7 +300,7 @@ def _must_go_first(waiting: str, coming: int) -> bool:
     return coming < strength or (coming == strength and strength > _AND)
 
 
-def _balanced(function: str, signs: list[Token], terms: list[Node]) -> Node:
+def _balanced(function: str, signs: list[Token], terms: list[AstNode]) -> AstNode:
     """A chain as a tree of least depth, the operator in the middle on top."""
     middle = len(signs) // 2
     left = terms[0] if middle == 0 else _balanced(function, signs[:middle], terms[: middle + 1])
@@ -308,11 +308,11 @@ def _balanced(function: str, signs: list[Token], terms: list[Node]) -> Node:
     return Call(signs[middle].offset, function, (left, right))
 
 
-def _is_qualified_name(node: Node) -> bool:
+def _is_qualified_name(node: AstNode) -> bool:
     return qualified_name(node) is not None
 
 
-def qualified_name(node: Node) -> str | None:
+def qualified_name(node: AstNode) -> str | None:
     """`a.b.c` for fields of fields of a name; None for anything else."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test_only:

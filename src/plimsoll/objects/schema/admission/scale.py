@@ -22,7 +22,7 @@ class ScalePaths(Value):
     label_selector: str | None = None
 
 
-class Unreadable(Value):
+class UnreadableScale(Value):
     """A path that meets a value of the wrong type."""
 
     problem: str
@@ -36,14 +36,14 @@ def status_errors(resource: dict[str, Any], paths: ScalePaths) -> list[FieldErro
     errors = _replicas_errors(resource, paths.status_replicas)
     if paths.label_selector:
         selector = read(resource, paths.label_selector, str)
-        if isinstance(selector, Unreadable):
+        if isinstance(selector, UnreadableScale):
             errors.append(fields.invalid(paths.label_selector, "", selector.problem))
     return errors
 
 
 def _replicas_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
     replicas = read(resource, path, int)
-    if isinstance(replicas, Unreadable):
+    if isinstance(replicas, UnreadableScale):
         return [fields.invalid(path, 0, replicas.problem)]
     if replicas is not None and replicas < 0:
         return [fields.invalid(path, replicas, "should be a non-negative integer")]
@@ -52,7 +52,7 @@ def _replicas_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
     return []
 
 
-def read(resource: dict[str, Any], path: str, wanted: type) -> Any | Unreadable:
+def read(resource: dict[str, Any], path: str, wanted: type) -> Any | UnreadableScale:
     """What a dotted path (`.spec.replicas`) leads to; None where there is nothing."""
     steps = path.removeprefix(".").split(".")
     value: Any = resource
@@ -69,7 +69,7 @@ def read(resource: dict[str, Any], path: str, wanted: type) -> Any | Unreadable:
     return value
 
 
-def _accessor_error(steps: list[str], value: Any, expected: str) -> Unreadable:
+def _accessor_error(steps: list[str], value: Any, expected: str) -> UnreadableScale:
     shown, type_ = go_text.plain(value), go_text.type_name(value)
     problem = f".{'.'.join(steps)} accessor error: {shown} is of the type {type_}, expected {expected}"
-    return Unreadable(problem=problem)
+    return UnreadableScale(problem=problem)
