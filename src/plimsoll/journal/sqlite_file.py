@@ -10,8 +10,6 @@ survives `kill -9` with every finished entry; after a power cut the last ones ma
 from __future__ import annotations
 
 import hashlib
-import os
-import sqlite3
 import threading
 import zlib
 from contextlib import contextmanager
@@ -23,16 +21,24 @@ from msgspec import structs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, within
 from plimsoll.journal.errors import JournalClosed, JournalCorrupt, JournalTooNew, JournalUnusable
+from plimsoll.runtime.sqlite_file import FileErrors, FileSettings, explain_errors, open_sqlite, transaction
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from plimsoll.core.plans import Outcome, Plan, Ref
 
 JOURNAL_FILE: Final = "journal.sqlite3"
-_BUSY_MS: Final = 5000
-_LOG_BYTES: Final = 16 * 1024 * 1024
+_ERRORS: Final = FileErrors(
+    noun="journal",
+    unusable=JournalUnusable,
+    corrupt=JournalCorrupt,
+    too_new=lambda file, found, known: JournalTooNew(file, found=found, known=known),
+    advice="move it away for a new one",
+)
+_SETTINGS: Final = FileSettings(synchronous="NORMAL", log_bytes=16 * 1024 * 1024)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The statements that bring a file from schema version n to n + 1; a new file is at version 0.
@@ -73,14 +79,10 @@ class JournalFile:
     ) -> None:
         self.file = file
         self._retention = retention or Retention()
-        self._turn = threading.Lock()
-        with _explained(file):
-            self._connection: sqlite3.Connection | None = _opened(file, read_only=read_only)
-            try:
-                _check(self._connection, file, migrations, read_only=read_only)
-            except BaseException:  # whatever it was goes on up; the file must not stay locked behind it
-                self._connection.close()
-                raise
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = open_sqlite(
+            file, migrations, errors=_ERRORS, settings=_SETTINGS, read_only=read_only
+        )
 
     def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
         with self._changing() as connection:
@@ -123,7 +125,7 @@ class JournalFile:
             return self._entry(connection, number)
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -162,14 +164,14 @@ class JournalFile:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, _explained(self.file):
+        with self._lock, explain_errors(self.file, _ERRORS):
             if self._connection is None:
                 raise JournalClosed(f"{self.file}: the journal is closed")
             yield self._connection
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as connection, _transaction(connection):
+        with self._reading() as connection, transaction(connection):
             yield connection
 
 
@@ -213,68 +215,3 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
 
 def _microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _opened(file: Path, *, read_only: bool) -> sqlite3.Connection:
-    if read_only:
-        uri = f"{file.absolute().as_uri()}?mode=ro"
-        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    return sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-
-
-def _check(connection: sqlite3.Connection, file: Path, migrations: Sequence[Sequence[str]], *, read_only: bool) -> None:
-    connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(migrations):
-        raise JournalTooNew(file, found=version, known=len(migrations))
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and not version:
-        raise JournalCorrupt(file, "is a SQLite database of something else")
-    if read_only:
-        if version < len(migrations):
-            raise JournalUnusable(file, "is of an older Plimsoll; start this one on it once, and it is migrated")
-        return
-    (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-    if mode != "wal":
-        raise JournalUnusable(file, f"the file system does not support SQLite's write-ahead log (mode {mode!r})")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
-    for number in range(version, len(migrations)):
-        _migrate(connection, number, migrations[number])
-
-
-def _migrate(connection: sqlite3.Connection, number: int, statements: Sequence[str]) -> None:
-    """One step, unless another process took it while we waited for our turn."""
-    with _transaction(connection):
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != number:
-            return
-        for statement in statements:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version={number + 1}")
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-@contextmanager
-def _explained(file: Path) -> Iterator[None]:
-    """Errors of the operating system and of SQLite, as ours, naming the file."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise JournalUnusable(file, f"cannot be used: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise JournalCorrupt(file, f"is not a journal, or is damaged: {error}; move it away for a new one") from error
-    except OSError as error:
-        raise JournalUnusable(file, f"cannot be opened: {error.strerror}") from error

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreUnusable
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, DirectoryLock
+from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, lock_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class DataDirectory:
 
     def forget_objects(self) -> None:
         """Empty the store. Certificates and the token stay, so that a kubeconfig somebody copied goes on working."""
-        lock = DirectoryLock(self.root)
+        lock = lock_directory(self.root)
         try:
             for suffix in ("", "-wal", "-shm"):
                 file = self.root / f"{DATA_FILE}{suffix}"

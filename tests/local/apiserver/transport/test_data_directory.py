@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.local.apiserver.data_directory import SCHEMA_VERSION, DataDirectory
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreInUse, StoreUnusable
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import DirectoryLock
+from plimsoll.local.apiserver.storage.drivers.sqlite_file import lock_directory
 from plimsoll.runtime.chance import SystemEntropy
 
 ENTROPY = SystemEntropy()
@@ -110,7 +110,7 @@ def test_forgetting_objects_leaves_credentials(tmp_path: Path):
 def test_objects_in_use_are_not_forgotten(tmp_path: Path):
     directory = DataDirectory(tmp_path)
     (tmp_path / "objects.sqlite3").write_text("in use")
-    lock = DirectoryLock(tmp_path)
+    lock = lock_directory(tmp_path)
     with pytest.raises(StoreInUse):
         directory.forget_objects()
     lock.release()

@@ -18,19 +18,15 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from zlib import crc32
 
 from plimsoll.local.apiserver.storage.drivers.interface import Compaction, Recovered, Row, Write
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import (
-    DATA_FILE,
-    DirectoryLock,
-    explained,
-    open_file,
-    transaction,
-)
+from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, ERRORS, lock_directory, open_file
 from plimsoll.local.apiserver.storage.errors import NotStored, StoreClosed, StoreCorrupt, StoreUnusable
+from plimsoll.runtime.sqlite_file import explain_errors, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from plimsoll.local.apiserver.storage.drivers.interface import Problem, Settle
+    from plimsoll.runtime.sqlite_file import FileLock
 
     Outcomes = list[tuple[Write, Problem | None]]
 
@@ -68,20 +64,20 @@ class SqliteDriver:
         self._thread: threading.Thread | None = None
         self._over: asyncio.Future[None] | None = None
         self._ended = False
-        self._lock: DirectoryLock
+        self._lock: FileLock
         self._connection: sqlite3.Connection
         self._settle: Settle
         self._loop: asyncio.AbstractEventLoop
 
     def recover(self) -> Recovered:
-        self._lock = DirectoryLock(self._directory)
+        self._lock = lock_directory(self._directory)
         try:
             self._connection = open_file(self._file)
         except StoreUnusable:
             self._lock.release()
             raise
         try:
-            with explained(self._file):
+            with explain_errors(self._file, ERRORS):
                 return self._read()
         except StoreUnusable:
             self._connection.close()
