@@ -1,16 +1,16 @@
-"""One turn of the node autoscaler: observe, plan, act, tell. The main flow of specs/nodes.md 6.1.
+"""The main loop of the node autoscaler: observe, plan, act, report (docs/design/nodes.md 6.1).
 
-`Autoscaler.run_once()` is called by the controller's timer when live, and by `{loop: …}` in a scenario. Between turns
-only time is remembered (timers, back-offs, what growth was asked for); everything else is read anew, so that a process
-that dies at any point is followed by one that goes on from the world alone. Only time that passed while somebody looked
-counts: a clock that is set, or a time in which nothing could be seen, makes no node overdue.
+`Autoscaler.run_once` is one loop iteration. Live, the loop timer calls it; in a scenario, `{loop: …}` does. Between
+iterations only times are remembered (unneeded timers, back-offs, requested scale-ups). Everything else is read again,
+so that a new process can continue from the cluster alone after a crash at any point. Only time during which the cluster
+was observed counts: a changed clock or an outage makes no node overdue.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
     from plimsoll.nodes.model.plan_runner import PlanRunner
-    from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, GroupRepair, ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, GroupRepair, ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import ClusterListers, ClusterObjects, Stale
+    from plimsoll.nodes.observing.pod_filters import FilteredPods
     from plimsoll.nodes.observing.provider_state import ProviderState
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.controller import RequestController
@@ -57,23 +58,19 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T", LoopResult, ScaleDownContext)
-
-_CLOCK_WAS_SET: Final = timedelta(seconds=1)
-"""What a clock goes wrong by between two turns while it is kept right slowly is far less."""
-
-"""Runs a pure planner: in a worker thread when live, inline in virtual time."""
+_CLOCK_TOLERANCE: Final = timedelta(seconds=1)
+"""A clock that is only slewed drifts far less than this between two loop iterations."""
 
 
 class LoopReporter(Protocol):
-    """Says what a turn did: `telling`."""
+    """Reports the result of a loop iteration: log, Events, metrics, status, journal."""
 
-    async def report(self, turn: LoopResult) -> None: ...
+    async def report(self, result: LoopResult) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerDependencies:
-    """What an autoscaler is made of."""
+    """What an autoscaler works with."""
 
     listers: ClusterListers
     provider: Provider
@@ -83,281 +80,317 @@ class AutoscalerDependencies:
     reporter: LoopReporter
     clock: Clock
     stopwatch_clock: Clock
-    """What measures how long things take; nothing is decided by it."""
+    """Measures durations for metrics; no decision uses it."""
     run_planner: PlanRunner
     expander: ExternalExpander | None = None
-    """One outside this program, where the operator named it."""
+    """The external expander, if `--expander=grpc` names one."""
     requests: RequestController | None = None
-    """Where ProvisioningRequests are served; None: they are not."""
+    """Serves ProvisioningRequests; None if they are not enabled."""
     stepped: bool = False
-    """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
+    """True in a scenario that takes single steps: timers are not waited for, and no scheduler runs on its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Observation:
+    """What one loop iteration has read, and what limits its actions."""
+
+    number: int
+    now: datetime
+    policy: Policy
+    guard: ActionGuard
+    cluster: ClusterObjects
+    provider: ProviderState
 
 
 class Autoscaler:
-    """One a process. Turns must not overlap."""
+    """The node autoscaler of one process. Loop iterations must not overlap."""
 
-    def __init__(self, parts: AutoscalerDependencies) -> None:
-        self._parts = parts
-        wishes = parts.configuration.current()
-        self._state = ClusterState(wishes.policy)
-        self._templates = GroupTemplates(wishes.policy)
-        grower = ScaleUpExecutor(parts.provider, self._state)
-        self._expanding = ScaleUpOrchestrator(grower, parts.run_planner, parts.expander)
-        saving = Consolidator(grower, parts.run_planner)
-        self._shrinking = ScaleDownOrchestrator(parts.actuators, parts.run_planner, saving, stepped=parts.stepped)
-        self._emptied = EmptyGroups()
-        self._sorter = PodFilter()
+    def __init__(self, dependencies: AutoscalerDependencies) -> None:
+        self._dependencies = dependencies
+        policy = dependencies.configuration.current().policy
+        self._state = ClusterState(policy)
+        self._templates = GroupTemplates(policy)
+        executor = ScaleUpExecutor(dependencies.provider, self._state)
+        self._scale_up = ScaleUpOrchestrator(executor, dependencies.run_planner, dependencies.expander)
+        self._scale_down = ScaleDownOrchestrator(
+            dependencies.actuators,
+            dependencies.run_planner,
+            Consolidator(executor, dependencies.run_planner),
+            stepped=dependencies.stepped,
+        )
+        self._empty_groups = EmptyGroups()
+        self._pod_filter = PodFilter()
         self._snapshots = LoopSnapshots()
-        self._turns = 0
-        self._looked_at = (parts.clock.now(), parts.clock.monotonic_s())
+        self._loops = 0
+        self._last_times = (dependencies.clock.now(), dependencies.clock.monotonic_s())
         self._blind_since_s: float | None = None
-        self._has_begun = False
-        self._stopwatch = LoopTimings(parts.stopwatch_clock)
+        self._has_started = False
+        self._timings = LoopTimings(dependencies.stopwatch_clock)
 
     async def synced(self) -> None:
-        """Return once everything that a turn looks at has been seen."""
-        await self._parts.listers.synced()
-        await self._parts.configuration.synced()
-        if self._parts.requests is not None:
-            await self._parts.requests.synced()
+        """Return once every cache that a loop iteration reads has been filled."""
+        await self._dependencies.listers.synced()
+        await self._dependencies.configuration.synced()
+        if self._dependencies.requests is not None:
+            await self._dependencies.requests.synced()
+
+    # ---- the main flow
 
     async def run_once(self) -> LoopResult:
-        wishes = self._parts.configuration.current()
-        self._state.policy = self._templates.policy = wishes.policy
-        self._turns += 1
-        self._stopwatch = LoopTimings(self._parts.stopwatch_clock)
-        with self._stopwatch.timing("main"):
-            turn = await self._turn(wishes, self._now())
-        turn = _with(turn, function_seconds=dict(self._stopwatch.seconds), priority_problem=wishes.priority_problem)
-        await self._parts.reporter.report(turn)
-        return turn
+        """One loop iteration."""
+        config = self._dependencies.configuration.current()
+        self._state.policy = self._templates.policy = config.policy
+        self._loops += 1
+        self._timings = LoopTimings(self._dependencies.stopwatch_clock)
+        with self._timings.timing("main"):
+            observed = await self._observe(config, self._read_clock())
+            result = await self._plan_and_act(observed) if isinstance(observed, _Observation) else observed
+        result = replace(result, function_seconds=dict(self._timings.seconds), priority_problem=config.priority_problem)
+        await self._dependencies.reporter.report(result)
+        return result
 
-    async def _turn(self, wishes: ActiveConfig, now: datetime) -> LoopResult:
-        """Whatever cannot be seen ends the turn before anything is done."""
-        if (stale := self._stale()) is not None:
-            why = f"the cluster cannot be seen: {stale}"
-            return self._blinded(wishes, now, why, error_type="apiCallError", for_s=stale.age_s)
-        cluster = self._parts.listers.read()
-        if (hollow := _nothing_to_begin_with(cluster, wishes)) is not None:
-            return self._ended(wishes, now, hollow)
+    async def _observe(self, config: ActiveConfig, now: datetime) -> _Observation | LoopResult:
+        """Read the cluster and the provider; the final result if one of them cannot be read."""
+        if (stale := self._find_stale()) is not None:
+            problem = f"the cluster cannot be seen: {stale}"
+            return self._end_blind(config, now, problem, error_type="apiCallError", for_s=stale.age_s)
+        cluster = self._dependencies.listers.read()
+        if (problem_of_start := _check_not_empty(cluster, config.policy)) is not None:
+            return self._end_early(config, now, problem_of_start)
         try:
-            cloud = await self._cloud(cluster, wishes, now)
+            provider = await self._read_provider(cluster, config.policy, now)
         except Unreachable as error:
-            return self._blinded(wishes, now, str(error), error_type="cloudProviderError")
-        self._sees_again()
-        return await self._seen(cluster, cloud, wishes, now)
+            return self._end_blind(config, now, str(error), error_type="cloudProviderError")
+        self._end_outage()
+        guard = ActionGuard(dry_run=config.policy.operation.dry_run, paused=config.paused)
+        return _Observation(
+            number=self._loops, now=now, policy=config.policy, guard=guard, cluster=cluster, provider=provider
+        )
 
-    async def _cloud(self, cluster: ClusterObjects, wishes: ActiveConfig, now: datetime) -> ProviderState:
-        provider = self._parts.provider
-        with self._stopwatch.timing("cloudProviderRefresh"):
+    async def _plan_and_act(self, loop: _Observation) -> LoopResult:
+        result = await self._update_state(loop)
+        if result.ended_early is not None:
+            return result
+        pods = self._filter_pods(loop)
+        result = replace(result, pods_by_state=pods.by_state, set_aside=pods.set_aside)
+        snapshot = self._build_snapshot(loop, pods, result)
+        transaction = await self._begin_requests(loop, snapshot, pods)
+        if transaction is not None:
+            snapshot = transaction.snapshot
+            result = replace(result, requests=transaction.part, ended_early=transaction.ended_early)
+            if result.ended_early is not None:
+                return result
+        result = await self._run_scale_up(loop, replace(result, snapshot=snapshot), transaction)
+        result = await self._run_scale_down(loop, result, transaction)
+        return await self._adjust_groups(loop, result)
+
+    # ---- observing
+
+    def _find_stale(self) -> Stale | None:
+        requests = self._dependencies.requests
+        return self._dependencies.listers.stale() or (None if requests is None else requests.stale())
+
+    async def _read_provider(self, cluster: ClusterObjects, policy: Policy, now: datetime) -> ProviderState:
+        provider = self._dependencies.provider
+        with self._timings.timing("cloudProviderRefresh"):
             await provider.refresh()
         pods = cluster.pods.on_nodes
         return await read_provider_state(
-            provider, cluster.nodes, pods, policy=wishes.policy, templates=self._templates, now=now
+            provider, cluster.nodes, pods, policy=policy, templates=self._templates, now=now
         )
 
-    async def _seen(
-        self, cluster: ClusterObjects, cloud: ProviderState, wishes: ActiveConfig, now: datetime
-    ) -> LoopResult:
-        """Everything is known: judge it, put right what is wrong, then grow and shrink."""
-        brakes = ActionGuard(dry_run=wishes.policy.operation.dry_run, paused=wishes.paused)
-        cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes, now)
-        with self._stopwatch.timing("updateClusterState"):
-            changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
-        if self._parts.requests is not None:
-            self._parts.requests.record_changes(changes)
-        repaired = () if brakes.reason else await fix_group_sizes(self._parts.provider, changes)
-        turn = LoopResult(
-            number=self._turns,
-            at=now,
-            policy=wishes.policy,
-            health=self._state.health(now),
+    async def _update_state(self, loop: _Observation) -> LoopResult:
+        """Clean up old taints, update the cluster state, and fix group sizes that are wrong."""
+        may_act = loop.guard.reason is None
+        cleaned = await self._remove_old_taints(loop) if may_act else ()
+        with self._timings.timing("updateClusterState"):
+            observed = loop.provider.observed(loop.cluster.nodes, loop.policy, unreadable=loop.cluster.bad_nodes)
+            changes = self._state.observe(observed, loop.now)
+        if self._dependencies.requests is not None:
+            self._dependencies.requests.record_changes(changes)
+        repaired = await fix_group_sizes(self._dependencies.provider, changes) if may_act else ()
+        result = LoopResult(
+            number=loop.number,
+            at=loop.now,
+            policy=loop.policy,
+            health=self._state.health(loop.now),
             changes=changes,
             repaired=repaired,
             cleaned=cleaned,
         )
-        assert turn.health is not None
-        if (unhealthy := turn.health.unhealthy_reason()) is not None:
-            self._shrinking.forget()
-            return _with(turn, ended_early=unhealthy)
-        if any(one.after is not None and one.failure is None for one in repaired):
-            told = Reason(code="SizesRepaired", message="sizes of groups were put right; the next turn looks anew")
-            return _with(turn, ended_early=told)
-        return await self._planned(turn, cluster, cloud, brakes)
+        assert result.health is not None
+        if (unhealthy := result.health.unhealthy_reason()) is not None:
+            self._scale_down.forget()
+            return replace(result, ended_early=unhealthy)
+        if any(repair.after is not None and repair.failure is None for repair in repaired):
+            message = "group sizes were corrected; the next loop reads them again"
+            return replace(result, ended_early=Reason(code="SizesRepaired", message=message))
+        return result
 
-    async def _planned(
-        self, turn: LoopResult, cluster: ClusterObjects, cloud: ProviderState, brakes: ActionGuard
-    ) -> LoopResult:
-        assert turn.health is not None
-        policy, now, health = turn.policy, turn.at, turn.health
-        viewpoint = PodFilterContext(rules=policy.pods, now=now, waits_for_scheduler=not self._parts.stepped)
-        pods = self._sorter.filter(cluster.pods, viewpoint, extra_pods=self._evicted(cluster, now))
-        snapshot = self._snapshots.build(cluster, cloud, pods, health=health, policy=policy, number=turn.number)
-        snapshot = self._expanding.with_nominations(snapshot)
-        sitting = RequestContext(
-            snapshot=snapshot,
-            nodes=cluster.nodes,
-            sizes={name: group_read.target for name, group_read in cloud.groups.items()},
-            policy=policy,
-            now=now,
-            guard=brakes,
-            consuming=[set_aside.pod for set_aside in pods.set_aside if set_aside.reason.code == CONSUMING],
-        )
-        session = await self._opened(sitting)
-        if session is not None:
-            snapshot = session.snapshot
-            turn = _with(turn, requests=session.part)
-            if session.ended_early is not None:
-                return _with(
-                    turn, ended_early=session.ended_early, pods_by_state=pods.by_state, set_aside=pods.set_aside
-                )
-        up = await self._expanded(snapshot, turn, brakes, session)
-        if self._parts.requests is not None and session is not None:
-            turn = _with(turn, requests=await self._parts.requests.finish(session, up))
-            if session.remaining_plan is not None and session.remaining_plan is not up.plan:
-                places = session.find_placements(up)
-                self._expanding.nominate(snapshot, places.existing, places.added)
-        situation = _situation(turn, cluster, with_placed_pods(snapshot, up.plan.existing), up)
-        booked = frozenset() if session is None else session.booked_nodes
-        with self._stopwatch.timing("scaleDown"):
-            down = await self._shrinking.run(_with(situation, booked=booked), brakes)
-        grown = (*up.results, *down.replacing)
-        gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, grown, now)
-        raised = () if brakes.reason or grown else await self._raised(cloud, policy, now)
-        return _with(
-            turn,
-            snapshot=snapshot,
-            pods_by_state=pods.by_state,
-            set_aside=pods.set_aside,
-            scale_up=up,
-            scale_down=down,
-            repaired=(*turn.repaired, *raised),
-            groups_gone=gone,
-        )
-
-    # ---- steps
-
-    async def _opened(self, sitting: RequestContext) -> RequestTransaction | None:
-        """Requests are read, booked and checked; those that nodes may be added for are planned with pending pods."""
-        requests = self._parts.requests
-        return await requests.begin(sitting) if requests is not None and sitting.policy.requests.enabled else None
-
-    async def _expanded(
-        self, snapshot: Snapshot, turn: LoopResult, brakes: ActionGuard, session: RequestTransaction | None
-    ) -> ScaleUpPart:
-        assert turn.health is not None
-        occasion = ScaleUpContext(
-            snapshot=snapshot,
-            policy=turn.policy,
-            now=turn.at,
-            ready_nodes=len(turn.health.total.ready),
-            stopwatch=self._stopwatch,
-            delay_new_pods=not self._parts.stepped,
-            before_execute=None if session is None else session.write_intents,
-        )
-        with self._stopwatch.timing("scaleUp"):
-            up = await self._expanding.run(occasion, brakes)
-        for result in up.results:
-            if result.is_done:
-                self._shrinking.cooldowns.added.note(result.group, turn.at)
-        return up
-
-    async def _cleaned(
-        self, cluster: ClusterObjects, cloud: ProviderState, wishes: ActiveConfig, now: datetime
-    ) -> tuple[CleanedNode, ...]:
-        """Marks on nodes that nobody is removing: of a process that died, or of a removal that could not undo them."""
-        remover, cleaner = self._parts.actuators.deletions, self._parts.cleaner
-        remover.policy = wishes.policy
-        remover.pacing = Pacing.STEPPED if self._parts.stepped else Pacing.of(wishes.policy)
-        remover.forget_deleted({node.metadata.name: node for node in cluster.nodes}, cloud.has_instance)
-        options = wishes.policy.scale_down
-        cleaned = await cleaner.remove_deletion_taints(cluster.nodes, options, leaving=remover.in_progress.nodes)
-        if not self._has_begun:
-            self._shrinking.restore(restore_unneeded_since(cluster.nodes, options, now))
-            await cleaner.remove_soft_taints(cluster.nodes, options)
-            self._has_begun = True
+    async def _remove_old_taints(self, loop: _Observation) -> tuple[CleanedNode, ...]:
+        """Taints of nodes that are not being removed: left by a crash, or by a removal that could not undo them."""
+        deletions, cleaner = self._dependencies.actuators.deletions, self._dependencies.cleaner
+        deletions.policy = loop.policy
+        deletions.pacing = Pacing.STEPPED if self._dependencies.stepped else Pacing.of(loop.policy)
+        nodes = loop.cluster.nodes
+        deletions.forget_deleted({node.metadata.name: node for node in nodes}, loop.provider.has_instance)
+        options = loop.policy.scale_down
+        cleaned = await cleaner.remove_deletion_taints(nodes, options, leaving=deletions.in_progress.nodes)
+        if not self._has_started:
+            self._scale_down.restore(restore_unneeded_since(nodes, options, loop.now))
+            await cleaner.remove_soft_taints(nodes, options)
+            self._has_started = True
         return cleaned
 
-    def _evicted(self, cluster: ClusterObjects, now: datetime) -> list[Pod]:
-        """Pods that were evicted and that their owners have not made again yet wait for a place too."""
-        evicted = self._parts.actuators.deletions.recently_evicted(now, cluster.pods)
-        return [pod for pod in evicted if _will_be_made_again(pod, cluster)]
+    def _filter_pods(self, loop: _Observation) -> FilteredPods:
+        """Sort pods by what planning does with them. Evicted pods count until their owners have recreated them."""
+        context = PodFilterContext(
+            rules=loop.policy.pods, now=loop.now, waits_for_scheduler=not self._dependencies.stepped
+        )
+        evicted = self._dependencies.actuators.deletions.recently_evicted(loop.now, loop.cluster.pods)
+        recreated = [pod for pod in evicted if _will_be_recreated(pod, loop.cluster)]
+        return self._pod_filter.filter(loop.cluster.pods, context, extra_pods=recreated)
 
-    async def _raised(self, cloud: ProviderState, policy: Policy, now: datetime) -> tuple[GroupRepair, ...]:
-        """Groups below their minimum are raised to it, where the operator wants that."""
-        if not policy.groups.enforce_min_size:
+    def _build_snapshot(self, loop: _Observation, pods: FilteredPods, result: LoopResult) -> Snapshot:
+        assert result.health is not None
+        snapshot = self._snapshots.build(
+            loop.cluster, loop.provider, pods, health=result.health, policy=loop.policy, number=loop.number
+        )
+        return self._scale_up.with_nominations(snapshot)
+
+    # ---- planning and acting
+
+    async def _begin_requests(
+        self, loop: _Observation, snapshot: Snapshot, pods: FilteredPods
+    ) -> RequestTransaction | None:
+        """Read, book and check ProvisioningRequests. Those that need nodes are planned together with pending pods."""
+        requests = self._dependencies.requests
+        if requests is None or not loop.policy.requests.enabled:
+            return None
+        return await requests.begin(
+            RequestContext(
+                snapshot=snapshot,
+                nodes=loop.cluster.nodes,
+                sizes={name: group.target for name, group in loop.provider.groups.items()},
+                policy=loop.policy,
+                now=loop.now,
+                guard=loop.guard,
+                consuming=[set_aside.pod for set_aside in pods.set_aside if set_aside.reason.code == CONSUMING],
+            )
+        )
+
+    async def _run_scale_up(
+        self, loop: _Observation, result: LoopResult, transaction: RequestTransaction | None
+    ) -> LoopResult:
+        assert result.health is not None
+        assert result.snapshot is not None
+        context = ScaleUpContext(
+            snapshot=result.snapshot,
+            policy=loop.policy,
+            now=loop.now,
+            ready_nodes=len(result.health.total.ready),
+            stopwatch=self._timings,
+            delay_new_pods=not self._dependencies.stepped,
+            before_execute=None if transaction is None else transaction.write_intents,
+        )
+        with self._timings.timing("scaleUp"):
+            scale_up = await self._scale_up.run(context, loop.guard)
+        for executed in scale_up.results:
+            if executed.is_done:
+                self._scale_down.cooldowns.added.note(executed.group, loop.now)
+        result = replace(result, scale_up=scale_up)
+        if self._dependencies.requests is None or transaction is None:
+            return result
+        result = replace(result, requests=await self._dependencies.requests.finish(transaction, scale_up))
+        if transaction.remaining_plan is not None and transaction.remaining_plan is not scale_up.plan:
+            placements = transaction.find_placements(scale_up)
+            self._scale_up.nominate(transaction.snapshot, placements.existing, placements.added)
+        return result
+
+    async def _run_scale_down(
+        self, loop: _Observation, result: LoopResult, transaction: RequestTransaction | None
+    ) -> LoopResult:
+        assert result.health is not None
+        assert result.snapshot is not None
+        context = ScaleDownContext(
+            snapshot=with_placed_pods(result.snapshot, result.scale_up.plan.existing),
+            policy=loop.policy,
+            now=loop.now,
+            nodes={node.metadata.name: node for node in loop.cluster.nodes},
+            controllers=loop.cluster.controllers,
+            unready=frozenset(result.health.total.unready),
+            booked=frozenset() if transaction is None else transaction.booked_nodes,
+            groups_scaling_up=frozenset(result.health.upcoming),
+            blocked_by=_find_scale_down_block(result.scale_up),
+        )
+        with self._timings.timing("scaleDown"):
+            return replace(result, scale_down=await self._scale_down.run(context, loop.guard))
+
+    async def _adjust_groups(self, loop: _Observation, result: LoopResult) -> LoopResult:
+        """Delete empty created groups, and scale groups up to their minimum size."""
+        if loop.guard.reason is not None:
+            return result
+        if not result.scale_down.under_way:
+            result = replace(result, groups_gone=await self._delete_empty_groups(loop, result))
+        if not result.grown:
+            raised = await self._raise_to_minimum(loop)
+            result = replace(result, repaired=(*result.repaired, *raised))
+        return result
+
+    async def _delete_empty_groups(self, loop: _Observation, result: LoopResult) -> tuple[DeletedGroup, ...]:
+        assert result.snapshot is not None
+        used = {scale_up.group for scale_up in result.grown}
+        due = self._empty_groups.find_due(loop.provider, result.snapshot, loop.policy, used=used, now=loop.now)
+        return await delete_groups(due, loop.provider.groups)
+
+    async def _raise_to_minimum(self, loop: _Observation) -> tuple[GroupRepair, ...]:
+        """`--enforce-node-group-min-size`."""
+        if not loop.policy.groups.enforce_min_size:
             return ()
-        raised = await raise_to_minimum(cloud, policy)
+        raised = await raise_to_minimum(loop.provider, loop.policy)
         for repaired in raised:
             if repaired.failure is None and repaired.before is not None and repaired.after is not None:
-                self._state.register_scale_up(repaired.group, repaired.after - repaired.before, now)
+                self._state.register_scale_up(repaired.group, repaired.after - repaired.before, loop.now)
         return raised
 
-    async def _tidied(
-        self, cloud: ProviderState, snapshot: Snapshot, grown: tuple[ScaleUpResult, ...], now: datetime
-    ) -> tuple[DeletedGroup, ...]:
-        used = {result.group for result in grown}
-        due = self._emptied.find_due(cloud, snapshot, self._state.policy, used=used, now=now)
-        return await delete_groups(due, cloud.groups)
+    # ---- outages and clock changes
 
-    # ---- what is not seen
-
-    def _stale(self) -> Stale | None:
-        desk = self._parts.requests
-        return self._parts.listers.stale() or (None if desk is None else desk.stale())
-
-    def _blinded(
-        self, wishes: ActiveConfig, now: datetime, why: str, *, error_type: str, for_s: float = 0.0
+    def _end_blind(
+        self, config: ActiveConfig, now: datetime, problem: str, *, error_type: str, for_s: float = 0.0
     ) -> LoopResult:
-        since_s = self._parts.clock.monotonic_s() - for_s
+        """The result of a loop iteration that cannot observe; the outage is remembered."""
+        since_s = self._dependencies.clock.monotonic_s() - for_s
         self._blind_since_s = min(since_s, since_s if self._blind_since_s is None else self._blind_since_s)
-        log.warning("turn.blind", problem=why)
-        return self._ended(wishes, now, Reason(code=CANNOT_SEE, message=why, facts={"errorType": error_type}))
+        log.warning("loop.blind", problem=problem)
+        return self._end_early(config, now, Reason(code=CANNOT_SEE, message=problem, facts={"errorType": error_type}))
 
-    def _sees_again(self) -> None:
-        """Time in which nobody could look counts against nobody."""
+    def _end_outage(self) -> None:
+        """Time during which nothing could be observed counts for no timer."""
         if self._blind_since_s is not None:
-            gap = timedelta(seconds=self._parts.clock.monotonic_s() - self._blind_since_s)
+            gap = timedelta(seconds=self._dependencies.clock.monotonic_s() - self._blind_since_s)
             self._blind_since_s = None
             self._state.exclude_time(gap)
-            self._shrinking.postpone(gap)
-            self._emptied.postpone(gap)
+            self._scale_down.postpone(gap)
+            self._empty_groups.postpone(gap)
 
-    def _ended(self, wishes: ActiveConfig, now: datetime, why: Reason) -> LoopResult:
-        return LoopResult(number=self._turns, at=now, policy=wishes.policy, ended_early=why)
+    def _end_early(self, config: ActiveConfig, now: datetime, reason: Reason) -> LoopResult:
+        return LoopResult(number=self._loops, at=now, policy=config.policy, ended_early=reason)
 
-    def _now(self) -> datetime:
-        """The wall clock's time, as objects tell theirs. When it is set, what is remembered moves along."""
-        wall_before, steady_before_s = self._looked_at
-        wall, steady_s = self._looked_at = (self._parts.clock.now(), self._parts.clock.monotonic_s())
-        by = wall - wall_before - timedelta(seconds=steady_s - steady_before_s)
-        if abs(by) >= _CLOCK_WAS_SET:
-            log.warning("clock.was_set", by_s=by.total_seconds())
-            self._state.adjust_clock(by)
-            self._shrinking.adjust_clock(by)
-            self._emptied.postpone(by)
+    def _read_clock(self) -> datetime:
+        """The wall clock's time. When the clock was changed, remembered times are moved along."""
+        wall_before, steady_before_s = self._last_times
+        clock = self._dependencies.clock
+        wall, steady_s = self._last_times = (clock.now(), clock.monotonic_s())
+        change = wall - wall_before - timedelta(seconds=steady_s - steady_before_s)
+        if abs(change) >= _CLOCK_TOLERANCE:
+            log.warning("clock.was_set", by_s=change.total_seconds())
+            self._state.adjust_clock(change)
+            self._scale_down.adjust_clock(change)
+            self._empty_groups.postpone(change)
         return wall
 
 
-def _with(whole: T, **parts: Any) -> T:
-    return replace(whole, **parts)
-
-
-def _situation(turn: LoopResult, cluster: ClusterObjects, snapshot: Snapshot, up: ScaleUpPart) -> ScaleDownContext:
-    assert turn.health is not None
-    return ScaleDownContext(
-        snapshot=snapshot,
-        policy=turn.policy,
-        now=turn.at,
-        nodes={node.metadata.name: node for node in cluster.nodes},
-        controllers=cluster.controllers,
-        unready=frozenset(turn.health.total.unready),
-        groups_scaling_up=frozenset(turn.health.upcoming),
-        blocked_by=_hindrance(up),
-    )
-
-
-def _will_be_made_again(pod: Pod, cluster: ClusterObjects) -> bool:
+def _will_be_recreated(pod: Pod, cluster: ClusterObjects) -> bool:
     owner = controller_of(pod.metadata)
     if owner is None:
         return False
@@ -365,22 +398,23 @@ def _will_be_made_again(pod: Pod, cluster: ClusterObjects) -> bool:
     return known is not None and known.exists
 
 
-def _nothing_to_begin_with(cluster: ClusterObjects, wishes: ActiveConfig) -> Reason | None:
-    if wishes.policy.groups.scale_up_from_zero:
+def _check_not_empty(cluster: ClusterObjects, policy: Policy) -> Reason | None:
+    """Why a cluster without ready nodes is left alone; None if it has some, or `--scale-up-from-zero` holds."""
+    if policy.groups.scale_up_from_zero:
         return None
-    startup = StartupTaints(wishes.policy.pods)
+    startup = StartupTaints(policy.pods)
     if any(readiness_of(node, startup).is_ready for node in cluster.nodes):
         return None
-    what = "ready nodes" if cluster.nodes else "nodes"
-    return Reason(code=CLUSTER_UNHEALTHY, message=f"the cluster has no {what}, and scale-up-from-zero is false")
+    missing = "ready nodes" if cluster.nodes else "nodes"
+    return Reason(code=CLUSTER_UNHEALTHY, message=f"the cluster has no {missing}, and scale-up-from-zero is false")
 
 
-def _hindrance(up: ScaleUpPart) -> Reason | None:
-    """What of growing keeps a turn from shrinking."""
-    grown = [result for result in up.results if result.is_done]
-    if grown:
-        told = ", ".join(f"{result.group} {result.before}->{result.after}" for result in grown)
-        return Reason(code="ScaledUp", message=f"this turn scaled up: {told}")
-    if up.skipped is not None and up.skipped.code == PODS_TOO_NEW:
-        return up.skipped
+def _find_scale_down_block(scale_up: ScaleUpPart) -> Reason | None:
+    """Why a loop iteration removes no node because of its scale-up."""
+    done = [result for result in scale_up.results if result.is_done]
+    if done:
+        sizes = ", ".join(f"{result.group} {result.before}->{result.after}" for result in done)
+        return Reason(code="ScaledUp", message=f"this loop scaled up: {sizes}")
+    if scale_up.skipped is not None and scale_up.skipped.code == PODS_TOO_NEW:
+        return scale_up.skipped
     return None

@@ -89,10 +89,19 @@ class ObservedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableNode:
+    """A node that exists and cannot be decoded: it counts as present, and as unready."""
+
+    name: str
+    provider_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCluster:
     """One look at the world."""
 
     nodes: tuple[Node, ...] = ()
+    unreadable: tuple[UnreadableNode, ...] = ()
     group_of: Mapping[str, str] = field(default_factory=dict)
     """Node name to group id; nodes of no group are missing."""
     groups: tuple[ObservedGroup, ...] = ()

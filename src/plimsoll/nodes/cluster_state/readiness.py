@@ -19,10 +19,10 @@ from plimsoll.nodes.cluster_state.node_readiness import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup
+    from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup, UnreadableNode
     from plimsoll.nodes.config.policy import GroupRules, PodRules
     from plimsoll.objects.api.nodes import Node
 
@@ -107,7 +107,12 @@ class ReadinessClassifier:
                 total.add(heading, name)
                 if group_id in groups:
                     groups[group_id].add(heading, name)
-        registered = known_as(world.nodes)
+        registered = registered_ids(world)
+        for unreadable in world.unreadable:
+            total.add("unready", unreadable.name)
+            for group in world.groups:
+                if _has_instance_of(group, unreadable):
+                    groups[group.id].add("unready", unreadable.name)
         for group in world.groups:
             wait = timedelta(seconds=self.provision_time_s(group))
             for instance in unregistered_instances(registered, group):
@@ -162,13 +167,23 @@ def is_gone(node: Node, has_instance: Mapping[str, bool]) -> bool:
     return is_tainted_for_deletion(node) if exists is None else not exists
 
 
-def known_as(nodes: Iterable[Node]) -> frozenset[str]:
-    """By what machines are recognised in nodes: provider ids, and names of nodes that do not tell theirs."""
-    return frozenset(node.spec.provider_id or node.metadata.name for node in nodes)
+def registered_ids(world: ObservedCluster) -> frozenset[str]:
+    """What instances of registered nodes are recognised by: provider ids, and names of nodes without one."""
+    readable = (node.spec.provider_id or node.metadata.name for node in world.nodes)
+    # An unreadable node is recognised by either, because each of them may be what cannot be read.
+    unreadable = (known for node in world.unreadable for known in (node.provider_id, node.name) if known)
+    return frozenset((*readable, *unreadable))
+
+
+def _has_instance_of(group: ObservedGroup, node: UnreadableNode) -> bool:
+    return any(
+        (bool(node.provider_id) and instance.id == node.provider_id) or (bool(node.name) and instance.name == node.name)
+        for instance in group.instances
+    )
 
 
 def unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
-    """Machines of a group that should become nodes and are none; `registered` is what all nodes are known as."""
+    """Instances of a group that should become nodes and are none; `registered` comes from `registered_ids`."""
     return tuple(
         observed_instance.id
         for observed_instance in group.instances

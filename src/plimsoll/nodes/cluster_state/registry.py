@@ -26,7 +26,7 @@ from plimsoll.nodes.cluster_state.readiness import (
     Readiness,
     ReadinessByGroup,
     ReadinessClassifier,
-    known_as,
+    registered_ids,
     unregistered_instances,
 )
 from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequests
@@ -151,7 +151,7 @@ class ClusterState:
         self._targets = {group: size for group, size in self._targets.items() if group in there}
 
     def _note_unregistered(self, now: datetime) -> None:
-        registered = known_as(self._world.nodes)
+        registered = registered_ids(self._world)
         missing = (
             unregistered_instance
             for group in self._world.groups

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-PlanRunner = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Calls a planning function and returns its result without blocking the event loop."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class PlanRunner(Protocol):
+    """Calls a planning function and returns its result without blocking the event loop."""
+
+    async def __call__(self, plan: Callable[[], T], /) -> T: ...

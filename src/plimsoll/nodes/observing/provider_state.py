@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup, observed_instance
+from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup, UnreadableNode, observed_instance
 from plimsoll.nodes.cluster_state.templates import GroupNodes, from_provider, nodes_by_group
 from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.codec.decode_problems import BadObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +60,15 @@ class ProviderState:
     machine_types: tuple[MachineType, ...] = ()
     gpu_label: str = ""
 
-    def observed(self, nodes: Sequence[Node], policy: Policy) -> ObservedCluster:
-        """For the cluster state."""
+    def observed(
+        self, nodes: Sequence[Node], policy: Policy, *, unreadable: Sequence[BadObject] = ()
+    ) -> ObservedCluster:
+        """The input of the cluster state. `unreadable` are nodes that cannot be decoded."""
         return ObservedCluster(
             nodes=tuple(nodes),
+            unreadable=tuple(UnreadableNode(name=bad.name, provider_id=bad.provider_id) for bad in unreadable),
             group_of=self.group_of,
-            groups=tuple(_observed_group(group_read, policy) for group_read in self.groups.values()),
+            groups=tuple(_observed_group(group, policy) for group in self.groups.values()),
             has_instance=self.has_instance,
             gpu_label=self.gpu_label,
         )

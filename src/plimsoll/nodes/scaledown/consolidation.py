@@ -1,8 +1,9 @@
-"""Consolidation for money in the loop (specs/nodes.md 8.6): proposed in one turn, looked at again, then done.
+"""Consolidation in the loop: proposed, confirmed by a later loop iteration, then carried out.
 
-Only with `--consolidation=underutilized|balanced`, and only when nothing else is going on. A proposal has to be found
-again after 15 s before anything is touched. Where cheaper nodes take the place of dear ones, the cheap ones come first,
-and the dear ones go when those are there; if they do not come in time, everything stays as it is.
+It runs only with `--consolidation=underutilized|balanced`, and only while no other removal is in progress
+(docs/design/nodes.md 8.6). A proposal must be found again after 15 s before any node is touched. A replacement adds the
+cheaper nodes first and removes the expensive ones when those have arrived; if they do not arrive in time, nothing is
+removed.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
 
 MODES: Final = ("underutilized", "balanced")
-_LOOKED_AT_AGAIN: Final = timedelta(seconds=15)
+_CONFIRM_AFTER: Final = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationResult:
-    """What a turn makes of it: nodes that may go now, and growth that was asked for."""
+    """Nodes to remove now, and requested scale-ups that replace others."""
 
     removals: tuple[NodeRemoval, ...] = ()
     replacing: tuple[ScaleUpResult, ...] = ()
@@ -42,7 +43,7 @@ class ConsolidationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationContext:
-    """One look at the cluster. `groups_scaling_up` are groups with nodes still on their way."""
+    """The input of one loop iteration. `groups_scaling_up` have upcoming nodes."""
 
     snapshot: Snapshot
     policy: Policy
@@ -52,8 +53,8 @@ class ConsolidationContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Replacing:
-    """Dear nodes that go when the groups that were grown for them have what they asked for."""
+class _Replacement:
+    """Expensive nodes that are removed when the groups scaled up for them have their new nodes."""
 
     nodes: frozenset[str]
     groups: frozenset[str]
@@ -68,59 +69,59 @@ class _Proposal:
 
 
 class Consolidator:
-    """Remembers what was proposed, and what is being replaced."""
+    """Remembers the last proposal, and the replacement in progress."""
 
-    def __init__(self, grower: ScaleUpExecutor, planning: PlanRunner) -> None:
-        self._grower = grower
-        self._planning = planning
+    def __init__(self, executor: ScaleUpExecutor, run_planner: PlanRunner) -> None:
+        self._executor = executor
+        self._run_planner = run_planner
         self._proposal = _Proposal()
-        self._replacing: _Replacing | None = None
+        self._replacement: _Replacement | None = None
 
     def forget(self) -> None:
         self._proposal = _Proposal(memory=self._proposal.memory)
 
     def postpone(self, by: timedelta) -> None:
-        """Nobody could look for so long, or the clock was set by so much: nothing is confirmed or given up by that."""
+        """Move remembered times by an outage or a clock change, which confirms and gives up nothing."""
         if self._proposal.since is not None:
             self._proposal.since += by
-        if self._replacing is not None:
-            self._replacing = replace(self._replacing, until=self._replacing.until + by)
+        if self._replacement is not None:
+            self._replacement = replace(self._replacement, until=self._replacement.until + by)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether cheaper nodes were asked for: what they are for must not be undone by a cool-down."""
-        return self._replacing is not None
+        """Whether a replacement is in progress, which no cool-down may interrupt."""
+        return self._replacement is not None
 
-    async def run(self, asked: ConsolidationContext, *, may_act: bool) -> ConsolidationResult:
-        if asked.policy.scale_down.consolidation not in MODES:
+    async def run(self, context: ConsolidationContext, *, may_act: bool) -> ConsolidationResult:
+        if context.policy.scale_down.consolidation not in MODES:
             return ConsolidationResult()
-        found = await self._proposed(asked)
-        if self._replacing is not None:
-            return self._replaced(found, asked, self._replacing)
-        if not may_act or not self._is_confirmed(found, asked.now):
+        found = await self._propose(context)
+        if self._replacement is not None:
+            return self._finish_replacement(found, context, self._replacement)
+        if not may_act or not self._is_confirmed(found, context.now):
             return ConsolidationResult(savings_per_hour=found.savings_per_hour)
         self.forget()
         if found.removals or found.replacement is None:
             return ConsolidationResult(removals=found.removals, savings_per_hour=found.savings_per_hour)
-        grown = await self._grower.execute(found.replacement.plan.scale_ups, now=asked.now)
-        if any(result.is_done for result in grown):
-            self._replacing = _Replacing(
+        results = await self._executor.execute(found.replacement.plan.scale_ups, now=context.now)
+        if any(result.is_done for result in results):
+            self._replacement = _Replacement(
                 nodes=frozenset(found.replacement.nodes),
-                groups=frozenset(result.group for result in grown if result.is_done),
-                until=asked.now + timedelta(seconds=asked.policy.groups.provision_time_s),
+                groups=frozenset(result.group for result in results if result.is_done),
+                until=context.now + timedelta(seconds=context.policy.groups.provision_time_s),
             )
-        return ConsolidationResult(replacing=grown, savings_per_hour=found.savings_per_hour)
+        return ConsolidationResult(replacing=results, savings_per_hour=found.savings_per_hour)
 
-    async def _proposed(self, asked: ConsolidationContext) -> Consolidation:
-        written = asked.policy.scale_down.consolidation_budgets
+    async def _propose(self, context: ConsolidationContext) -> Consolidation:
+        written = context.policy.scale_down.consolidation_budgets
         budgets = tuple(parse_budget(one) for one in written) or DEFAULT_BUDGETS
-        terms = ConsolidationOptions(budgets=budgets, may_replace=self._replacing is None)
-        found: Consolidation = await self._planning(
+        terms = ConsolidationOptions(budgets=budgets, may_replace=self._replacement is None)
+        found: Consolidation = await self._run_planner(
             lambda: consolidate(
-                asked.snapshot,
-                asked.policy,
-                now=asked.now,
-                state=asked.known,
+                context.snapshot,
+                context.policy,
+                now=context.now,
+                state=context.known,
                 options=terms,
                 cache=self._proposal.memory,
             )
@@ -130,7 +131,7 @@ class Consolidator:
 
     def _is_confirmed(self, found: Consolidation, now: datetime) -> bool:
         """Whether the same nodes have been proposed for long enough."""
-        nodes = frozenset(node_removal.node for node_removal in found.removals)
+        nodes = frozenset(removal.node for removal in found.removals)
         nodes |= frozenset(() if found.replacement is None else found.replacement.nodes)
         if not nodes:
             self.forget()
@@ -138,17 +139,17 @@ class Consolidator:
         if nodes != self._proposal.nodes or self._proposal.since is None:
             self._proposal.nodes, self._proposal.since = nodes, now
             return False
-        return now - self._proposal.since >= _LOOKED_AT_AGAIN
+        return now - self._proposal.since >= _CONFIRM_AFTER
 
-    def _replaced(
-        self, found: Consolidation, asked: ConsolidationContext, replacing: _Replacing
+    def _finish_replacement(
+        self, found: Consolidation, context: ConsolidationContext, replacement: _Replacement
     ) -> ConsolidationResult:
-        if asked.now > replacing.until:
-            self._replacing = None
+        if context.now > replacement.until:
+            self._replacement = None
             return ConsolidationResult(savings_per_hour=found.savings_per_hour)
-        if replacing.groups & asked.groups_scaling_up:
+        if replacement.groups & context.groups_scaling_up:
             return ConsolidationResult(savings_per_hour=found.savings_per_hour)
-        going = tuple(node_removal for node_removal in found.removals if node_removal.node in replacing.nodes)
+        going = tuple(removal for removal in found.removals if removal.node in replacement.nodes)
         if going:
-            self._replacing = None
+            self._replacement = None
         return ConsolidationResult(removals=going, savings_per_hour=found.savings_per_hour)

@@ -1,7 +1,7 @@
-"""The second half of a turn: which nodes are unneeded, since when, and which of them go now (specs/nodes.md 6.8).
+"""Scale-down in the loop: which nodes are unneeded, since when, and which of them are removed now.
 
-Planning always runs, so that timers are kept; removals begin unless something speaks against it. What is remembered
-here is only time: after a restart nodes have to be unneeded anew, so nothing goes too early.
+Planning runs in every loop iteration, so that timers are kept (docs/design/nodes.md 6.8). Only times are remembered, so
+after a restart nodes must be unneeded for the full time again, and none is removed too early.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ DISABLED = "ScaleDownDisabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDownContext:
-    """What a turn knows when it comes to shrinking."""
+    """The input of the scale-down of one loop iteration."""
 
     snapshot: Snapshot
-    """With pending pods where the plan found room for them."""
+    """With pending pods on the nodes where the scale-up plan places them."""
     policy: Policy
     now: datetime
     nodes: Mapping[str, Node]
@@ -55,14 +55,14 @@ class ScaleDownContext:
     unready: frozenset[str] = frozenset()
     booked: frozenset[str] = frozenset()
     groups_scaling_up: frozenset[str] = frozenset()
-    """Groups with nodes still on their way."""
+    """Groups with upcoming nodes."""
     blocked_by: Reason | None = None
-    """Why nothing may begin in this turn whatever is unneeded: a growth, pods that are too new."""
+    """Why this loop iteration starts no removal: it scaled up, or pending pods are too new to be planned."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Cooldowns:
-    """When something last happened that scale-down waits for, by group."""
+    """When scale-ups, removals and failed removals last happened, by group."""
 
     added: EventTimes = field(default_factory=EventTimes)
     removed: EventTimes = field(default_factory=EventTimes)
@@ -72,8 +72,8 @@ class Cooldowns:
         for times in (self.added, self.removed, self.failed):
             times.shift(by)
 
-    def cooldown(self, options: ScaleDown, now: datetime, *, group: str = "") -> str:
-        """What scale-down waits for, of a group or of any; empty: it need not wait."""
+    def find_cooldown(self, options: ScaleDown, now: datetime, *, group: str = "") -> str:
+        """The event that scale-down still waits after; empty if there is none."""
         waits = (
             (self.added, options.delay_after_add_s, "a scale-up"),
             (self.removed, options.delay_after_delete_s, "a removal"),
@@ -88,7 +88,7 @@ class Cooldowns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeActuators:
-    """What acts on nodes."""
+    """The actuators of scale-down."""
 
     deletions: NodeDeletionController
     soft_taints: SoftTaints
@@ -96,154 +96,165 @@ class NodeActuators:
 
 
 class ScaleDownOrchestrator:
-    """Remembers timers between turns, and begins removals."""
+    """Keeps the unneeded timers of nodes between loop iterations, and starts removals."""
 
     def __init__(
-        self, hands: NodeActuators, planning: PlanRunner, saving: Consolidator, *, stepped: bool = False
+        self, actuators: NodeActuators, run_planner: PlanRunner, consolidator: Consolidator, *, stepped: bool = False
     ) -> None:
-        self._saving = saving
-        self._remover = hands.deletions
-        self._soft_taints = hands.soft_taints
-        self._ledger = hands.rate
-        self._planning = planning
+        self._consolidator = consolidator
+        self._deletions = actuators.deletions
+        self._soft_taints = actuators.soft_taints
+        self._rate = actuators.rate
+        self._run_planner = run_planner
         self._stepped = stepped
-        self._since: dict[str, datetime] = {}
+        self._unneeded_since: dict[str, datetime] = {}
         self._unremovable_until: dict[str, datetime] = {}
-        self._why_unremovable: dict[str, Reason] = {}
+        self._unremovable_reasons: dict[str, Reason] = {}
         self._hints: dict[PodKey, str] = {}
         self.cooldowns = Cooldowns()
 
     def forget(self) -> None:
-        """The cluster is not healthy: who was unneeded may be needed soon."""
-        self._since.clear()
+        """Reset all timers: in an unhealthy cluster, nodes that were unneeded may be needed soon."""
+        self._unneeded_since.clear()
 
     def restore(self, since: Mapping[str, datetime]) -> None:
-        """Timers of an earlier process, from the marks it left on nodes."""
-        self._since.update(since)
+        """Take over timers of an earlier process, read from the taints it left on nodes."""
+        self._unneeded_since.update(since)
 
-    async def run(self, at: ScaleDownContext, brakes: ActionGuard) -> ScaleDownPart:
-        before = self._noted(self._remover.take_finished(), at.now)
-        if not at.policy.scale_down.enabled:
+    async def run(self, context: ScaleDownContext, guard: ActionGuard) -> ScaleDownPart:
+        before = self._note_finished(self._deletions.take_finished(), context.now)
+        if not context.policy.scale_down.enabled:
             self.forget()
             return ScaleDownPart(
-                skipped=Reason(code=DISABLED, message="scale-down-enabled is false"), ended=before, under_way=self._busy
+                skipped=Reason(code=DISABLED, message="scale-down-enabled is false"),
+                ended=before,
+                under_way=self._removals_in_progress,
             )
-        known = self._known(at)
-        simulation = await self._planning(lambda: find_unneeded(at.snapshot, at.policy, now=at.now, state=known))
-        self._remember(simulation, at.now)
+        state = self._build_state(context)
+        simulation = await self._run_planner(
+            lambda: find_unneeded(context.snapshot, context.policy, now=context.now, state=state)
+        )
+        self._remember(simulation, context.now)
         part = ScaleDownPart(
             unneeded=simulation.unneeded,
-            unneeded_since=dict(self._since),
-            # Machines on their way stand in the snapshot as nodes; nobody can look for those by name.
-            kept=tuple(self._as_found(unremovable) for unremovable in simulation.kept if unremovable.node in at.nodes),
+            unneeded_since=dict(self._unneeded_since),
+            # Upcoming nodes are in the snapshot too, but no user knows their names.
+            kept=tuple(
+                self._with_first_reason(unremovable)
+                for unremovable in simulation.unremovable
+                if unremovable.node in context.nodes
+            ),
             ended=before,
-            under_way=self._busy,
-            known=known,
+            under_way=self._removals_in_progress,
+            known=state,
         )
-        if at.policy.scale_down.soft_taint_count and brakes.reason is None:
-            await self._soft_taints.update(self._since, at.nodes, at.policy.scale_down)
-        return await self._begun(part, simulation, at, brakes)
+        if context.policy.scale_down.soft_taint_count and guard.reason is None:
+            await self._soft_taints.update(self._unneeded_since, context.nodes, context.policy.scale_down)
+        return await self._start_removals(part, simulation, context, guard)
 
     def postpone(self, by: timedelta) -> None:
-        """Nobody could look for so long, or the clock was set by so much: nothing goes, and no wait ends, for that."""
-        self._since = {node: since + by for node, since in self._since.items()}
+        """Move all timers by an outage or a clock change, so that it ends no waiting time."""
+        self._unneeded_since = {node: since + by for node, since in self._unneeded_since.items()}
         self._unremovable_until = {node: until + by for node, until in self._unremovable_until.items()}
         self.cooldowns.postpone(by)
-        self._saving.postpone(by)
+        self._consolidator.postpone(by)
 
     def adjust_clock(self, by: timedelta) -> None:
-        """What was noted by the old time is told by the new one, also of what is no wait."""
+        """Move every remembered time to a clock that was changed by so much."""
         self.postpone(by)
-        self._remover.adjust_clock(by)
-        self._ledger.clock_was_set(by)
+        self._deletions.adjust_clock(by)
+        self._rate.clock_was_set(by)
 
-    # ---- beginning
+    # ---- removals
 
-    async def _begun(
-        self, part: ScaleDownPart, simulation: ScaleDownSimulation, at: ScaleDownContext, brakes: ActionGuard
+    async def _start_removals(
+        self, part: ScaleDownPart, simulation: ScaleDownSimulation, context: ScaleDownContext, guard: ActionGuard
     ) -> ScaleDownPart:
-        options = at.policy.scale_down
-        waits_for = "" if options.delay_type_local else self.cooldowns.cooldown(options, at.now)
-        if waits_for and not self._saving.is_waiting:
-            reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {waits_for}")
+        options = context.policy.scale_down
+        cooldown = "" if options.delay_type_local else self.cooldowns.find_cooldown(options, context.now)
+        if cooldown and not self._consolidator.is_waiting:
+            reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {cooldown}")
             return replace(part, skipped=reason, is_in_cooldown=True)
-        if at.blocked_by is not None:
-            return replace(part, skipped=at.blocked_by)
-        departures = NodesToDelete() if waits_for else self._departing(simulation, at)
-        if not departures.removals and not self._busy:
-            part, departures = await self._saved(part, departures, at, brakes)
-        chosen: tuple[NodeRemoval, ...] = ()
+        if context.blocked_by is not None:
+            return replace(part, skipped=context.blocked_by)
+        chosen_nodes = NodesToDelete() if cooldown else self._select_nodes(simulation, context)
+        if not chosen_nodes.removals and not self._removals_in_progress:
+            part, chosen_nodes = await self._consolidate(part, chosen_nodes, context, guard)
+        allowed: tuple[NodeRemoval, ...] = ()
         held_back: dict[str, Reason] = {}
-        if brakes.reason is not None:
-            held_back = dict.fromkeys((node_removal.node for node_removal in departures.removals), brakes.reason)
+        if guard.reason is not None:
+            held_back = dict.fromkeys((removal.node for removal in chosen_nodes.removals), guard.reason)
         else:
-            chosen, held_back = await self._ledger.allowed(departures.removals, options.max_removals_per_hour)
-        self._remover.start(chosen, at.nodes, at.now)
+            allowed, held_back = await self._rate.allowed(chosen_nodes.removals, options.max_removals_per_hour)
+        self._deletions.start(allowed, context.nodes, context.now)
         if self._stepped:
-            await self._remover.wait_until_idle()
-            part = replace(part, ended=(*part.ended, *self._noted(self._remover.take_finished(), at.now)))
+            await self._deletions.wait_until_idle()
+            part = replace(
+                part, ended=(*part.ended, *self._note_finished(self._deletions.take_finished(), context.now))
+            )
         return replace(
             part,
-            departures=departures,
+            departures=chosen_nodes,
             held_back=held_back,
-            kept=(*part.kept, *departures.unremovable),
-            under_way=self._busy,
+            kept=(*part.kept, *chosen_nodes.unremovable),
+            under_way=self._removals_in_progress,
         )
 
-    async def _saved(
-        self, part: ScaleDownPart, departures: NodesToDelete, at: ScaleDownContext, brakes: ActionGuard
+    async def _consolidate(
+        self, part: ScaleDownPart, chosen_nodes: NodesToDelete, context: ScaleDownContext, guard: ActionGuard
     ) -> tuple[ScaleDownPart, NodesToDelete]:
-        """What consolidation adds, within what may go on at once."""
-        asked = ConsolidationContext(
-            snapshot=at.snapshot,
-            policy=at.policy,
-            known=self._known(at),
-            now=at.now,
-            groups_scaling_up=at.groups_scaling_up,
+        """The removals that consolidation proposes, within the limits of parallel removals."""
+        consolidation = ConsolidationContext(
+            snapshot=context.snapshot,
+            policy=context.policy,
+            known=self._build_state(context),
+            now=context.now,
+            groups_scaling_up=context.groups_scaling_up,
         )
-        saved = await self._saving.run(asked, may_act=brakes.reason is None)
-        for result in saved.replacing:
+        consolidated = await self._consolidator.run(consolidation, may_act=guard.reason is None)
+        for result in consolidated.replacing:
             if result.is_done:
-                self.cooldowns.added.note(result.group, at.now)
-        part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
-        return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
+                self.cooldowns.added.note(result.group, context.now)
+        part = replace(part, replacing=consolidated.replacing, savings_per_hour=consolidated.savings_per_hour)
+        return part, replace(chosen_nodes, removals=_limit_parallel(consolidated.removals, context.policy.scale_down))
 
-    def _departing(self, simulation: ScaleDownSimulation, at: ScaleDownContext) -> NodesToDelete:
-        """Those that go now, but for groups that are in a cool-down of their own."""
-        departures = nodes_to_delete(simulation, at.policy, now=at.now, state=self._known(at))
-        if not at.policy.scale_down.delay_type_local:
-            return departures
-        free = [node_removal for node_removal in departures.removals if not self._waits(node_removal, at)]
-        return replace(departures, removals=tuple(free))
+    def _select_nodes(self, simulation: ScaleDownSimulation, context: ScaleDownContext) -> NodesToDelete:
+        """The nodes to delete now; with local delays, without groups that are in cool-down themselves."""
+        chosen_nodes = nodes_to_delete(simulation, context.policy, now=context.now, state=self._build_state(context))
+        if not context.policy.scale_down.delay_type_local:
+            return chosen_nodes
+        free = [removal for removal in chosen_nodes.removals if not self._is_in_cooldown(removal, context)]
+        return replace(chosen_nodes, removals=tuple(free))
 
-    def _waits(self, removal: NodeRemoval, at: ScaleDownContext) -> bool:
-        return bool(self.cooldowns.cooldown(at.policy.scale_down, at.now, group=removal.group))
+    def _is_in_cooldown(self, removal: NodeRemoval, context: ScaleDownContext) -> bool:
+        return bool(self.cooldowns.find_cooldown(context.policy.scale_down, context.now, group=removal.group))
 
-    # ---- remembering
+    # ---- state between loop iterations
 
     @property
-    def _busy(self) -> int:
-        return self._remover.in_progress.removals
+    def _removals_in_progress(self) -> int:
+        return self._deletions.in_progress.removals
 
-    def _known(self, at: ScaleDownContext) -> ScaleDownState:
-        busy = self._remover.in_progress
+    def _build_state(self, context: ScaleDownContext) -> ScaleDownState:
+        busy = self._deletions.in_progress
         return ScaleDownState(
-            unneeded_since=self._since,
+            unneeded_since=self._unneeded_since,
             unremovable_until=self._unremovable_until,
-            controllers=at.controllers,
+            controllers=context.controllers,
             hints=self._hints,
             being_deleted=busy.nodes,
             deletions=busy.by_group,
-            unready=at.unready,
-            booked=at.booked,
+            unready=context.unready,
+            booked=context.booked,
             removals_under_way=busy.removals,
             drains_under_way=busy.drains,
         )
 
     def _remember(self, simulation: ScaleDownSimulation, now: datetime) -> None:
         self._hints = simulation.pod_hints()
-        self._since = {
-            unneeded_node.node: self._since.get(unneeded_node.node, now) for unneeded_node in simulation.unneeded
+        self._unneeded_since = {
+            unneeded_node.node: self._unneeded_since.get(unneeded_node.node, now)
+            for unneeded_node in simulation.unneeded
         }
         retried = {
             unremovable.node: unremovable.retry_at
@@ -258,28 +269,32 @@ class ScaleDownOrchestrator:
             for unremovable in simulation.unremovable
             if unremovable.retry_at is not None
         }
-        self._why_unremovable = {
-            name: reason for name, reason in (self._why_unremovable | found).items() if name in self._unremovable_until
+        self._unremovable_reasons = {
+            name: reason
+            for name, reason in (self._unremovable_reasons | found).items()
+            if name in self._unremovable_until
         }
 
-    def _as_found(self, kept: UnremovableNode) -> UnremovableNode:
-        """That a node was tried a short while ago tells nobody anything: what was found then does."""
-        why = self._why_unremovable.get(kept.node)
-        return replace(kept, reason=why) if kept.reason.code == RECENTLY_UNREMOVABLE and why is not None else kept
+    def _with_first_reason(self, unremovable: UnremovableNode) -> UnremovableNode:
+        """Instead of "recently unremovable", the reason that was found when the node was last tried."""
+        first = self._unremovable_reasons.get(unremovable.node)
+        if unremovable.reason.code != RECENTLY_UNREMOVABLE or first is None:
+            return unremovable
+        return replace(unremovable, reason=first)
 
-    def _noted(self, ended: Iterable[FinishedRemoval], now: datetime) -> tuple[FinishedRemoval, ...]:
-        seen = tuple(ended)
-        for finished in seen:
+    def _note_finished(self, ended: Iterable[FinishedRemoval], now: datetime) -> tuple[FinishedRemoval, ...]:
+        finished_removals = tuple(ended)
+        for finished in finished_removals:
             if finished.result is RemovalResult.REMOVED:
                 self.cooldowns.removed.note(finished.removal.group, now)
-                self._since.pop(finished.removal.node, None)
+                self._unneeded_since.pop(finished.removal.node, None)
             elif finished.result is RemovalResult.FAILED:
                 self.cooldowns.failed.note(finished.removal.group, now)
-        return seen
+        return finished_removals
 
 
-def _at_once(removals: Sequence[NodeRemoval], options: ScaleDown) -> tuple[NodeRemoval, ...]:
-    """As many as may go at the same time, and no more of them drained than may be."""
-    empty = [node_removal for node_removal in removals if node_removal.is_empty]
-    drained = [node_removal for node_removal in removals if not node_removal.is_empty][: options.drain_parallelism]
+def _limit_parallel(removals: Sequence[NodeRemoval], options: ScaleDown) -> tuple[NodeRemoval, ...]:
+    """The first removals that `--max-scale-down-parallelism` and `--max-drain-parallelism` allow; empty nodes first."""
+    empty = [removal for removal in removals if removal.is_empty]
+    drained = [removal for removal in removals if not removal.is_empty][: options.drain_parallelism]
     return tuple([*empty, *drained][: options.parallelism])

@@ -1,7 +1,7 @@
-"""The first half of a turn: what is added so that pending pods run (specs/nodes.md 6.1.9-12).
+"""Scale-up in the loop: plans what pending pods need, and executes the plan (docs/design/nodes.md 6.1, steps 9 to 12).
 
-The plan is always made when pods are pending, because shrinking wants to know where they would fit; whether it is
-carried out depends on brakes and on how new the pods are.
+A plan is made whenever pods are pending, because scale-down needs to know where they would fit. Whether it is executed
+depends on pause and dry run, and on the age of the pods.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 SETTLING_S: Final = 2.0
 _SETTLING_WITH_GPU_S: Final = 30.0
-"""Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
+"""Pods that request accelerators often come in large numbers, so planning waits until all of them exist."""
 
 
 class ExternalExpander(Protocol):
-    """An expander outside this program: `asking_expander`."""
+    """An expander outside this program, asked while planning."""
 
     async def plan(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpContext:
-    """What a turn knows when it comes to growing."""
+    """The input of the scale-up of one loop iteration."""
 
     snapshot: Snapshot
     policy: Policy
@@ -52,45 +52,47 @@ class ScaleUpContext:
     ready_nodes: int
     stopwatch: LoopTimings
     delay_new_pods: bool = True
-    """Pods that were made just now are waited with; not in a world that is told step by step."""
+    """Whether planning waits while all pending pods are new; False in a scenario that takes single steps."""
     before_execute: Callable[[ScaleUpPlan], Awaitable[ScaleUpPlan]] | None = None
-    """Who has to say what may be carried out of a plan, right before it is: intents of requests are written there."""
+    """Called with the plan right before its execution; returns what may be executed. Requests write intents here."""
 
 
 class ScaleUpOrchestrator:
-    """Plans growth and has it carried out."""
+    """Plans scale-ups and executes them."""
 
-    def __init__(self, grower: ScaleUpExecutor, planning: PlanRunner, asking: ExternalExpander | None = None) -> None:
-        self._grower = grower
-        self._planning = planning
-        self._asking = asking
-        self._promises = PodNominations()
+    def __init__(
+        self, executor: ScaleUpExecutor, run_planner: PlanRunner, expander: ExternalExpander | None = None
+    ) -> None:
+        self._executor = executor
+        self._run_planner = run_planner
+        self._expander = expander
+        self._nominations = PodNominations()
 
     def with_nominations(self, snapshot: Snapshot) -> Snapshot:
-        """Nodes that were asked for lately are for the pods they were asked for."""
-        places = self._promises.places(snapshot)
+        """The snapshot with upcoming nodes reserved for the pods that they were requested for."""
+        places = self._nominations.places(snapshot)
         return replace(snapshot, promises=places) if places else snapshot
 
-    async def run(self, at: ScaleUpContext, brakes: ActionGuard) -> ScaleUpPart:
-        if not at.snapshot.pending:
+    async def run(self, context: ScaleUpContext, guard: ActionGuard) -> ScaleUpPart:
+        if not context.snapshot.pending:
             return ScaleUpPart()
-        if at.delay_new_pods and _are_all_new(at.snapshot.pending, at.policy, at.now):
-            why = Reason(code=PODS_TOO_NEW, message="all pending pods were made just now; more may follow")
+        if context.delay_new_pods and _are_all_new(context.snapshot.pending, context.policy, context.now):
+            why = Reason(code=PODS_TOO_NEW, message="all pending pods are new; more may follow")
             return ScaleUpPart(skipped=why)
-        plan = await self._planned(at)
-        seconds = at.stopwatch.seconds["scaleUp:estimate"]
-        part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan), plan_seconds=seconds)
+        plan = await self._plan(context)
+        seconds = context.stopwatch.seconds["scaleUp:estimate"]
+        part = ScaleUpPart(plan=plan, skipped=_check_max_nodes(context, plan), plan_seconds=seconds)
         if not plan.scale_ups:
             return part
-        if brakes.reason is not None:
-            return replace(part, results=tuple(_held_back(plan, brakes.reason)))
-        if at.before_execute is not None:
-            plan = await at.before_execute(plan)
+        if guard.reason is not None:
+            return replace(part, results=tuple(_hold_back(plan, guard.reason)))
+        if context.before_execute is not None:
+            plan = await context.before_execute(plan)
             part = replace(part, plan=plan)
-        grown = await self._grower.execute(plan.scale_ups, now=at.now)
-        done = [(result.group, result.after - result.before, result.scale_up) for result in grown if result.is_done]
-        self.nominate(at.snapshot, plan.existing, done)
-        return replace(part, results=grown)
+        results = await self._executor.execute(plan.scale_ups, now=context.now)
+        done = [(result.group, result.after - result.before, result.scale_up) for result in results if result.is_done]
+        self.nominate(context.snapshot, plan.existing, done)
+        return replace(part, results=results)
 
     def nominate(
         self,
@@ -98,20 +100,20 @@ class ScaleUpOrchestrator:
         housed: Mapping[str, Mapping[str, int]],
         grown: Iterable[tuple[str, int, GroupScaleUp]],
     ) -> None:
-        """Nodes that were asked for are kept for pods; what the same pods were promised before holds no more."""
-        self._promises.make(snapshot, housed, grown)
+        """Reserve requested nodes for pods, instead of what was reserved for the same pods before."""
+        self._nominations.make(snapshot, housed, grown)
 
-    async def _planned(self, at: ScaleUpContext) -> ScaleUpPlan:
+    async def _plan(self, context: ScaleUpContext) -> ScaleUpPlan:
         async def plan(policy: Policy) -> ScaleUpPlan:
-            with at.stopwatch.timing("scaleUp:estimate"):
-                proposal: Proposal = await self._planning(lambda: propose(at.snapshot, policy))
-            proven: ScaleUpPlan = await self._planning(lambda: verified(proposal))
+            with context.stopwatch.timing("scaleUp:estimate"):
+                proposal: Proposal = await self._run_planner(lambda: propose(context.snapshot, policy))
+            proven: ScaleUpPlan = await self._run_planner(lambda: verified(proposal))
             return proven
 
-        return await (plan(at.policy) if self._asking is None else self._asking.plan(at.policy, plan))
+        return await (plan(context.policy) if self._expander is None else self._expander.plan(context.policy, plan))
 
 
-def _held_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:
+def _hold_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:
     return [
         ScaleUpResult(
             scale_up=scale_up,
@@ -124,27 +126,25 @@ def _held_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:
     ]
 
 
-def _why_full(at: ScaleUpContext, plan: ScaleUpPlan) -> Reason | None:
-    most = at.policy.limits.max_nodes_total
-    if not most or at.ready_nodes < most or not plan.unschedulable:
+def _check_max_nodes(context: ScaleUpContext, plan: ScaleUpPlan) -> Reason | None:
+    most = context.policy.limits.max_nodes_total
+    if not most or context.ready_nodes < most or not plan.unschedulable:
         return None
     return Reason(
         code=MAX_NODES_REACHED,
-        message=f"the cluster has {at.ready_nodes} ready nodes, max-nodes-total is {most}",
-        facts={"nodes": at.ready_nodes, "maxNodesTotal": most},
+        message=f"the cluster has {context.ready_nodes} ready nodes, max-nodes-total is {most}",
+        facts={"nodes": context.ready_nodes, "maxNodesTotal": most},
     )
 
 
 def _are_all_new(pending: tuple[PendingPods, ...], policy: Policy, now: datetime) -> bool:
-    """Whether more of them may be about to come. A bypassed scheduler tells nobody when it is done: no waiting then.
+    """Whether all pending pods are so new that more of them may follow soon.
 
-    Nor for a pod that was made in the future: the clocks differ, and it might be an hour. Requests come whole.
+    Planning does not wait for pods of bypassed schedulers, for requests, which are complete, nor for pods created in
+    the future: those show that clocks differ, and the wait could be long.
     """
-    if policy.pods.bypassed_schedulers or any(pending_pods.bundle for pending_pods in pending):
+    if policy.pods.bypassed_schedulers or any(pods.bundle for pods in pending):
         return False
-    wants_gpu = any(any(is_gpu(name) for name in pod_demand(pending_pods.pod)) for pending_pods in pending)
+    wants_gpu = any(any(is_gpu(name) for name in pod_demand(pods.pod)) for pods in pending)
     settling_s = _SETTLING_WITH_GPU_S if wants_gpu else SETTLING_S
-    return all(
-        pending_pods.created is not None and 0 <= (now - pending_pods.created).total_seconds() < settling_s
-        for pending_pods in pending
-    )
+    return all(pods.created is not None and 0 <= (now - pods.created).total_seconds() < settling_s for pods in pending)

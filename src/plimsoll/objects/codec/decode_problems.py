@@ -35,6 +35,8 @@ class BadObject(Value):
     uid: str = ""
     resource_version: str = ""
     node_name: str = ""
+    provider_id: str = ""
+    """Of a bad node: the machine it stands for."""
 
     @classmethod
     def told_by(cls, value: Any, *, kind: str, problem: str) -> Self:
@@ -49,6 +51,7 @@ class BadObject(Value):
             uid=_text(metadata.get("uid")),
             resource_version=_text(metadata.get("resourceVersion")),
             node_name=_text(spec.get("nodeName")) if kind == "Pod" else "",
+            provider_id=_text(spec.get("providerID")) if kind == "Node" else "",
         )
 
 
