@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from tests.local.apiserver.application.worlds import ADMIN, MERGE, World
+from tests.local.apiserver.builders import ADMIN, MERGE, World
 
 if TYPE_CHECKING:
     import asyncio

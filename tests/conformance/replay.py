@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.conformance import setups
-from tests.conformance.comparing import differences
+from tests.conformance.comparison import differences
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.recordings import Recorded, by_id, golden
 from tests.conformance.servers import ADMIN_TOKEN, CERTIFICATE, RECORDED_DAY, embedded_server

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance.recordings import by_id
-from tests.local.apiserver.application.worlds import MERGE
+from tests.local.apiserver.builders import MERGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.local.scheduler.scheduler_worlds import SchedulerWorld
+    from tests.local.scheduler.builders import SchedulerWorld
 
     SetUp = Callable[[SchedulerWorld], None]
 

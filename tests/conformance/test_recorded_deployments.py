@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from plimsoll.local.controller_manager.services import disruption_services
-from tests.conformance.comparing import body_differences
+from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
-from tests.local.apiserver.application.worlds import MERGE
-from tests.local.local_worlds import LocalWorld
-from tests.local.workloads.replica_worlds import both, is_ready
+from tests.local.apiserver.builders import MERGE
+from tests.local.controller_manager.workloads.replica_sets.builders import both, is_ready
+from tests.local.local_cluster import LocalWorld
 
 _APPS = "/apis/apps/v1/namespaces/ctl"
 _PODS = "/api/v1/namespaces/ctl/pods"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.runtime.virtual_runs import VirtualRun
-from tests.conformance.comparing import differences
+from tests.conformance.comparison import differences
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.masks import masked
 from tests.conformance.recordings import Recorded, discovery

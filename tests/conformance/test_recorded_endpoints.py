@@ -9,11 +9,11 @@ from functools import cache
 from typing import Any
 
 from plimsoll.local.endpoints.services import endpoint_services
-from tests.conformance.comparing import body_differences
+from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
-from tests.local.apiserver.application.worlds import MERGE
-from tests.local.local_worlds import LocalWorld
+from tests.local.apiserver.builders import MERGE
+from tests.local.local_cluster import LocalWorld
 
 _CORE = "/api/v1/namespaces/ctl"
 _ADDRESS = "10.0.0.5"

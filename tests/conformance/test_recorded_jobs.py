@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.masks import masked
 from tests.conformance.recordings import by_id
-from tests.conformance.sets_stories import RecordedStory, differences_from
+from tests.conformance.workload_scenarios import RecordedStory, differences_from
 
 _JOBS = "/apis/batch/v1/namespaces/ctl/jobs"
 

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.runtime.virtual_runs import VirtualRun
-from tests.conformance.comparing import body_differences
+from tests.conformance.comparison import body_differences
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 from tests.conformance.setups.steps import namespace

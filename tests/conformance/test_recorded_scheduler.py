@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.local.scheduler import SchedulerSettings
-from tests.conformance.comparing import body_differences
+from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id, golden
 from tests.conformance.scheduler_setups import (
     CORDONED,
@@ -25,7 +25,7 @@ from tests.conformance.scheduler_setups import (
     nodes,
     running,
 )
-from tests.local.scheduler.scheduler_worlds import SchedulerWorld
+from tests.local.scheduler.builders import SchedulerWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.recordings import by_id
-from tests.conformance.sets_stories import RecordedStory, differences_from
+from tests.conformance.workload_scenarios import RecordedStory, differences_from
 
 _APPS = "/apis/apps/v1/namespaces/ctl"
 _HASH = "controller-revision-hash"

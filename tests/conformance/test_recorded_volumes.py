@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plimsoll.local.volumes.services import volume_services
-from tests.conformance.comparing import body_differences
+from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
-from tests.local.local_worlds import LocalWorld
+from tests.local.local_cluster import LocalWorld
 
 _GOLDEN = {"User-Agent": "golden/1.0"}
 

@@ -22,7 +22,7 @@ from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.registry import KINDS, Kinds
 from plimsoll.runtime.chance import SeededEntropy
-from tests.local.apiserver.application.worlds import ADMIN, World
+from tests.local.apiserver.builders import ADMIN, World
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.local.apiserver.transport.limits import Limits
 from tests.e2e.apiserver.raw_clients import serving, until
-from tests.local.apiserver.transport.doubles import FakeApplication
+from tests.local.apiserver.transport.fakes import FakeApplication
 
 if TYPE_CHECKING:
     from pathlib import Path

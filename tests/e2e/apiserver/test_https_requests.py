@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.web.serving import CannotListen, bind_socket
 from tests.e2e.apiserver.raw_clients import serving, until
-from tests.local.apiserver.transport.doubles import FakeApplication
+from tests.local.apiserver.transport.fakes import FakeApplication
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,8 +33,8 @@ from plimsoll.runtime.clocks import RealClock
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.patience import PATIENCE_S
 from tests.kube.worlds import UNLIMITED
-from tests.local.apiserver.application.worlds import ADMIN, new_server
-from tests.local.cloud.clouds import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud
+from tests.local.apiserver.builders import ADMIN, new_server
+from tests.local.cloud.builders import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud
 from tests.nodes.providers.simulated_clusters import blueprint
 
 if TYPE_CHECKING:

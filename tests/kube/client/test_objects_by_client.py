@@ -22,7 +22,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.testing import run_virtual
 from tests.kube.worlds import WIDGETS, KubeWorld, ScriptedTransport, Widget, json_reply
-from tests.local.apiserver.application.worlds import GUEST, config_map, definition, pod
+from tests.local.apiserver.builders import GUEST, config_map, definition, pod
 
 URL = "/api/v1/namespaces/here/configmaps"
 

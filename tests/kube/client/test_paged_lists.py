@@ -20,7 +20,7 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.testing import run_virtual
 from tests.kube.worlds import KubeWorld, ScriptedTransport, json_reply, status_reply
-from tests.local.apiserver.application.worlds import config_map
+from tests.local.apiserver.builders import config_map
 
 URL = "/api/v1/namespaces/here/configmaps"
 HERE = Selection(namespace="here")

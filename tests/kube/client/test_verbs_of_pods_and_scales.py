@@ -13,7 +13,7 @@ from plimsoll.kube.subresources import Blocked, Evicted, Gone
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment
 from tests.kube.worlds import WIDGETS, KubeWorld
-from tests.local.apiserver.application.worlds import definition, deployment, pod
+from tests.local.apiserver.builders import definition, deployment, pod
 
 PODS = "/api/v1/namespaces/here/pods"
 BUDGETS = "/apis/policy/v1/namespaces/here/poddisruptionbudgets"

@@ -16,7 +16,7 @@ from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.objects.api.resource import Resource
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
 from tests.kube.worlds import KubeWorld
-from tests.local.apiserver.application.worlds import APPLY, MERGE, definition
+from tests.local.apiserver.builders import APPLY, MERGE, definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS
 from tests.kube.worlds import KubeWorld
-from tests.local.apiserver.application.worlds import MERGE, pod
+from tests.local.apiserver.builders import MERGE, pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
-from tests.local.apiserver.application.worlds import ADMIN, GUEST, START
+from tests.local.apiserver.builders import ADMIN, GUEST, START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,7 +7,7 @@ from plimsoll.kube.diagnosis import NEEDS, Places
 from plimsoll.kube.diagnosis.odd_objects import shelves
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found
 from tests.kube.worlds import status_reply
-from tests.local.apiserver.application.worlds import pod
+from tests.local.apiserver.builders import pod
 
 if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response

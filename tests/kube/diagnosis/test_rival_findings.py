@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.objects.api.meta import MicroTime
 from tests.kube.diagnosis.examinations import Cluster, found
-from tests.local.apiserver.application.worlds import deployment
+from tests.local.apiserver.builders import deployment
 
 
 def hold_lease(cluster: Cluster, *, holder: str = "cluster-autoscaler-7d4b9", renewed_s_ago: float = 3) -> None:

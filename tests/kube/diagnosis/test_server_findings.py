@@ -15,7 +15,7 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.transport import Response
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examined_script, found
 from tests.kube.worlds import json_reply, status_reply
-from tests.local.apiserver.application.worlds import START
+from tests.local.apiserver.builders import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from plimsoll.kube.errors import AnswerLost, Conflict
 from plimsoll.objects.api.core import ConfigMap
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
 from tests.kube.worlds import KubeWorld
-from tests.local.apiserver.application.worlds import MERGE, config_map
+from tests.local.apiserver.builders import MERGE, config_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

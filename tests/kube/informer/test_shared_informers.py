@@ -11,7 +11,7 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import KubeWorld
-from tests.local.apiserver.application.worlds import config_map
+from tests.local.apiserver.builders import config_map
 
 
 def informers_of(world: KubeWorld) -> SharedInformerFactory:

@@ -26,7 +26,7 @@ from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
-from tests.local.apiserver.application.worlds import ADMIN, World, definition, new_server
+from tests.local.apiserver.builders import ADMIN, World, definition, new_server
 
 if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response, Stream, Transport

@@ -16,7 +16,7 @@ from plimsoll.kube.transport import JSON, MERGE_PATCH, Request, Response
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.runtime.chance import SeededEntropy
-from tests.local.apiserver.application.worlds import ADMIN, new_server
+from tests.local.apiserver.builders import ADMIN, new_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine

@@ -18,7 +18,7 @@ from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from tests.faults import Answer5xx, Fault, Flaky, LoseAnswers
 from tests.kube.worlds import KubeWorld
-from tests.local.apiserver.application.worlds import GUEST
+from tests.local.apiserver.builders import GUEST
 
 if TYPE_CHECKING:
     import asyncio

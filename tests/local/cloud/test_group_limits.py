@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube.errors import Invalid
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, NodeGroup
-from tests.local.cloud.clouds import CloudWorld
+from tests.local.cloud.builders import CloudWorld
 
 TOO_MANY = "target may not be more than max"
 

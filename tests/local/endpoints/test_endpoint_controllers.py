@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.local.apiserver.application.worlds import MERGE
-from tests.local.endpoints.endpoint_worlds import ENDPOINTS, PODS, SERVICES, SLICES, EndpointWorld, service
+from tests.local.apiserver.builders import MERGE
+from tests.local.endpoints.builders import ENDPOINTS, PODS, SERVICES, SLICES, EndpointWorld, service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

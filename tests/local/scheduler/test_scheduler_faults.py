@@ -8,7 +8,7 @@ from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.scheduler.writes.claims import ClaimWrites
 from plimsoll.objects.api.storage import PersistentVolumeClaim
 from tests.kube.worlds import status_reply
-from tests.local.scheduler.scheduler_worlds import CLAIMS, PODS, SchedulerWorld
+from tests.local.scheduler.builders import CLAIMS, PODS, SchedulerWorld
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

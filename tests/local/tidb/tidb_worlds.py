@@ -18,8 +18,8 @@ from plimsoll.objects.api.tidb import TIDB_GROUP
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.services import Service
-from tests.local.apiserver.application.worlds import MERGE
-from tests.local.local_worlds import SurvivesCrashes
+from tests.local.apiserver.builders import MERGE
+from tests.local.local_cluster import SurvivesCrashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

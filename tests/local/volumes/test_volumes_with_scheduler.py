@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.components import SCHEDULER
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.volumes.services import volume_services
-from tests.local.local_worlds import LocalWorld
-from tests.local.volumes.volume_worlds import (
+from tests.local.local_cluster import LocalWorld
+from tests.local.volumes.builders import (
     CLAIMS,
     CLASSES,
     NAMESPACE,

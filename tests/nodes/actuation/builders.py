@@ -37,7 +37,7 @@ from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from tests.kube.worlds import unchanged
-from tests.local.cloud.clouds import CloudWorld
+from tests.local.cloud.builders import CloudWorld
 
 if TYPE_CHECKING:
     import asyncio

@@ -28,8 +28,8 @@ from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.faults import CrashAfter, LoseAnswers, sweep_crashes, sweep_faults
-from tests.local.cloud.clouds import cloud_body, cloud_definitions, group_body
-from tests.local.cloud.test_cloud_crashes import CrashWorld
+from tests.local.cloud.builders import cloud_body, cloud_definitions, group_body
+from tests.local.cloud.test_controller_crashes import CrashWorld
 from tests.nodes.actuation.builders import NAMESPACE, cluster_services, pod_body, removal
 
 if TYPE_CHECKING:

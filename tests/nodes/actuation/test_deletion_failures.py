@@ -16,7 +16,7 @@ from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CallFault
 from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
-from tests.local.apiserver.application.worlds import START
+from tests.local.apiserver.builders import START
 from tests.nodes.actuation.builders import DELETED, RemovalWorld, removal
 
 DISABLED = {"cluster-autoscaler.kubernetes.io__scale_down_disabled": "true"}

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Span
 from plimsoll.objects.api.nodes import Taint
-from tests.local.apiserver.application.worlds import START
-from tests.local.cloud.clouds import CloudWorld
+from tests.local.apiserver.builders import START
+from tests.local.cloud.builders import CloudWorld
 
 if TYPE_CHECKING:
     from typing import Self

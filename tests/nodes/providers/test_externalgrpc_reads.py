@@ -8,7 +8,7 @@ from plimsoll.nodes.model.call_outcomes import ErrorClass, NotImplementedByProvi
 from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
-from tests.local.cloud.clouds import SMALL
+from tests.local.cloud.builders import SMALL
 from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteWorld
 from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
 

@@ -12,7 +12,7 @@ from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud import NodeGroup
 from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
-from tests.local.cloud.test_cloud_crashes import CrashWorld, build_world
+from tests.local.cloud.test_controller_crashes import CrashWorld, build_world
 from tests.nodes.providers.simulated_clusters import blueprint
 
 if TYPE_CHECKING:

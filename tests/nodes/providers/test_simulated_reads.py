@@ -18,7 +18,7 @@ from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFail
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.objects.codec.decoding import convert_object
-from tests.local.cloud.clouds import LARGE, SMALL
+from tests.local.cloud.builders import LARGE, SMALL
 from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS, ProviderWorld
 
 GPU = {

@@ -19,7 +19,7 @@ from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
 from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
-from tests.local.apiserver.application.worlds import START
+from tests.local.apiserver.builders import START
 from tests.nodes.providers.simulated_clusters import ProviderWorld
 
 WHY = Reason(code="Test", message="for a test")

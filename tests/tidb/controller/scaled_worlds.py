@@ -30,7 +30,7 @@ from plimsoll.tidb.builder import Dependencies, TidbParts
 from plimsoll.tidb.model.reconcile_result import ReconcileResult
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import Request, RequestFailed, Response
-from tests.local.apiserver.application.worlds import ADMIN, World
+from tests.local.apiserver.builders import ADMIN, World
 from tests.tidb.breathing_pd import BreathingPd
 from tests.tidb.controller.played_kubernetes import PlayedKubernetes, merge
 

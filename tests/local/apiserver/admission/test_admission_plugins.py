@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.storage import Put
-from tests.local.apiserver.admission.worlds import World, an, in_world, key_of, pod, refused
+from tests.local.apiserver.admission.builders import World, an, in_world, key_of, pod, refused
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import default
-from tests.local.apiserver.admission.worlds import World, an, in_world, refused
+from tests.local.apiserver.admission.builders import World, an, in_world, refused
 
 GOLDEN = Path(__file__).parents[3] / "fixtures/kubernetes/golden"
 Json = dict[str, Any]

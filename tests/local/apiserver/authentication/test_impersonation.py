@@ -4,8 +4,8 @@ import pytest
 
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.status_errors import StatusError
-from tests.local.apiserver.authentication.callers import ADMIN_TOKEN, Door
-from tests.local.apiserver.authorization.worlds import World, cluster_binding, cluster_role, rule
+from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, Door
+from tests.local.apiserver.authorization.builders import World, cluster_binding, cluster_role, rule
 
 EVE = User(name="eve")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization import Rule, check_escalation
 from plimsoll.local.apiserver.authorization.rules import uncovered
-from tests.local.apiserver.authorization.worlds import (
+from tests.local.apiserver.authorization.builders import (
     ADMIN,
     BOB,
     GROUP,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.auth_types import Attributes, User
-from tests.local.apiserver.authorization.worlds import World, binding, cluster_binding, cluster_role, role
+from tests.local.apiserver.authorization.builders import World, binding, cluster_binding, cluster_role, role
 
 NAMES = ("a", "b")
 NAMESPACES = ("n", "m")

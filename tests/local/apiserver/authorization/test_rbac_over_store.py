@@ -4,7 +4,7 @@ import asyncio
 
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store
-from tests.local.apiserver.authorization.worlds import BOB, GROUP, binding, role, rule, wish
+from tests.local.apiserver.authorization.builders import BOB, GROUP, binding, role, rule, wish
 from tests.local.apiserver.storage.builders import StandingClock
 
 ROLE = Key(f"{GROUP}/roles", "default", "r")

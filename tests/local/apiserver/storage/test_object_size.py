@@ -4,7 +4,7 @@ import pytest
 
 from plimsoll.local.apiserver.storage import Key, Put, TooLarge
 from plimsoll.local.apiserver.storage.objects import LARGEST_OBJECT_BYTES
-from tests.local.apiserver.application.worlds import MERGE, World, config_map
+from tests.local.apiserver.builders import MERGE, World, config_map
 
 MAPS = "/api/v1/namespaces/here/configmaps"
 KEY = Key("configmaps", "here", "a")

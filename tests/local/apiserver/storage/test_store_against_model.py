@@ -35,7 +35,7 @@ from plimsoll.local.apiserver.storage import (
     Watch,
 )
 from tests.local.apiserver.storage.builders import StandingClock, pod
-from tests.local.apiserver.storage.models import Model, Told
+from tests.local.apiserver.storage.store_model import Model, Told
 
 resources = st.sampled_from(["pods", "apps/deployments"])
 namespaces = st.sampled_from(["a", "a-b", "b"])

@@ -8,10 +8,10 @@ import pytest
 
 from plimsoll.local.apiserver.strategies import service_allocation
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
-from tests.local.apiserver.application.worlds import ADMIN, JSON, MERGE, World, _as, _request
+from tests.local.apiserver.builders import ADMIN, JSON, MERGE, World, _as, _request
 
 if TYPE_CHECKING:
-    from tests.local.apiserver.application.worlds import Reply
+    from tests.local.apiserver.builders import Reply
 
 SERVICES = "/api/v1/namespaces/here/services"
 

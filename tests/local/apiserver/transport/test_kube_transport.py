@@ -14,7 +14,7 @@ from plimsoll.kube.transport import Response, Stream
 from plimsoll.local.apiserver.http_types import Answer, Request
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.testing import run_virtual
-from tests.local.apiserver.transport.doubles import FakeApplication
+from tests.local.apiserver.transport.fakes import FakeApplication
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -17,8 +17,8 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.worlds import UNLIMITED
-from tests.local.apiserver.application.worlds import ADMIN, new_server
-from tests.local.cloud.test_cloud_crashes import Reads
+from tests.local.apiserver.builders import ADMIN, new_server
+from tests.local.cloud.test_controller_crashes import Reads
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S, DEPLOYMENTS, SmallClusterApi, replicas_of
 from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, LARGE_ENOUGH, definition, scalable
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE, blueprint

@@ -10,7 +10,7 @@ from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import UNLIMITED
-from tests.local.apiserver.application.worlds import ADMIN, new_server
+from tests.local.apiserver.builders import ADMIN, new_server
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_objects import LARGE_ENOUGH, bounds, machine, scalable
 

@@ -15,7 +15,7 @@ from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.loop_result import ScaleDownPart
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter, read_options_annotation
 from tests.kube.worlds import KubeWorld, ScriptedTransport
-from tests.local.apiserver.application.worlds import GUEST
+from tests.local.apiserver.builders import GUEST
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.worlds_of_offers import NOON, policy
 from tests.nodes.reporting.loop_results import later, turn, unneeded

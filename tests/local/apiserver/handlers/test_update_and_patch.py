@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.local.apiserver.storage import Put
+from tests.local.apiserver.builders import APPLY, JSON_PATCH, MERGE, STRATEGIC, World, config_map, deployment, pod
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.admission import AdmissionAttributes
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@pytest.fixture
+def world():
+    with World() as made:
+        yield made
+
+
+@pytest.fixture
+def maps(world: World) -> str:
+    return f"{world.namespace()}/configmaps"
+
+
+def test_a_put_replaces_and_keeps_the_identity(world: World, maps: str):
+    before = world.made(maps, config_map(data={"x": "1"}))["metadata"]
+    reply = world.ask("PUT", f"{maps}/a", config_map(metadata={"creationTimestamp": "2001-01-01T00:00:00Z"}))
+    after = reply.body["metadata"]
+    assert reply.status == 200
+    assert "data" not in reply.body
+    assert (after["uid"], after["creationTimestamp"]) == (before["uid"], before["creationTimestamp"])
+    assert int(after["resourceVersion"]) > int(before["resourceVersion"])
+
+
+def test_a_stale_resource_version_is_a_conflict(world: World, maps: str):
+    stale = world.made(maps, config_map())["metadata"]["resourceVersion"]
+    world.ask("PUT", f"{maps}/a", config_map(data={"x": "1"}))
+    reply = world.ask("PUT", f"{maps}/a", config_map(metadata={"resourceVersion": stale}))
+    assert (reply.status, reply.message) == (409, f'Operation cannot be fulfilled on configmaps "a": {MODIFIED}')
+
+
+@pytest.mark.parametrize("change", ["put", "merge", "apply"])
+def test_a_write_that_changes_nothing_keeps_the_resource_version(world: World, maps: str, change: str):
+    apply_url = f"{maps}/a?fieldManager=m&force=true"
+    world.ask("PATCH", apply_url, config_map(data={"x": "1"}), content=APPLY)
+    before = world.ask("GET", f"{maps}/a").body
+    world.run.advance_by(5)
+    if change == "put":
+        world.ask("PUT", f"{maps}/a", before)
+    elif change == "merge":
+        world.ask("PATCH", f"{maps}/a", {"data": {"x": "1"}}, content=MERGE)
+    else:
+        world.ask("PATCH", apply_url, config_map(data={"x": "1"}), content=APPLY)
+    assert world.ask("GET", f"{maps}/a").body == before
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (config_map("other"), "the name of the object (other) does not match the name on the URL (a)"),
+        ({"metadata": {}}, "the name of the object (a based on URL) was undeterminable: name must be provided"),
+        (
+            config_map(metadata={"namespace": "there"}),
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ],
+)
+def test_a_put_is_of_the_object_its_url_names(world: World, maps: str, body: dict[str, object], message: str):
+    world.made(maps, config_map())
+    reply = world.ask("PUT", f"{maps}/a", body)
+    assert (reply.status, reply.message) == (400, message)
+
+
+def test_a_put_with_another_uid_means_another_object(world: World, maps: str):
+    world.made(maps, config_map())
+    reply = world.ask("PUT", f"{maps}/a", config_map(metadata={"uid": "1"}))
+    assert reply.status == 409
+    assert "Precondition failed: UID in precondition: 1, UID in object meta:" in reply.message
+
+
+def test_a_lease_is_created_by_put_and_then_needs_its_version(world: World):
+    world.namespace()
+    url = "/apis/coordination.k8s.io/v1/namespaces/here/leases/l"
+    body = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}}
+    assert world.ask("PUT", url, body).status == 201
+    reply = world.ask("PUT", url, {**body, "spec": {"holderIdentity": "y"}})
+    assert reply.status == 422
+    assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in reply.message
+
+
+def test_times_are_kept_in_utc(world: World):
+    world.namespace()
+    url = "/apis/coordination.k8s.io/v1/namespaces/here/leases"
+    spec = {"holderIdentity": "x", "renewTime": "2026-01-01T02:00:01.500000+02:00"}
+    assert (
+        world.made(url, {"metadata": {"name": "l"}, "spec": spec})["spec"]["renewTime"] == "2026-01-01T00:00:01.500000Z"
+    )
+
+
+def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(world: World, maps: str):
+    world.made(maps, config_map(data={"x": "0"}))
+    store, real = world.server.store, world.server.admission.mutate
+    disturbed: list[int] = []
+
+    async def mutate(attempt: AdmissionAttributes) -> Any:
+        if not disturbed and attempt.operation == "UPDATE":
+            disturbed.append(1)
+            other = store.list("configmaps").items[0]
+            body = other.body()
+            body["data"]["theirs"] = "1"
+            await store.update(other.key, lambda _: Put(body))
+        return await real(attempt)
+
+    world.server.admission.mutate = mutate
+    reply = world.ask("PATCH", f"{maps}/a", {"data": {"mine": "1"}}, content=MERGE)
+    assert reply.body["data"] == {"x": "0", "theirs": "1", "mine": "1"}
+
+
+# ---- patches
+
+
+def test_the_three_plain_formats(world: World, maps: str):
+    world.made(maps, config_map(data={"x": "1", "y": "2"}))
+    world.ask("PATCH", f"{maps}/a", {"data": {"x": None, "z": "3"}}, content=MERGE)
+    world.ask("PATCH", f"{maps}/a", [{"op": "add", "path": "/data/j", "value": "4"}], content=JSON_PATCH)
+    reply = world.ask("PATCH", f"{maps}/a", {"data": {"s": "5"}}, content=STRATEGIC)
+    assert reply.body["data"] == {"y": "2", "z": "3", "j": "4", "s": "5"}
+
+
+@pytest.mark.parametrize(
+    ("content", "body", "code"),
+    [
+        (JSON_PATCH, [{"op": "test", "path": "/data/x", "value": "no"}], 422),
+        (JSON_PATCH, {"op": "add"}, 400),
+        (MERGE, [1], 400),
+        (MERGE, {"data": {"x": 5}}, 422),
+        (STRATEGIC, {"data": []}, 422),
+        ("application/json", {}, 415),
+        ("application/merge-patch+yaml", {}, 415),
+    ],
+)
+def test_a_patch_that_does_not_fit_is_refused(world: World, maps: str, content: str, body: object, code: int):
+    world.made(maps, config_map(data={"x": "1"}))
+    assert world.ask("PATCH", f"{maps}/a", body, content=content).status == code
+
+
+def test_a_patch_cannot_change_the_name(world: World, maps: str):
+    world.made(maps, config_map())
+    reply = world.ask("PATCH", f"{maps}/a", {"metadata": {"name": "b"}}, content=MERGE)
+    assert (reply.status, reply.message) == (400, "the name of the object (b) does not match the name on the URL (a)")
+
+
+def test_apply_creates_then_conflicts_and_takes_by_force(world: World, maps: str):
+    first = world.ask("PATCH", f"{maps}/a?fieldManager=one", config_map(data={"x": "1"}), content=APPLY)
+    assert first.status == 201
+    conflict = world.ask("PATCH", f"{maps}/a?fieldManager=two", config_map(data={"x": "2"}), content=APPLY)
+    assert conflict.status == 409
+    assert conflict.message == 'Apply failed with 1 conflict: conflict with "one": .data.x'
+    forced = world.ask("PATCH", f"{maps}/a?fieldManager=two&force=true", config_map(data={"x": "2"}), content=APPLY)
+    assert (forced.status, forced.body["data"]) == (200, {"x": "2"})
+
+
+def test_apply_needs_a_manager_and_others_no_force(world: World, maps: str):
+    reply = world.ask("PATCH", f"{maps}/a", config_map(), content=APPLY)
+    assert "fieldManager: Required value: is required for apply patch" in reply.message
+    reply = world.ask("PATCH", f"{maps}/a?force=true", {}, content=MERGE)
+    assert "force: Forbidden: may not be specified for non-apply patch" in reply.message
+
+
+# ---- status and generation
+
+
+def test_the_main_resource_leaves_the_status_alone_and_counts_the_spec(world: World):
+    world.namespace()
+    url = "/apis/apps/v1/namespaces/here/deployments"
+    world.made(url, deployment())
+    reply = world.ask("PATCH", f"{url}/d", {"spec": {"replicas": 5}, "status": {"replicas": 9}}, content=MERGE)
+    assert reply.body["metadata"]["generation"] == 2
+    assert reply.body["status"] == {}
+
+
+def test_the_status_subresource_leaves_the_spec_alone_and_counts_nothing(world: World):
+    world.namespace()
+    url = "/apis/apps/v1/namespaces/here/deployments"
+    world.made(url, deployment())
+    change = {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "1"}}, "spec": {"replicas": 5}}
+    reply = world.ask("PATCH", f"{url}/d/status", {**change, "status": {"replicas": 9}}, content=MERGE)
+    assert (reply.body["spec"]["replicas"], reply.body["status"]["replicas"]) == (1, 9)
+    assert reply.body["metadata"]["generation"] == 1
+    assert reply.body["metadata"]["annotations"] == {"a": "1"}
+    assert "labels" not in reply.body["metadata"]
+
+
+def test_annotations_count_for_deployments_and_labels_do_not(world: World):
+    world.namespace()
+    url = "/apis/apps/v1/namespaces/here/deployments"
+    world.made(url, deployment())
+    labelled = world.ask("PATCH", f"{url}/d", {"metadata": {"labels": {"k": "v"}}}, content=MERGE)
+    assert labelled.body["metadata"]["generation"] == 1
+    annotated = world.ask("PATCH", f"{url}/d", {"metadata": {"annotations": {"k": "v"}}}, content=MERGE)
+    assert annotated.body["metadata"]["generation"] == 2
+
+
+def test_a_pods_status_takes_labels_and_keeps_its_quality_of_service(world: World):
+    here = world.namespace()
+    made = world.made(f"{here}/pods", pod())
+    made["metadata"]["labels"] = {"via": "status"}
+    made["status"] = {"phase": "Running"}
+    reply = world.ask("PUT", f"{here}/pods/p/status", made)
+    assert reply.body["metadata"]["labels"] == {"via": "status"}
+    assert reply.body["status"] == {"phase": "Running", "qosClass": "BestEffort"}
+
+
+def test_a_namespaces_finalizers_change_only_through_finalize(world: World):
+    world.namespace("n")
+    reply = world.ask("PATCH", "/api/v1/namespaces/n", {"spec": {"finalizers": []}}, content=MERGE)
+    assert reply.body["spec"] == {"finalizers": ["kubernetes"]}
+    body = {"metadata": {"name": "n"}, "spec": {"finalizers": []}}
+    assert "finalizers" not in world.ask("PUT", "/api/v1/namespaces/n/finalize", body).body["spec"]

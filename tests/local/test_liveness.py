@@ -1,0 +1,119 @@
+"""What Leases, and kubelets of this process, tell about nodes being alive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
+from tests.local.apiserver.builders import MERGE
+from tests.local.kubelet.builders import LEASES
+from tests.local.local_cluster import LocalWorld
+
+if TYPE_CHECKING:
+    from plimsoll.local.components import Components
+    from plimsoll.runtime.services import Service
+
+
+class LeaseWorld(LocalWorld):
+    def __init__(self) -> None:
+        super().__init__(self._listening)
+        self.told: list[str] = []
+
+    def _listening(self, parts: Components) -> list[Service]:
+        self.liveness = LeaseLiveness.over(parts.informers, clock=self.run.clock)
+        self.liveness.on_change(self.told.append)
+        return []
+
+    def lease(self, renewed: str) -> None:
+        self.made(LEASES, {"metadata": {"name": "n1"}, "spec": {"holderIdentity": "n1", "renewTime": renewed}})
+        self.run.settle()
+
+    def change(self, spec: dict[str, object]) -> None:
+        assert self.ask("PATCH", f"{LEASES}/n1", {"spec": spec}, content=MERGE).status == 200
+        self.run.settle()
+
+
+def test_a_lease_that_was_there_counts_from_its_own_time_but_not_from_the_future():
+    with LeaseWorld() as world:
+        now_s = world.run.clock.monotonic_s()
+        assert world.liveness.last_heard_s("n1") is None
+        world.lease("2025-12-31T23:59:30.000000Z")
+        assert world.liveness.last_heard_s("n1") == now_s - 30
+    with LeaseWorld() as world:
+        now_s = world.run.clock.monotonic_s()
+        world.lease("2027-01-01T00:00:00.000000Z")
+        assert world.liveness.last_heard_s("n1") == now_s
+
+
+def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
+    with LeaseWorld() as world:
+        now_s = world.run.clock.monotonic_s()
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(10)
+        world.change({"renewTime": "2020-01-01T00:00:00.000000Z"})
+        assert world.liveness.last_heard_s("n1") == now_s + 10
+        assert not world.liveness.is_steady("n1")
+        assert world.told == ["n1", "n1"]
+
+
+def test_a_change_without_renewal_is_no_heartbeat():
+    with LeaseWorld() as world:
+        now_s = world.run.clock.monotonic_s()
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(10)
+        world.change({"leaseDurationSeconds": 77})
+        assert world.liveness.last_heard_s("n1") == now_s
+        assert world.told == ["n1"]
+
+
+def test_a_lease_that_is_gone_says_nothing():
+    with LeaseWorld() as world:
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.ask("DELETE", f"{LEASES}/n1")
+        world.run.settle()
+        assert world.liveness.last_heard_s("n1") is None
+
+
+class KnownWorld(LeaseWorld):
+    """Leases, and a kubelet of this process that tells."""
+
+    def _listening(self, parts: Components) -> list[Service]:
+        services = super()._listening(parts)
+        self.by_kubelet = ReportedLiveness(clock=self.run.clock)
+        self.known = CombinedLiveness(self.by_kubelet, self.liveness)
+        self.heard: list[str] = []
+        self.known.on_change(self.heard.append)
+        return services
+
+
+def test_a_node_of_this_process_lives_however_late_its_lease_is():
+    with KnownWorld() as world:
+        world.by_kubelet.report_alive("n1")
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(500)
+        assert world.known.is_steady("n1")
+        assert world.known.last_heard_s("n1") == world.run.clock.monotonic_s()
+        assert world.heard == ["n1"]  # of the lease nothing new can be learnt
+
+
+def test_one_that_fell_silent_was_last_heard_of_then():
+    with KnownWorld() as world:
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.by_kubelet.report_alive("n1")
+        world.run.advance_by(500)
+        world.by_kubelet.report_silent("n1")
+        silent_s = world.run.clock.monotonic_s()
+        world.run.advance_by(100)
+        assert not world.known.is_steady("n1")
+        assert world.known.last_heard_s("n1") == silent_s
+
+
+def test_of_a_node_of_another_process_its_lease_tells():
+    with KnownWorld() as world:
+        now_s = world.run.clock.monotonic_s()
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(10)
+        world.change({"renewTime": "2026-01-01T00:00:10.000000Z"})
+        assert world.known.last_heard_s("n1") == now_s + 10
+        assert not world.known.is_steady("n1")
+        assert world.heard == ["n1", "n1"]
