@@ -1,0 +1,22 @@
+"""Recordings that an earlier version made are replayed: the same plan, but for sentences that were reworded since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll.journal.recordings import read_recording
+from plimsoll.nodes.recording.replay import differences, replayed, result_to_json
+
+RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.json.gz"))
+SENTENCES = (".message", ".sentence")
+"""Ends of the paths whose values are sentences of ours."""
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name.removesuffix(".json.gz"))
+def test_the_plan_of_an_old_recording_is_made_again(file: Path):
+    recording = read_recording(file.read_bytes())
+    planned = result_to_json(replayed(recording))
+    changed = [path for path, _, _ in differences(recording.part("plan"), planned) if not path.endswith(SENTENCES)]
+    assert not changed
