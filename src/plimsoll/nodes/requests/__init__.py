@@ -1,16 +1,14 @@
-"""ProvisioningRequests: capacity for groups of pods, all or nothing, or just checked (specs/nodes.md 2-4).
+"""ProvisioningRequests: capacity for groups of pods, all or nothing, or only checked (docs/design/nodes.md 2-4).
 
-How a request travels: `reading` makes a `Seen` of it (`classes`, `parameters`, `pod_sets`, `states` say what it is,
-asks for and waits for; `conditions` and `details` are what it remembers). `desk` is the main flow of a turn: what time
-did, then `booking` of those that have their capacity (`consumption` counts who uses it, `arrivals` whether it came),
-then `recalling` of growth that has to go, then checks; `class_answers` asks classes of others (`registered_classes`). A
-`Session` carries the rest of the turn: `intents` are written before the growth, `answering` says what came of it.
+The flow of one loop: `lister` lists requests, `reader` turns each into a `RequestView` (its class, parameters, pod sets
+and lifecycle phase). `controller` runs the loop: updates due to the passing of time, `booking` for requests that have
+their capacity, `rollback` for scale-ups that must not stay, capacity checks, registered classes. It returns a
+`transaction`, which writes `intents` before the scale-up and builds `status_updates` after it.
 
-What is taken back: `recalling` finds what earlier turns left, `sessions` what this one made; both go through
-`returning`, which writes how far back to go before `rolling_back` calls the cloud. `cancelling` is for requests that
-were deleted, `idleness` knows which nodes nobody is on.
+Rollback: `rollback.recovery` finds what earlier loops left behind, `transaction` what this loop made. Both write how
+far back to go before `rollback.rollback` calls the cloud provider. `rollback.cancellation` handles deleted requests.
 
-`consuming` warns of pods that will not get what they wait for; `verdicts` is what `telling` tells; `plan_answers` and
-`reports` are for the command line. Only `writing`, `rolling_back` and `cancelling` change anything; the flow is in
-`desk`, `sessions`, `recalling` and `returning`; the rest is pure.
+`booking.consumption` also warns about pods that will not get the capacity they wait for; `views` serves the command
+line. Only `status_writer`, `rollback.rollback` and `rollback.cancellation` change anything outside the process;
+`controller`, `transaction` and `rollback.recovery` hold the flow; the other modules are pure.
 """

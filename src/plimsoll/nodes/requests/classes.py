@@ -1,29 +1,24 @@
-"""Classes of ProvisioningRequests: which of them are answered here, and what they do (specs/nodes.md 3.1). Pure.
+"""Provisioning classes: which ones this instance serves, and the classes that other packages register (3.1).
 
-A class that is not known here is nobody's business: its requests are neither accepted nor failed, booked, expired or
-deleted. Of several instances that answer checks each has a name; the one without a name answers who names nobody.
+Requests of an unknown class are ignored: they are neither accepted nor failed, booked, expired or deleted. If several
+instances answer checks, each has a name; the instance without a name serves requests that name none.
 
-Requests of classes that other packages registered: what their classes say of them (specs/nodes.md 3.1).
-
-That is a verdict, or pods to plan for. Pure but for what such a class does; `desk` asks before it lines up who waits.
-
-Provisioning classes of others: made known through the entry point `plimsoll.provisioning_classes` (nodes.md 3.1).
-
-A package names its classes, each with the function that answers their requests:
+A package registers its classes under the entry point `plimsoll.provisioning_classes`, each with the function that
+answers its requests:
 
     [project.entry-points."plimsoll.provisioning_classes"]
     "gang.example.com" = "gangs.capacity:answer"
 
-    def answer(request: Seen, snapshot: Snapshot, now: datetime) -> Handled:
+    def answer(request: RequestView, snapshot: Snapshot, now: datetime) -> Handled:
         if request.total > 100:
-            return Handled(conditions=(condition("Failed", True, "TooLarge", "at most 100 pods", at=now),))
+            return Handled(conditions=(build_condition("Failed", True, "TooLarge", "at most 100 pods", at=now),))
         return Handled(plan=request.pods)
 
-    answer.condition_types = ("Gathered",)  # of its own, beside Accepted, Provisioned, Failed, BookingExpired
+    answer.condition_types = ("Gathered",)  # its own, beside Accepted, Provisioned, Failed, BookingExpired
 
-It is asked when a request of its class is due, as for the classes of ours: at once, then by back-off as long as neither
-Provisioned nor Failed is True. It must be quick and change nothing. What it raises fails its own request for this turn,
-and no other. A class that cannot be loaded is told of and left out; what is ours stays ours.
+The function is called when a request of its class is due, as for built-in classes: immediately, then with back-off
+until Provisioned or Failed is True. It must be fast and have no side effects. An exception fails only its own request,
+and only for this loop. A class that cannot be loaded is logged and left out; built-in classes cannot be replaced.
 """
 
 from __future__ import annotations
@@ -54,7 +49,7 @@ BUILT_IN: Final = (*ATOMIC_CLASSES, *CHECK_CLASSES)
 
 
 def class_kind_of(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> ClassKind | None:
-    """What requests of a class with this name are; None: nobody here answers them."""
+    """The kind of the class with this name; None: this instance does not serve it."""
     if kind in ATOMIC_CLASSES:
         return ClassKind.ATOMIC
     if kind in CHECK_CLASSES or is_named_after(kind, instance):
@@ -63,31 +58,34 @@ def class_kind_of(kind: str, *, instance: str = "", registered: Collection[str] 
 
 
 def is_for_instance(kind: str, wanted: str, *, instance: str) -> bool:
-    """Whether the instance of this name answers a request that wants the instance `wanted`."""
+    """Whether an instance serves a request that names the instance `wanted`."""
     if not instance:
         return not wanted
     return is_named_after(kind, instance) or (kind in CHECK_CLASSES and wanted == instance)
 
 
 def is_named_after(kind: str, instance: str) -> bool:
-    """Whether the name of a check class begins with that of the instance: the old way to choose one."""
+    """Whether the name of a check class begins with the instance name: the old way to select an instance."""
     return bool(instance) and any(kind == f"{instance}{check_pod_class}" for check_pod_class in CHECK_CLASSES)
 
 
 def is_same_class(kind: str, other: str) -> bool:
-    """Whether both names are of one class: those of ours have had several."""
+    """Whether two names denote the same class: built-in classes have had several names."""
     return kind == other or any(kind in names and other in names for names in (ATOMIC_CLASSES, CHECK_CLASSES))
 
 
 def why_not_allowed(kind: str, listed: Collection[str]) -> str:
-    """Empty where it is: no ProvisioningClass in the cluster, or one of this name (3.9)."""
+    """Why the cluster's ProvisioningClasses exclude the class; empty if they do not (3.9)."""
     if not listed or kind in listed:
         return ""
     return f"class {kind} is not among the ProvisioningClasses of the cluster: {', '.join(sorted(listed))}"
 
 
 class ClassAnswers:
-    """Of one turn. `updates`: what classes answered; `remaining`: everybody else, and who is planned for, in line."""
+    """Answers of registered classes in one loop.
+
+    `updates`: their answers; `remaining`: all other requests and those to plan for, in queue order.
+    """
 
     def __init__(self, classes: Mapping[str, RegisteredClass], status_updates: StatusUpdates) -> None:
         self._classes = classes
@@ -97,7 +95,7 @@ class ClassAnswers:
 
     def ask(self, queue: Iterable[RequestView], snapshot: Snapshot, now: datetime) -> ClassAnswers:
         for request in queue:
-            # Growth that was begun is finished first: nobody is asked again whether it was right to begin.
+            # A scale-up that was begun is finished first; its class is not asked again.
             if request.class_kind is not ClassKind.REGISTERED or request.phase is Phase.INTENDED:
                 self.remaining.append(request)
                 continue
@@ -117,7 +115,7 @@ class ClassAnswers:
 
 
 def _with(one: RequestView, said: Handled) -> RequestView:
-    """The request with what its class says of it; whatever pods are planned for are its own, and all or none."""
+    """The request with the conditions, details and pods of its class's answer; its pods are planned all or none."""
     conditions = one.conditions
     for condition in said.conditions:
         conditions = conditions.with_condition(condition)
@@ -131,39 +129,40 @@ def _with(one: RequestView, said: Handled) -> RequestView:
 
 GROUP: Final = "plimsoll.provisioning_classes"
 SHARED: Final = (ConditionType.ACCEPTED, ConditionType.PROVISIONED, ConditionType.FAILED, ConditionType.BOOKING_EXPIRED)
-"""Conditions of ours that a class of others may set too, where they fit."""
+"""Built-in conditions that a registered class may also set."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """What is to become of a request in this turn."""
+    """The answer of a class to one request."""
 
     plan: tuple[PendingPods, ...] = ()
-    """Pods that nodes are to be found or added for, all or none, as for the atomic class: the plan's outcome is then
-    its `Provisioned`. Empty: nothing is added."""
+    """Pods to find or add nodes for, all or none, as for the atomic class; the outcome of the plan sets `Provisioned`.
+    Empty: nothing is added.
+    """
     conditions: tuple[Condition, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
-    """Its own, beside those that every request has."""
+    """Details of the class, beside those that every request has."""
 
 
 class Handler(Protocol):
-    """Answers requests of one class. It may have an attribute `condition_types`: names of conditions of its own."""
+    """Answers the requests of one class. Its optional attribute `condition_types` names its own conditions."""
 
     def __call__(self, request: RequestView, snapshot: Snapshot, now: datetime, /) -> Handled: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredClass:
-    """One that could be loaded."""
+    """A class of another package that was loaded."""
 
     name: str
     handler: Handler
     condition_types: frozenset[str] = frozenset()
 
     def answer(self, request: RequestView, snapshot: Snapshot, now: datetime) -> Handled | str:
-        """Its answer; text: what went wrong."""
+        """The answer of the class; text: what went wrong."""
         try:
             found: Any = self.handler(request, snapshot, now)
         except Exception as error:
@@ -181,17 +180,17 @@ class RegisteredClass:
 
 @cache
 def registered_classes() -> Mapping[str, RegisteredClass]:
-    """Those of all packages that are installed, by name; looked for once a process."""
+    """The classes of all installed packages by name, loaded once per process."""
     return load_classes(entry_points(group=GROUP))
 
 
 def condition_types_by_class(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
-    """By class: types of conditions that it may set and that nobody else is to keep or drop."""
+    """By class: condition types that the class owns."""
     return {name: registered_class.condition_types for name, registered_class in classes.items()}
 
 
 def load_classes(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
-    """In the order of their names; of two with one name, the first."""
+    """Classes in the order of their names; the first of two with the same name wins."""
     classes: dict[str, RegisteredClass] = {}
     for entry_point in sorted(found, key=lambda point: (point.name, point.value)):
         problem = _why_not(entry_point.name, classes)
@@ -216,7 +215,7 @@ def _why_not(name: str, classes: Collection[str]) -> str:
 
 
 def _loaded(point: EntryPoint) -> RegisteredClass | str:
-    """Or why it cannot be."""
+    """The class, or why it cannot be loaded."""
     try:
         handler = point.load()
         types = frozenset(map(str, getattr(handler, "condition_types", ())))

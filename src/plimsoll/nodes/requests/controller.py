@@ -1,8 +1,8 @@
-"""Where ProvisioningRequests are served, turn by turn: read, refreshed, taken back, booked, checked, planned, answered.
+"""Serves ProvisioningRequests in each loop: reads, refreshes, books, rolls back, checks, plans and updates them.
 
-The main flow of specs/nodes.md 4.1. `RequestController.begin` does everything that comes before growth is planned and
-gives a `RequestTransaction`, which does the rest. All that matters is written in the requests themselves; what a desk
-remembers only says where to look first, what was seen last, and what its own writes were answered.
+The main flow of docs/design/nodes.md 4.1. `RequestController.begin` does everything before the scale-up is planned and
+returns a `RequestTransaction` for the rest. All state that matters is stored in the requests; the controller only
+remembers booking hints, the requests it last saw and its own recent writes.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ _UNANSWERED: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED, Phase.ARRIVING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What a turn knows when it comes to requests."""
+    """What one loop knows about the cluster when it serves requests."""
 
     snapshot: Snapshot
     nodes: Sequence[Node]
-    """Those of the API server."""
+    """The Node objects of the API server."""
     sizes: Mapping[str, int]
-    """Of groups: what they are to have."""
+    """Target sizes by node group."""
     policy: Policy
     now: datetime
     guard: ActionGuard
     consuming: Sequence[Pod] = ()
-    """Pods without a node that say they consume a request."""
+    """Pods without a node that consume a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDependencies:
-    """What a desk is made of."""
+    """The parts of a request controller."""
 
     lister: RequestLister
     status_writer: RequestStatusWriter
@@ -81,11 +81,11 @@ class RequestDependencies:
     provider: Provider
     run_planner: PlanRunner
     classes: Mapping[str, RegisteredClass] = field(default_factory=dict)
-    """Of other packages, by name."""
+    """Registered classes of other packages, by name."""
 
 
 class RequestController:
-    """One a controller; one session at a time."""
+    """Serves the requests of one autoscaler; one transaction at a time."""
 
     def __init__(self, tools: RequestDependencies) -> None:
         self._tools = tools
@@ -95,19 +95,19 @@ class RequestController:
         self._ignored = IgnoredParametersLog()
 
     async def synced(self) -> None:
-        """Return once everything that requests are read from has been seen."""
+        """Return once all kinds that requests are read from have been listed."""
         await self._tools.lister.synced()
 
     def stale(self) -> Stale | None:
-        """What of it is not known any more."""
+        """The kind whose cache is too old to act on; None: all are current."""
         return self._tools.lister.stale()
 
     def record_changes(self, changes: Changes) -> None:
-        """What became of growth; every turn that looked at the cloud."""
+        """Record what became of earlier scale-ups; called in every loop that read the cloud provider."""
         self._arrivals.record(changes)
 
     async def begin(self, context: RequestContext) -> RequestTransaction:
-        """All that comes before growth is planned."""
+        """Do everything that precedes the planning of the scale-up."""
         actuators = self._counter(context)
         observed = self._read(context)
         refreshed, left = await self._refreshed(observed, context, actuators)
@@ -139,7 +139,7 @@ class RequestController:
         return await self._lined_up(transaction, select_due(waiting, context.policy), context)
 
     async def finish(self, transaction: RequestTransaction, scale_up: ScaleUpPart) -> RequestsPart:
-        """All that comes after growth was asked for."""
+        """Do everything that follows the execution of the scale-up."""
         part = await transaction.finish(scale_up)
         places = transaction.find_placements(scale_up)
         self._hints = self._hints.with_plan(
@@ -172,7 +172,10 @@ class RequestController:
     async def _refreshed(
         self, observed: ObservedRequests, context: RequestContext, actuators: RequestActuators
     ) -> tuple[tuple[StatusUpdate, ...], ObservedRequests]:
-        """What time did (expired, not booked any more, old enough to be cleared away), and those it did not touch."""
+        """Write updates due to the passing of time (expired, booking ended, old enough to delete).
+
+        Also return the other requests.
+        """
         found = find_time_updates(observed, context.policy, context.now)
         written = await actuators.write([one for one in found if isinstance(one, StatusUpdate)])
         cleared = [await self._deleted(one, actuators) for one in found if isinstance(one, RequestDeletion)]
@@ -194,7 +197,10 @@ class RequestController:
     async def _booked(
         self, held: Sequence[RequestView], context: RequestContext, actuators: RequestActuators
     ) -> tuple[BookingResult, tuple[StatusUpdate, ...], list[MissingCapacity]]:
-        """Capacity that was given is kept. Who has consumed or got it is told; who misses it is not booked."""
+        """Book the capacity of requests that have it.
+
+        Requests that consumed or received their capacity are updated; those whose capacity is missing are not booked.
+        """
         booked = await self._book(context, held)
         missed = self._arrivals.find_missing(held, booked, context.now)
         missing_names = {one.view.name for one in missed}
@@ -220,7 +226,7 @@ class RequestController:
     async def _lined_up(
         self, transaction: RequestTransaction, due: Sequence[RequestView], context: RequestContext
     ) -> RequestTransaction:
-        """Checks are answered; the pods of those that nodes may be added for are planned with all others."""
+        """Answer checks; add the pods of requests that may add nodes to the pods to plan for."""
         actuators, status_updates = transaction.actuators, transaction.actuators.status_updates
         updates = [status_updates.failed(request, *request.problem) for request in due if request.problem is not None]
         by_classes: ClassAnswers = await self._tools.run_planner(
@@ -249,12 +255,12 @@ class RequestController:
 
 
 def _rank(one: RequestView) -> int:
-    """Who was begun with goes before everybody else: its nodes are asked for already."""
+    """Requests with an intent are planned before all others: their nodes are requested already."""
     return -1 if one.phase is Phase.INTENDED else 0
 
 
 def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
-    """Groups that are being made smaller do not grow."""
+    """Exclude groups from scale-up while a rollback lowers them."""
     if not names:
         return snapshot
     groups = (replace(group, not_usable=_RETURNING) if group.id in names else group for group in snapshot.groups)
@@ -273,7 +279,7 @@ def _part(observed: ObservedRequests, updates: tuple[StatusUpdate, ...], booked:
 
 
 def _waiting(unanswered: Iterable[RequestView], updates: Iterable[StatusUpdate]) -> dict[str, int]:
-    """By class, those that have no answer yet."""
+    """Requests without an answer, counted by class."""
     answered = {update.view.name for update in updates if update.is_written and update.kind in _ANSWERS}
     return Counter(
         request.request.spec.provisioning_class_name for request in unanswered if request.name not in answered

@@ -1,10 +1,10 @@
-"""What an attempt to give ProvisioningRequests their nodes is about to do, and how it is taken back: `Intent`s. Pure.
+"""Write-ahead intents: what an attempt for a ProvisioningRequest is about to do, and how it is rolled back. Pure.
 
-A plan serves many requests with one growth of each group. A node is that request's own which stands first in line among
-those with pods on it (`planning.request_shares`), so the nodes of a group follow each other as requests do: the first
-ones of the growth are the first request's, and so on. The intent of a request names its groups with the sizes before
-and after its own nodes. It is written before the first call to the cloud (specs/nodes.md 3.3); whoever finds one later
-looks at the cloud, not at these numbers, to see what came of it.
+A plan serves many requests with one scale-up per group. A node is attributed to the first request in the queue with a
+pod on it (`planning.requests.cost_shares`), so the nodes of a group are in queue order: the first new nodes are the
+first request's, and so on. An intent names its groups with the sizes before and after its own nodes. It is written
+before the first call to the cloud provider (docs/design/nodes.md 3.3); recovery reads the provider, not these numbers,
+to find out what was done.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One request's part of a plan that has a place for all its pods."""
+    """The part of one request in a plan that has room for all its pods."""
 
     view: RequestView
     share: CostShare = field(default_factory=CostShare)
     intent: Intent | None = None
-    """None: nothing is added for it in this turn."""
+    """None: nothing is added for it in this loop."""
 
     @property
     def groups(self) -> frozenset[str]:
-        """Those that grow for it, by the ids that the plan gives them."""
+        """The groups scaled up for it, by their ids in the plan."""
         return frozenset(self.share.nodes)
 
 
 def attempt_number(view: RequestView) -> int:
-    """Which attempt this is: the one that was begun, or the next."""
+    """The number of the attempt that was begun, or of the next one."""
     begun, made = view.details.intent, view.details.attempts
     if begun is not None:
         return begun.attempt
@@ -53,7 +53,7 @@ def attempt_number(view: RequestView) -> int:
 def build_attempts(
     plan: ScaleUpPlan, queue: Iterable[RequestView], pending: Sequence[PendingPods]
 ) -> dict[str, Attempt]:
-    """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
+    """The attempts of all requests that the plan serves, by name. `queue` is in serving order."""
     left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
     parts = share_costs(plan, pending)
     taken = {scale_up.option.group: scale_up.before for scale_up in plan.scale_ups}
@@ -69,7 +69,7 @@ def build_attempts(
 
 
 def _intent(view: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
-    """What was begun before keeps the sizes it began with."""
+    """The intent; groups of an earlier attempt keep the size they began with."""
     before = view.details.intent or Intent(attempt=attempt_number(view))
     groups = dict(before.groups)
     for group, nodes in share.nodes.items():
@@ -84,7 +84,7 @@ def _intent(view: RequestView, share: CostShare, taken: dict[str, int], made: se
 
 
 def count_added_before(view: RequestView, targets: Mapping[str, int]) -> dict[str, int]:
-    """Nodes by group that an attempt which was begun earlier added, as the sizes of the groups tell now."""
+    """Nodes by group that an earlier attempt added, by the current sizes of the groups."""
     begun = view.details.intent
     if begun is None:
         return {}
@@ -94,7 +94,7 @@ def count_added_before(view: RequestView, targets: Mapping[str, int]) -> dict[st
 
 
 def fraction_added(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
-    """What part of the money for all that was begun goes into the nodes that came of it."""
+    """The fraction of the attempt's cost that its added nodes stand for."""
     asked = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
     whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
     there = sum(nodes * prices.get(group, 0.0) for group, nodes in grown.items())
@@ -102,9 +102,9 @@ def fraction_added(begun: Intent, grown: Mapping[str, int], prices: Mapping[str,
 
 
 def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> dict[str, int]:
-    """The same nodes by the ids that the cloud gave to groups; one that came as several fills them in turn.
+    """The same nodes by provider group; a planned group that became several fills them in order.
 
-    What did not grow, for all we know, is left out.
+    Groups that were certainly not scaled up are left out.
     """
     found: dict[str, int] = {}
     for group, count in nodes.items():
@@ -118,7 +118,7 @@ def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResu
 
 
 def may_have_scaled_up(one: ScaleUpResult) -> bool:
-    """A call that was not answered may have been carried out."""
+    """A call without an answer may have been executed."""
     return one.is_done or one.is_unknown
 
 
@@ -131,7 +131,7 @@ def add_counts(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackPlan:
-    """A request whose attempt failed: the nodes that are to be given back, by group; and groups it had made."""
+    """A request whose attempt failed: the nodes to give back by group, and the groups it created."""
 
     view: RequestView
     nodes: Mapping[str, int]
@@ -143,9 +143,9 @@ class RollbackPlan:
 
 
 def find_surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
-    """By failed request and group, the nodes of the plan that nobody needs once it is only `kept`.
+    """By failed request and group: nodes of the plan that only `kept` does not need.
 
-    What is beyond the own nodes of each, because others moved together, the last in line gives back.
+    Nodes beyond a request's own, because other pods moved together, are given back by the last request in the queue.
     """
     needed = {scale_up.option.group: scale_up.added for scale_up in kept.scale_ups}
     left = {scale_up.option.group: scale_up.added - needed.get(scale_up.option.group, 0) for scale_up in plan.scale_ups}
@@ -164,10 +164,10 @@ def find_surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]
 def build_rollback_intents(
     returns: Sequence[RollbackPlan], sizes: Mapping[str, int], *, begun: Iterable[Intent] = ()
 ) -> dict[str, Intent]:
-    """By name, what is to be written before anything is given back: how far down each group goes.
+    """By request: the intent to write before anything is given back, with the size each group goes down to.
 
-    `sizes` are the groups' as of now, `returns` stand in line: the last one goes first, and each goes on from where the
-    one behind it ends, as do those after what others have `begun` to give back.
+    `sizes` are the current sizes. `returns` is in queue order: the last request goes first, and each continues from
+    where the one behind it ends, as do all after rollbacks that have already `begun`.
     """
     sizes = dict(sizes)
     for intent in begun:

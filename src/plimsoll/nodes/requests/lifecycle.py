@@ -1,8 +1,8 @@
-"""Where a ProvisioningRequest stands, and what only time does to it (specs/nodes.md 3.6, 3.7). Pure.
+"""The lifecycle of a ProvisioningRequest: its phase, its deadlines, and updates due to the passing of time. Pure.
 
-Everything follows from what is stored: conditions, details and the time of creation. Asking changes nothing; the count
-of attempts moves when an attempt is made, by who makes it. Every time is over strictly after it, as Cluster Autoscaler
-has it: a back-off of 60 s that began at 0 is not over at 60.
+Everything derives from stored state: conditions, details and creation time (docs/design/nodes.md 3.6, 3.7). The number
+of attempts changes only when an attempt is made. A deadline has passed strictly after its time, as in Cluster
+Autoscaler: a back-off of 60 s that began at 0 has not ended at 60.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.status import Conditions, Details
 
 RETENTION_S: Final = 7 * DAY_S
-"""So long a request that is over is there to be read."""
+"""How long a finished request is kept before it is deleted."""
 CHECKED_PER_S: Final = 2000
 PLANNED_PER_S: Final = 200
-"""Pod sets that count as one second of the time boxes of checks and of growth: effort is counted, never timed, so that
-the same requests are answered in the same turn on every machine. About what two slow cores do."""
+"""Pod sets per second of the time boxes for checks and scale-ups. Effort is counted, not timed, so that the same
+requests are answered in the same loop on every machine. About the speed of two slow cores.
+"""
 _OVER: Final = (ConditionType.FAILED, ConditionType.BOOKING_EXPIRED, ConditionType.CAPACITY_REVOKED)
 _MOST_DOUBLINGS: Final = 40
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
@@ -38,7 +39,7 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 def phase_of(
     conditions: Conditions, details: Details, parameters: Parameters, *, policy: Policy, now: datetime
 ) -> Phase:
-    """By what is stored. A booking that has lasted its time is over, whether or not somebody has written that yet."""
+    """The phase by stored state. A booking ends at its time, whether or not that has been written."""
     begun = details.intent is not None
     if is_over(conditions):
         return Phase.INTENDED if begun else Phase.OVER
@@ -59,12 +60,12 @@ def phase_of(
 
 
 def is_over(conditions: Conditions) -> bool:
-    """Whether nothing is tried for it any more: it failed, or what it had is not its any longer."""
+    """Whether nothing is tried for the request any more: it failed, or it lost its capacity or booking."""
     return any(conditions.is_true(kind) for kind in _OVER)
 
 
 def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
-    """It is due strictly after this; None: at once."""
+    """The request is due strictly after this time; None: immediately."""
     if details.last_attempt is None:
         return None
     doublings = min(max(details.attempts, 1) - 1, _MOST_DOUBLINGS)
@@ -73,24 +74,24 @@ def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
 
 
 def _as_tried(details: Details, refused_at: datetime | None) -> Details:
-    """Who answers no writes both; another autoscaler, which this one takes over from, writes only the condition."""
+    """The details with the later of both refusal times: another autoscaler may have written only the condition."""
     times = [one for one in (details.last_attempt, refused_at) if one is not None]
     return details.replace(last_attempt=max(times, default=None))
 
 
 def expiry_time(view: RequestView) -> datetime | None:
-    """Without capacity until then, it fails."""
+    """The time at which a request without capacity fails."""
     return None if view.created is None else _later(view.created, view.parameters.valid_s)
 
 
 def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
-    """None: it has no capacity, or nobody knows since when."""
+    """The end of the booking; None: there is no capacity, or its start is unknown."""
     since = conditions.since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
     return None if since is None else _later(since, parameters.booking_s)
 
 
 def deletion_time(view: RequestView) -> datetime | None:
-    """When it is deleted; None: not by us."""
+    """The time at which the request is deleted; None: never by this controller."""
     since = [
         view.conditions.since(kind)
         for kind in (ConditionType.PROVISIONED, ConditionType.FAILED)
@@ -103,7 +104,7 @@ def deletion_time(view: RequestView) -> datetime | None:
 
 
 def has_expired(view: RequestView, now: datetime) -> bool:
-    """Whether it waited in vain for too long. Growth that was asked for and is on its way ends by itself."""
+    """Whether the request waited too long without capacity. A scale-up under way ends by itself."""
     end = expiry_time(view)
     waits = view.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
     return waits and end is not None and now > end and not is_over(view.conditions)
@@ -121,14 +122,14 @@ def _later(time: datetime, seconds: float) -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDeletion:
-    """A request that was over long enough ago to be cleared away."""
+    """A request that finished long enough ago to be deleted."""
 
     view: RequestView
     reason: Reason
 
 
 def find_time_update(view: RequestView, now: datetime) -> StatusUpdate | RequestDeletion | None:
-    """What is to be written of a request because time went by, or because its booking cannot be made any more."""
+    """The update due because time passed, or because the booking has become impossible."""
     if has_expired(view, now):
         message = f"no capacity was found within {view.parameters.valid_s:g} s of its creation"
         return _build_update(
@@ -185,10 +186,10 @@ def _build_update(
 
 
 def select_due(queue: Iterable[RequestView], policy: Policy) -> tuple[RequestView, ...]:
-    """Those of a line that one turn answers, in its order (specs/nodes.md 3.3, 4.4).
+    """The requests of the queue that one loop answers, in queue order (docs/design/nodes.md 3.3, 4.4).
 
-    Growth that was begun is always among them, and whoever fails before anything is planned costs nothing. The request
-    with which a time box is full is still answered; those behind it wait for the next turn.
+    Requests with an intent are always included, and requests that fail before planning cost nothing. The request that
+    fills a time box is still answered; those behind it wait for the next loop.
     """
     rules = policy.requests
     checks = _Box(
@@ -207,7 +208,7 @@ def select_due(queue: Iterable[RequestView], policy: Policy) -> tuple[RequestVie
 
 
 class _Box:
-    """Room for so many in one turn."""
+    """Counts requests and pod sets against the limit of one loop."""
 
     def __init__(self, *, pod_sets: float, requests: int | None = None) -> None:
         self._pod_sets = pod_sets

@@ -1,9 +1,8 @@
-"""ProvisioningRequests of a cluster and what is read beside them, as informers show it (specs/nodes.md 2, 3.9, 4.7).
+"""Lists ProvisioningRequests and the objects needed to read them, from informers (docs/design/nodes.md 2, 3.9, 4.7).
 
-Made only where requests are answered at all (`--enable-provisioning-requests`), before the informers run; `read()`
-takes what their caches hold. A cluster whose server does not know requests, or classes, has none: that is told once,
-asked again by the informers, and blinds nobody. Anything else that keeps them from being seen is as bad as not seeing
-pods, because nodes may be booked.
+Built only with `--enable-provisioning-requests`, before the informers start. If the server does not serve requests or
+classes, there are none: that is logged once, and the informers keep asking. Any other failure to list them makes the
+cluster state stale, as for pods, because nodes may be booked.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ T = TypeVar("T", bound=WireObject)
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _LOOK_AGAIN_S: Final = 0.1
-"""Between two looks whether a list came or the server said that there is no such thing."""
+"""Interval between checks for the first list or a NotFound error."""
 
 
 class RequestLister:
-    """The informers. `registered`: classes of the entry point, with the types of conditions that are their own.
+    """The informers of requests. `registered`: registered classes, each with the condition types it owns.
 
-    `as_scheduled` gives a pod as the cluster's scheduler sees it, where that differs from what it says.
+    `as_scheduled` converts a pod to the form the cluster's scheduler uses, where that differs.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class RequestLister:
         return self._templates, self._limit_ranges, self._priority_classes
 
     async def synced(self) -> None:
-        """Return once everything has been seen, or is known not to be served."""
+        """Return once every kind has been listed or is known not to be served."""
         for informer in self._core:
             await informer.synced()
         for informer in self._custom:
@@ -85,7 +84,7 @@ class RequestLister:
                 await self._clock.sleep(_LOOK_AGAIN_S)
 
     def stale(self) -> Stale | None:
-        """What has not been heard of for too long."""
+        """The kind whose cache is oldest and too old; None: all are current."""
         there = (*self._core, *(informer for informer in self._custom if not _is_unknown(informer)))
         oldest = max((informer for informer in there if is_stale(informer)), key=lambda one: one.age_s(), default=None)
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
@@ -105,7 +104,7 @@ class RequestLister:
         )
 
     def _served(self, informer: Informer[T]) -> tuple[T, ...]:
-        """All there are. What a server does not serve any more is gone, though the cache still has it."""
+        """The objects of a kind. A kind that is not served any more has none, although the cache still holds them."""
         name = informer.resource
         if not _is_unknown(informer):
             self._told.discard(name)
@@ -116,7 +115,7 @@ class RequestLister:
         return ()
 
     def _templates_of(self, requests: Iterable[ProvisioningRequest]) -> dict[str, Json]:
-        """Those that requests refer to: of all others nobody has to look into the bytes."""
+        """The PodTemplates that requests refer to; the bytes of others are not parsed."""
         wanted = {
             (request.metadata.namespace, pod_set.pod_template_ref.name)
             for request in requests
@@ -142,7 +141,7 @@ class RequestLister:
 
 
 class _Bodies(Generic[V]):
-    """Objects as JSON. One that has not changed gives the very same body, so that whoever read it knows it again."""
+    """Objects as JSON. An unchanged object gives the identical body, so that caches keyed by it stay valid."""
 
     def __init__(self, body_of: Callable[[V], Json]) -> None:
         self._body_of = body_of
@@ -158,5 +157,5 @@ class _Bodies(Generic[V]):
 
 
 def _is_unknown(informer: Informer[Any]) -> bool:
-    """Whether the server says that it has no such kind; an informer's trouble begins with the name of the error."""
+    """Whether the server does not serve the kind; an informer's trouble begins with the name of the error."""
     return informer.status.trouble.partition(":")[0] == NotFound.__name__

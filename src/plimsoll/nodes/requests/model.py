@@ -1,7 +1,4 @@
-"""A ProvisioningRequest of ours as one turn sees it. Data only: made by `reading`, read by everybody else here.
-
-What a turn said of ProvisioningRequests, and of the pods that consume them. Data only, for `telling`.
-"""
+"""A ProvisioningRequest as one loop sees it, and the updates that the loop writes to it. Data only."""
 
 from __future__ import annotations
 
@@ -23,36 +20,36 @@ if TYPE_CHECKING:
 
 
 class ClassKind(StrEnum):
-    """What its class does."""
+    """The behaviour of a provisioning class."""
 
     CHECK = "check"
     ATOMIC = "atomic"
     REGISTERED = "registered"
-    """A class of somebody else, made known through the entry point `plimsoll.provisioning_classes`."""
+    """A class of another package, registered through the entry point `plimsoll.provisioning_classes`."""
 
 
 class Phase(StrEnum):
-    """Where it stands (specs/nodes.md 3.6), by what is stored."""
+    """The phase of a request (docs/design/nodes.md 3.6), derived from what is stored in it."""
 
     DUE = "due"
-    """To be tried in this turn."""
+    """To be tried in this loop."""
     WAITING = "waiting"
-    """Tried before; its back-off is not over."""
+    """Tried before; its back-off has not ended."""
     INTENDED = "intended"
-    """Growth was begun and nobody wrote how it ended: finish it, or take it back."""
+    """A scale-up was begun and its end was not written: finish it or roll it back."""
     ARRIVING = "arriving"
-    """Growth was asked for, its nodes are not all there (`--provreq-provisioned-when=registered`)."""
+    """The scale-up was requested; not all nodes have joined (`--provreq-provisioned-when=registered`)."""
     HELD = "held"
-    """It has its capacity, and its booking lasts."""
+    """It has its capacity, and its booking has not ended."""
     OVER = "over"
     """Failed, revoked, or its booking has ended."""
     UNKNOWN = "unknown"
-    """Somebody says that nobody knows (`Provisioned=Unknown`): it is left alone."""
+    """Another writer set `Provisioned=Unknown`: the request is left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestView:
-    """One request of a class that is handled here, and for this instance."""
+    """A request of a class that this instance serves."""
 
     request: ProvisioningRequest
     class_kind: ClassKind
@@ -61,9 +58,9 @@ class RequestView:
     conditions: Conditions = field(default_factory=Conditions)
     details: Details = field(default_factory=Details)
     pods: tuple[PendingPods, ...] = ()
-    """One for each pod set, with the request as bundle; empty where there is a problem."""
+    """One entry per pod set, with the request as bundle; empty if the request has a problem."""
     templates: tuple[Pod, ...] = ()
-    """What a pod of each pod set would be: consuming pods are compared with it."""
+    """The pod of each pod set; consuming pods are compared with it."""
     problem: tuple[str, str] | None = None
     """Reason and message of a request that fails before anything is planned."""
 
@@ -83,16 +80,16 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRequests:
-    """All of them, and what else a turn wants to know of requests."""
+    """All requests that this instance serves, by what a loop does with them."""
 
     queue: tuple[RequestView, ...] = ()
-    """DUE and INTENDED, in the order in which they are served (4.2): begun ones first, then priority, age, name."""
+    """DUE and INTENDED, in serving order (4.2): INTENDED first, then by priority, age and name."""
     held: tuple[RequestView, ...] = ()
-    """HELD and ARRIVING: their capacity is booked, where they reserve it; the oldest answer first."""
+    """HELD and ARRIVING: their capacity is booked if they reserve it; the oldest answer first."""
     others: tuple[RequestView, ...] = ()
     """WAITING, OVER, UNKNOWN."""
     known: frozenset[str] = frozenset()
-    """NAMESPACE/NAME of every request there is, of any class."""
+    """NAMESPACE/NAME of every request in the cluster, of any class."""
     priorities: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -101,7 +98,7 @@ class ObservedRequests:
 
 
 class UpdateKind(StrEnum):
-    """What became of a request: the reasons of its Events (specs/nodes.md 4.6) and of `provreq_total{outcome}`."""
+    """The kind of a status update: the reason of its Event (docs/design/nodes.md 4.6) and the metric label."""
 
     ACCEPTED = "Accepted"
     PROVISIONED = "Provisioned"
@@ -116,22 +113,22 @@ class UpdateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusUpdate:
-    """One thing said of one request. `reason.message` is what conditions, Events and the journal tell."""
+    """A new status for one request. Conditions, Events and the journal all carry `reason.message`."""
 
     view: RequestView
     kind: UpdateKind
     reason: Reason
     conditions: Conditions
-    """All that it has then."""
+    """All conditions after the update."""
     details: Details
     is_written: bool = True
-    """False: the API server did not take it, and nothing is assumed; the next turn says it again."""
+    """False: the API server rejected the write. Nothing is assumed; the next loop writes it again."""
     is_news: bool = True
-    """False: only what was remembered is tidied up, and nobody is told."""
+    """False: the update only removes stored state that is obsolete, so it is not reported."""
 
     @property
     def accepts(self) -> bool:
-        """Whether it is the first to say of the request that it was picked up."""
+        """Whether this update is the first to set the condition Accepted."""
         return (
             self.view.conditions.get(ConditionType.ACCEPTED) is None
             and self.conditions.get(ConditionType.ACCEPTED) is not None
@@ -140,9 +137,9 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerWarning:
-    """Something wrong with a pod that says it consumes a request, or with the request while such pods wait.
+    """A problem of a pod that consumes a request, or of the request while such pods wait.
 
-    `reason.code` is that of the Event: ProvisioningClassAnnotationMissing, ProvisioningClassMismatch,
+    `reason.code` is the reason of the Event: ProvisioningClassAnnotationMissing, ProvisioningClassMismatch,
     ProvisioningRequestPodMismatch, ProvisioningRequestMissing, ConsumingPodsUnschedulable.
     """
 
@@ -150,35 +147,35 @@ class ConsumerWarning:
     request: str
     """NAMESPACE/NAME."""
     pod: Pod | None = None
-    """None: it is told of the request itself; of a request that is missing, one of the pods speaks for all."""
+    """None: the warning is about the request. For a missing request, one pod stands for all that consume it."""
     view: RequestView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsPart:
-    """ProvisioningRequests, this turn."""
+    """What one loop did for ProvisioningRequests."""
 
     updates: tuple[StatusUpdate, ...] = ()
     warnings: tuple[ConsumerWarning, ...] = ()
     known: frozenset[str] | None = None
-    """NAMESPACE/NAME of every request there is; None: nobody looked."""
+    """NAMESPACE/NAME of every request in the cluster; None: requests were not listed."""
     views: tuple[RequestView, ...] = ()
-    """Those of ours, as the turn found them."""
+    """The requests that this instance serves, as they were at the start of the loop."""
     waiting: Mapping[str, int] = field(default_factory=dict)
     """Requests without an answer, by class name."""
     booked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By request: pods booked by node."""
+    """By request: booked pods by node."""
     unbookable: Mapping[str, int] = field(default_factory=dict)
-    """By request: pods that its booking found no place for."""
+    """By request: pods for which the booking found no room."""
 
     @property
     def news(self) -> tuple[StatusUpdate, ...]:
-        """What is told."""
+        """The updates to report."""
         return tuple(update for update in self.updates if update.is_news)
 
     @property
     def did_something(self) -> bool:
-        """Whether the next turn should follow at once (specs/nodes.md 4.5)."""
+        """Whether the next loop should follow immediately (docs/design/nodes.md 4.5)."""
         answered = {
             UpdateKind.PROVISIONED,
             UpdateKind.NOT_FOUND,

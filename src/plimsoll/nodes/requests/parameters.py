@@ -1,9 +1,6 @@
-"""Parameters of a ProvisioningRequest: its own, before those of its ProvisioningClass (specs/nodes.md 3.7, 3.9).
+"""Parameters of a ProvisioningRequest, with those of its ProvisioningClass (docs/design/nodes.md 3.7, 3.9). Pure.
 
-Pure. What cannot be read is as if it were not there, and told once (`problems`): a typing mistake must not fail a
-request that may be right otherwise.
-
-Tells of parameters of requests that cannot be read and are ignored (specs/nodes.md 3.2): in the log, once each.
+An unreadable value counts as absent and is listed in `problems`: a typing mistake does not fail the request.
 """
 
 from __future__ import annotations
@@ -24,10 +21,10 @@ LONGEST_BOOKING_S: Final = DAY_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """As they hold for one request."""
+    """The effective parameters of one request."""
 
     valid_s: float = DEFAULT_VALID_S
-    """So long it is tried, from its creation."""
+    """How long to retry, counted from creation."""
     booking_s: float = 600
     retries: bool = True
     """False only for a check with `noRetry: "true"`."""
@@ -62,7 +59,7 @@ class Parameters:
 
 
 def _seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> float | None:
-    """Whole seconds, or a duration as Go writes it; None where there is none or it is no such thing."""
+    """Whole seconds or a Go duration; None: absent or unreadable."""
     text = texts.get(name, "").strip()
     if not text:
         return None

@@ -1,7 +1,7 @@
-"""What the pods of a ProvisioningRequest would be: PodTemplates with what admission would add (specs/nodes.md 4.2).
+"""The pods of a ProvisioningRequest: PodTemplates as admission would complete them (docs/design/nodes.md 4.2). Pure.
 
-Pure. A pod set is one pod and a count, never half a million pods. Defaults of LimitRanges, requests taken from limits
-and priorities of PriorityClasses are put in as an API server would, so that what is planned is what will be made.
+A pod set is one pod and a count. LimitRange defaults, requests derived from limits and PriorityClass priorities are
+applied as the API server does, so that the plan is made for the pods that will exist.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSets:
-    """All pod sets of one request; where `problem` says why there are none, the rest is empty."""
+    """All pod sets of one request; if `problem` is set, the rest is empty."""
 
     pods: tuple[PendingPods, ...] = ()
     templates: tuple[Pod, ...] = ()
     priority: int = 0
-    """The highest of its pods."""
+    """The highest priority of its pods."""
     problem: str = ""
 
 
 @dataclass(slots=True)
 class PodCache:
-    """Pods as they were made before: the same template gives the very same pod, and nobody looks into it again.
+    """Pods built earlier: the same template gives the identical object, so that derived data stays valid.
 
-    No answer depends on it.
+    It never changes a result.
     """
 
     made: dict[str, tuple[tuple[Any, ...], Pod | str]] = field(default_factory=dict)
-    """By PodTemplate: what its pod was made of, and the pod, or why there is none."""
+    """By PodTemplate: what the pod was built from, and the pod, or why there is none."""
     named: dict[tuple[str, int], tuple[Pod, Pod]] = field(default_factory=dict)
-    """By request and pod set: the template's pod, and the one that goes by the request's name."""
+    """By request and pod set: the template's pod, and the pod with the request's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What happens to a pod between its template and the scheduler."""
+    """What admission does to a pod between its template and the scheduler."""
 
     limit_ranges: Mapping[str, Sequence[Json]] = field(default_factory=dict)
     """By namespace."""
@@ -82,12 +82,12 @@ class Admission:
         )
 
     def priority(self, pod: Pod) -> int | None:
-        """As `resolved_priority` has it."""
+        """The priority that admission resolves."""
         return resolved_priority(pod, self.priorities, default=self.default_priority)
 
 
 class PodTemplates:
-    """PodTemplates of all namespaces, and what admission makes of their pods."""
+    """The PodTemplates of all namespaces, with admission applied."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class PodTemplates:
         admission: Admission,
         memory: PodCache | None = None,
     ) -> None:
-        """`bad`: why PodTemplates cannot be read. Both by NAMESPACE/NAME."""
+        """`bodies`, and `bad` (why PodTemplates cannot be decoded), by NAMESPACE/NAME."""
         self._bodies = bodies
         self._bad = bad
         self._admission = admission
@@ -105,7 +105,7 @@ class PodTemplates:
         self._kept = PodCache()
 
     def pod_sets_of(self, request: ProvisioningRequest) -> PodSets:
-        """Its pods, or why there can be none."""
+        """The pod sets of a request, or why they cannot be built."""
         pods = {name: self._pod(name) for name in _references(request)}
         if problem := _problem(request, pods):
             return PodSets(problem=problem)
@@ -126,11 +126,11 @@ class PodTemplates:
         return PodSets(pods=tuple(pending), templates=templates, priority=max(map(priority_of, templates)))
 
     def drop_unused(self) -> None:
-        """Keep in memory only what was asked for since this was made."""
+        """Drop cache entries that were not used since this object was created."""
         self._memory.made, self._memory.named = self._kept.made, self._kept.named
 
     def _pod(self, name: str) -> Pod | str | None:
-        """Of a template; text: why it cannot be read; None: there is no such template."""
+        """The pod of a template; text: why it cannot be read; None: there is no such template."""
         body = self._bodies.get(name)
         if body is None:
             return self._bad.get(name)
@@ -146,7 +146,7 @@ class PodTemplates:
         return made
 
     def _named(self, pod: Pod, request: ProvisioningRequest, index: int) -> Pod:
-        """As a pod of this request; with the priority of today, which may have changed though the template did not."""
+        """The pod under the request's name, with its current priority, which can change while the template does not."""
         priority = self._admission.priority(pod)
         key = (f"{_name(request)}/{request.metadata.uid}", index)
         before = self._memory.named.get(key)
@@ -208,7 +208,7 @@ def _problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None])
 
 
 def _references(request: ProvisioningRequest) -> list[str]:
-    """NAMESPACE/NAME of each PodTemplate that it refers to, once."""
+    """NAMESPACE/NAME of each PodTemplate the request refers to, without duplicates."""
     names = (_reference(request, pod_set.pod_template_ref.name) for pod_set in request.spec.pod_sets)
     return [*dict.fromkeys(names)]
 

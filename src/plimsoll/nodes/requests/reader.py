@@ -1,8 +1,7 @@
-"""ProvisioningRequests as one turn sees them: whose they are, where they stand, in which order they are served. Pure.
+"""Reads ProvisioningRequests into `RequestView`s: class, instance, phase and serving order. Pure.
 
-`observing.requests_watched` lists them from a cluster, `simulation.plan_requests` from files; both are read here, so
-that a plan from a file tells what the controller would do. A request that cannot be served is one with a problem; it
-never keeps another one from being read.
+Requests listed from a cluster and from files are read by the same code, so that `plimsoll plan` predicts what the
+controller does. A request that cannot be served becomes a view with a problem; it does not affect others.
 """
 
 from __future__ import annotations
@@ -40,26 +39,26 @@ _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRequests:
-    """What there is of requests, and what is read beside them."""
+    """All requests, and the objects that are needed to read them."""
 
     requests: tuple[ProvisioningRequest, ...] = ()
     templates: Mapping[str, Json] = field(default_factory=dict)
-    """PodTemplates by NAMESPACE/NAME; of those that no request refers to nobody asks."""
+    """PodTemplates by NAMESPACE/NAME; only those that a request refers to."""
     limit_ranges: Mapping[str, Sequence[Json]] = field(default_factory=dict)
-    """By namespace, in the order in which they fill in."""
+    """By namespace, in the order in which their defaults apply."""
     priority_classes: tuple[PriorityClass, ...] = ()
     provisioning_classes: tuple[ProvisioningClass, ...] = ()
     bad: tuple[BadObject, ...] = ()
-    """What could not be read, of these kinds."""
+    """Objects of these kinds that could not be decoded."""
     registered: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Classes made known through the entry point, with the types of conditions that are their own."""
+    """Registered classes, each with the condition types it owns."""
     as_scheduled: Callable[[Pod], Pod] | None = field(default=None, compare=False, repr=False)
-    """Gives a pod as the cluster's scheduler sees it, where that differs from what it says."""
+    """Converts a pod to the form the cluster's scheduler uses, where that differs."""
     pod_cache: PodCache | None = field(default=None, compare=False, repr=False)
 
 
 def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> ObservedRequests:
-    """All that are answered here. Whoever is being deleted is gone already."""
+    """Read all requests that this instance serves. Requests being deleted count as gone."""
     reader = _Reader(listed, policy, now)
     there = [request for request in listed.requests if request.metadata.deletion_timestamp is None]
     view = [found for request in there if (found := reader.read(request)) is not None]
@@ -82,7 +81,7 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
 
 
 def queue_order(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
-    """Who is served first stands first: who was begun with, then by priority, age and name (specs/nodes.md 4.2)."""
+    """The serving order: requests with an intent, then by priority, age and name (docs/design/nodes.md 4.2)."""
 
     def rank(one: RequestView) -> tuple[bool, int, datetime, str]:
         return one.phase is not Phase.INTENDED, -priorities.get(one.name, 0), one.created or _LATEST, one.name
@@ -91,7 +90,7 @@ def queue_order(waiting: Collection[RequestView], priorities: Mapping[str, int])
 
 
 def _gave_up(one: RequestView, now: datetime) -> bool:
-    """Its time is over, and there is nothing of it to finish or take back."""
+    """Whether the request has expired with nothing to finish or roll back."""
     return one.phase is Phase.DUE and has_expired(one, now)
 
 
@@ -100,13 +99,13 @@ def _since(one: RequestView) -> tuple[datetime, str]:
 
 
 class _Reader:
-    """Reads one request after the other beside what was listed with them."""
+    """Reads requests with the objects that were listed with them."""
 
     def __init__(self, listed: ListedRequests, policy: Policy, now: datetime) -> None:
         self._policy = policy
         self._now = now
         self._registered = listed.registered
-        # One that cannot be read is there all the same: its class is allowed.
+        # A ProvisioningClass that cannot be decoded still exists: its class is allowed.
         self._classes: dict[str, Mapping[str, str]] = {one: {} for one in _bad(listed, ProvisioningClass.kind_name())}
         self._classes |= {
             provisioning_class.metadata.name: provisioning_class.defaults
@@ -122,7 +121,7 @@ class _Reader:
         self.priorities: dict[str, int] = {}
 
     def read(self, request: ProvisioningRequest) -> RequestView | None:
-        """None: nobody here answers it."""
+        """The view of a request; None: this instance does not serve it."""
         kind, instance = request.spec.provisioning_class_name, self._policy.requests.instance
         nature = class_kind_of(kind, instance=instance, registered=self._registered)
         if nature is None:
@@ -159,7 +158,7 @@ class _Reader:
         return view
 
     def _problem(self, kind: str, phase: Phase, pods: PodSets) -> tuple[str, str] | None:
-        """Who has capacity keeps it, whatever the list of classes says by now."""
+        """Why the request fails; a request that has capacity keeps it, whatever the list of classes says."""
         if phase in {Phase.HELD, Phase.ARRIVING}:
             return (ConditionReason.NOT_BOOKED, pods.problem) if pods.problem else None
         if message := why_not_allowed(kind, self._classes):
@@ -168,19 +167,19 @@ class _Reader:
 
 
 def _bad(listed: ListedRequests, kind: str) -> dict[str, str]:
-    """What could not be read of one kind, and why; by NAMESPACE/NAME, or NAME where there are no namespaces."""
+    """Undecodable objects of one kind and why, by NAMESPACE/NAME, or NAME for cluster-scoped kinds."""
     found = (bad_object for bad_object in listed.bad if bad_object.kind == kind)
     return {"/".join(filter(None, (bad_object.namespace, bad_object.name))): bad_object.problem for bad_object in found}
 
 
 class IgnoredParametersLog:
-    """Remembers of whom it told, as long as they are there."""
+    """Logs parameters that cannot be read and are ignored, once per request and problem (docs/design/nodes.md 3.2)."""
 
     def __init__(self) -> None:
         self._told: dict[str, tuple[str, ...]] = {}
 
     def log_new(self, requests: Iterable[RequestView]) -> None:
-        """Of all there are in this turn."""
+        """Log the problems that were not logged before."""
         odd = {
             request_view.request.metadata.uid or request_view.name: request_view
             for request_view in requests

@@ -1,12 +1,10 @@
-"""Conditions of a ProvisioningRequest: the types and reasons there are, and sets that never change in place. Pure.
+"""The status of a ProvisioningRequest: conditions and `provisioningClassDetails` (docs/design/nodes.md 2.2). Pure.
 
-Server-side apply takes away what an apply does not name, so whoever writes a status writes all conditions that are
-ours: `Conditions.of(status)` keeps them, `with_condition` makes the next set (specs/nodes.md 2.2, 2.3).
+Server-side apply removes what an apply does not name, so each write holds all conditions that this controller owns:
+`Conditions.of` keeps them, `with_condition` builds the next set.
 
-`status.provisioningClassDetails`: what a request remembers between turns and what people ask about it. Pure.
-
-Texts in a map (specs/nodes.md 2.2, 3.3, 3.7). Nothing of a request is remembered anywhere else: a controller that
-starts anew reads here how often it was tried, what it grew and what it has yet to finish or to take back.
+The details are a map of texts (2.2, 3.3, 3.7). No other place stores state about a request: a restarted controller
+reads the number of attempts, the nodes added and the intents to finish or roll back from here.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _LONGEST_MESSAGE: Final = 32_768
 
 
 class ConditionType(StrEnum):
-    """Types of conditions that are ours."""
+    """Condition types that this controller owns."""
 
     ACCEPTED = "Accepted"
     PROVISIONED = "Provisioned"
@@ -39,7 +37,7 @@ class ConditionType(StrEnum):
 
 
 class ConditionReason(StrEnum):
-    """Reasons of conditions, exactly as others read them."""
+    """Reasons of conditions; other programs read them, so they do not change."""
 
     ACCEPTED = "Accepted"
     FOUND = "CapacityIsFound"
@@ -59,13 +57,13 @@ class ConditionReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """By type, each once, in the order in which they came; types that are not ours are left to who set them."""
+    """Conditions by type, each once, in their original order. Types that this controller does not own are left out."""
 
     all: tuple[Condition, ...] = ()
 
     @classmethod
     def of(cls, listed: Iterable[Condition], *, own: Iterable[str] = ()) -> Conditions:
-        """`own`: further types, of a class that is registered with us."""
+        """`own`: additional types, of a registered class."""
         ours = {*map(str, ConditionType), *own}
         return cls(tuple({one.type: one for one in listed if one.type in ours}.values()))
 
@@ -81,7 +79,10 @@ class Conditions:
         return None if found is None else found.last_transition_time
 
     def with_condition(self, made: Condition) -> Conditions:
-        """In place of the one of its type. Its time is what it says: each failed attempt is a transition too."""
+        """Replace the condition of the same type.
+
+        Each failed attempt counts as a transition, so the time always changes.
+        """
         kept = {one.type: one for one in self.all}
         kept[made.type] = made
         return Conditions(tuple(kept.values()))
@@ -93,7 +94,7 @@ class Conditions:
 def build_condition(
     kind: str, status: bool | str, reason: str, message: str, *, at: datetime, generation: int = 0
 ) -> Condition:
-    """One as of now."""
+    """A condition with its transition at `at`."""
     text = status if isinstance(status, str) else str(status)
     return Condition(
         type=str(kind),
@@ -106,11 +107,11 @@ def build_condition(
 
 
 FIRST_CHECK_CLASS: Final = "check-capacity.kubernetes.io"
-"""The name of the first design: such requests get its condition CapacityAvailable too."""
+"""The class name of the first API design: its requests also get the condition CapacityAvailable."""
 
 
 def has_capacity_available(kind: str) -> bool:
-    """Whether `CapacityAvailable` comes beside `Provisioned`."""
+    """Whether requests of the class get `CapacityAvailable` beside `Provisioned`."""
     return kind.endswith(FIRST_CHECK_CLASS)
 
 
@@ -138,7 +139,7 @@ _LONGEST: Final = 32_768
 
 
 class GroupStep(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
-    """A group's size before an attempt, and after it. `back`: roll-back was begun, down to this size."""
+    """The size of a group before and after an attempt. `back`: a rollback to this size has begun."""
 
     before: int
     after: int
@@ -146,22 +147,22 @@ class GroupStep(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "fr
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an attempt is about to do, written before the first call to the cloud; gone when it is answered."""
+    """What an attempt is about to do: written before the first call to the cloud provider, removed with the outcome."""
 
     attempt: int
     groups: dict[str, GroupStep] = {}
     created: tuple[str, ...] = ()
-    """Groups that the attempt makes, by the id it asks for."""
+    """Groups that the attempt creates, by the requested id."""
 
     @property
     def is_rolled_back(self) -> bool:
-        """Whether it is on its way back: nothing of it is finished any more."""
+        """Whether a rollback of the attempt has begun; then it is not completed any more."""
         return any(group_step.back is not None for group_step in self.groups.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What we know of the map; what we do not know is kept in `others` as it stands."""
+    """The known entries of the map; unknown entries are preserved in `others`."""
 
     attempts: int = 0
     last_attempt: datetime | None = None
@@ -169,16 +170,16 @@ class Details:
     plan_cost_per_hour: str = ""
     cost_lower_bound_per_hour: str = ""
     node_groups: Mapping[str, int] = field(default_factory=dict)
-    """Nodes that were added for it, by group; 0 where it has room on nodes of others."""
+    """Nodes added for the request, by group; 0 if it uses room on nodes added for others."""
     booked_until: datetime | None = None
     intent: Intent | None = None
     blocking: str = ""
-    """Short JSON: what stands in its way."""
+    """Compact JSON: what blocks the request."""
     others: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> Details:
-        """What cannot be read counts as not there: the map is ours to write, but anybody may have."""
+        """Parse the map. Unreadable entries count as absent: other writers can change the map."""
         return cls(
             attempts=_read(texts.get("attempts", ""), int) or 0,
             last_attempt=_time(texts.get("lastAttemptTime", "")),
@@ -196,7 +197,7 @@ class Details:
         return replace(self, **changes)
 
     def to_map(self) -> dict[str, str]:
-        """The map; without what is empty."""
+        """The map without empty entries."""
         texts = {
             "attempts": str(self.attempts) if self.attempts else "",
             "lastAttemptTime": _text(self.last_attempt),

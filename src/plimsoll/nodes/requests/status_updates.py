@@ -1,8 +1,7 @@
-"""What a ProvisioningRequest is told, and remembers: its next conditions and details, whatever becomes of it. Pure.
+"""Builds status updates of ProvisioningRequests: the next conditions and details for each outcome. Pure.
 
-specs/nodes.md 2.2, 2.3 and 3.2-3.7; whoever serves requests decides which of these it is. An answer holds all
-conditions of ours, because an apply takes away what it does not name. Sentences end here: what conditions, Events and
-the journal tell is the same text.
+docs/design/nodes.md 2.2, 2.3 and 3.2-3.7. An update holds all owned conditions, because server-side apply removes what
+it does not name. All messages are composed here: conditions, Events and the journal carry the same text.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import Condition
 
     Blocking = Mapping[str, Sequence[str]]
-    """By the number of a pod set, of those that find no room: what stands in their way."""
+    """By index of each pod set without room: what blocks it."""
 
 ACCEPTED_TEXT = "Provisioning Request was successfully queued."
 
 
 class StatusUpdates:
-    """Answers of one moment."""
+    """Builds updates as of one point in time."""
 
     def __init__(self, at: datetime, policy: Policy) -> None:
         self._at = at
@@ -49,7 +48,7 @@ class StatusUpdates:
     # ---- before anything is planned
 
     def with_accepted(self, view: RequestView) -> Conditions:
-        """Its conditions, with the one that says it was picked up."""
+        """The conditions with Accepted set."""
         if view.conditions.get(ConditionType.ACCEPTED) is not None:
             return view.conditions
         return view.conditions.with_condition(
@@ -57,13 +56,13 @@ class StatusUpdates:
         )
 
     def failed(self, view: RequestView, why: str, message: str) -> StatusUpdate:
-        """Nothing can be planned for it, and never will be."""
+        """Nothing can ever be planned for the request."""
         made = view.conditions.with_condition(self._condition(view, ConditionType.FAILED, why, message))
         details = view.details.replace(next_attempt=None)
         return _verdict(view, UpdateKind.FAILED, Reason(code=str(why), message=message), made, details)
 
     def begun(self, attempt: Attempt, *, cost_before: float = 0.0, bound_before: float = 0.0) -> StatusUpdate:
-        """Growth for it is about to be asked for; what earlier turns added for it costs something too."""
+        """A scale-up for the request is about to be executed. Nodes added by earlier loops count towards its cost."""
         view, share = attempt.view, attempt.share
         message = f"growth for {_pods(view.total)} is asked for: {_growth(share.nodes, {})}"
         details = view.details.replace(
@@ -90,7 +89,7 @@ class StatusUpdates:
     # ---- answers to an attempt
 
     def found(self, view: RequestView) -> StatusUpdate:
-        """All its pods have room on nodes that are there or on their way."""
+        """All its pods have room on existing or upcoming nodes."""
         message = f"Capacity for {_pods(view.total)} is there."
         details = self._answered(view).replace(node_groups={}, plan_cost_per_hour="", cost_lower_bound_per_hour="")
         return self._provisioned(view, ConditionReason.FOUND, message, details)
@@ -98,7 +97,7 @@ class StatusUpdates:
     def requested(
         self, view: RequestView, nodes: Mapping[str, int], *, new_group_reasons: Mapping[str, str]
     ) -> StatusUpdate:
-        """Its nodes were asked for. `nodes` by group; of groups made for it, why."""
+        """Its nodes were requested. `nodes` by group; `new_group_reasons`: why groups were created."""
         message = f"Capacity for {_pods(view.total)} was requested: {_growth(nodes, new_group_reasons)}."
         details = self._answered(view).replace(node_groups=dict(nodes))
         if self._policy.requests.provisioned_when == "requested":
@@ -111,7 +110,7 @@ class StatusUpdates:
         return _verdict(view, UpdateKind.WAITING_FOR_NODES, reason, made, details.replace(booked_until=None))
 
     def arrived(self, view: RequestView) -> StatusUpdate:
-        """All the nodes that it waited for are there."""
+        """All nodes that the request waited for have joined."""
         message = f"Capacity for {_pods(view.total)} is there: all nodes have joined."
         booked_until = self._at + timedelta(seconds=view.parameters.booking_s)
         return self._provisioned(
@@ -119,7 +118,7 @@ class StatusUpdates:
         )
 
     def not_found(self, view: RequestView, blocking: Blocking, *, message: str = "") -> StatusUpdate:
-        """Not now; with `noRetry` never."""
+        """No capacity now; with `noRetry`, never."""
         message = message or _summed_up(blocking)
         details = self._refused(view).replace(blocking=_compact(blocking))
         if view.parameters.retries:
@@ -132,12 +131,12 @@ class StatusUpdates:
         return _verdict(view, UpdateKind.FAILED, reason, made, details.replace(next_attempt=None))
 
     def not_placed(self, view: RequestView, plan: ScaleUpPlan) -> StatusUpdate:
-        """The plan has no place for it; it says why, pod set by pod set."""
+        """The plan does not serve the request; the reasons are listed by pod set."""
         blocking = find_blocking(view, plan)
         return self.not_found(view, blocking, message=f"no capacity for {_pods(view.total)}: {_summed_up(blocking)}")
 
     def check_failed(self, view: RequestView, problem: str) -> StatusUpdate:
-        """Whoever should have answered could not; it is tried again."""
+        """The capacity could not be checked; it is tried again."""
         details = self._refused(view).replace(blocking=_compact(block_all_pod_sets(view, problem)))
         made = self._refusal(view, ConditionReason.CHECK_FAILED, problem)
         return _verdict(
@@ -145,7 +144,10 @@ class StatusUpdates:
         )
 
     def answered_by_class(self, view: RequestView) -> StatusUpdate:
-        """What a class of others said of it, which `view` holds already; who got no answer is asked again later."""
+        """The answer of a registered class, which `view` already holds.
+
+        Without an answer the class is called again later.
+        """
         conditions = self.with_accepted(view)
         failed, provisioned = (conditions.get(kind) for kind in (ConditionType.FAILED, ConditionType.PROVISIONED))
         if failed is not None and failed.status == "True":
@@ -161,7 +163,7 @@ class StatusUpdates:
         return _verdict(view, UpdateKind.NOT_FOUND, reason, conditions, details)
 
     def rolling_back(self, view: RequestView, intent: Intent, blocking: Blocking) -> StatusUpdate:
-        """What was begun for it is about to be taken back; `intent` says how far. It is answered when that is done."""
+        """A rollback of the attempt is about to begin; `intent` says how far. The outcome is written afterwards."""
         reason = Reason(
             code=ConditionReason.NOT_FOUND.value, message=f"{_summed_up(blocking)}; what was added is taken back"
         )
@@ -170,7 +172,7 @@ class StatusUpdates:
         return _verdict(view, UpdateKind.NOT_FOUND, reason, made, details)
 
     def rolled_back(self, view: RequestView, nodes: Mapping[str, int]) -> StatusUpdate:
-        """What was begun for it is taken back, all of it; it is tried again later, unless it is over."""
+        """The attempt was rolled back completely. The request is tried again later unless it is over."""
         message = _why_over(view) or _told(view.details.blocking) or "an attempt that was begun could not be finished"
         back = ", ".join(f"{group} -{count}" for group, count in nodes.items() if count)
         message = f"{message}; rolled back: {back or 'nothing was left to take back'}"
@@ -194,7 +196,7 @@ class StatusUpdates:
     def revoked(
         self, view: RequestView, why: ConditionReason, message: str, *, intent: Intent | None = None
     ) -> StatusUpdate:
-        """Its capacity is gone before its booking was over. `intent`: what is yet to be taken back of it."""
+        """The capacity was lost before the booking ended. `intent`: what remains to be rolled back."""
         made = self._with(view, self._condition(view, ConditionType.CAPACITY_REVOKED, why, message))
         reason = Reason(code=why.value, message=message)
         return _verdict(view, UpdateKind.REVOKED, reason, made, view.details.replace(intent=intent))
@@ -231,7 +233,7 @@ class StatusUpdates:
         return self._mirrored(view, why, message, status=False)
 
     def _mirrored(self, view: RequestView, why: ConditionReason, message: str, *, status: bool) -> Conditions:
-        """Under the name of the first design there is another condition that says the same."""
+        """For the class name of the first API design, CapacityAvailable repeats Provisioned."""
         own = has_capacity_available(view.request.spec.provisioning_class_name)
         kinds = (ConditionType.PROVISIONED, ConditionType.CAPACITY_AVAILABLE) if own else (ConditionType.PROVISIONED,)
         return self._with(view, *(self._condition(view, kind, why, message, status=status) for kind in kinds))
@@ -256,12 +258,12 @@ def _verdict(
 
 
 def is_over(view: RequestView) -> bool:
-    """Whether nothing is tried for it any more."""
+    """Whether nothing is tried for the request any more."""
     return lifecycle.is_over(view.conditions)
 
 
 def _growth(nodes: Mapping[str, int], new_group_reasons: Mapping[str, str]) -> str:
-    """Group by group what is its own of the new nodes; of new groups also why they are made."""
+    """The new nodes by group; for new groups also why they are created."""
     message = []
     for group, count in nodes.items():
         what = f"{group} +{count}" if count else f"room on new nodes of {group}"
@@ -272,7 +274,7 @@ def _growth(nodes: Mapping[str, int], new_group_reasons: Mapping[str, str]) -> s
 
 
 def _why_over(view: RequestView) -> str:
-    """Empty where it is not."""
+    """Why the request is over; empty if it is not."""
     ended = (view.conditions.get(kind) for kind in (ConditionType.CAPACITY_REVOKED, ConditionType.FAILED))
     return next((one.message for one in ended if one is not None and one.status == "True"), "")
 
@@ -281,7 +283,7 @@ def _why_over(view: RequestView) -> str:
 
 
 def find_blocking(view: RequestView, plan: ScaleUpPlan) -> Blocking:
-    """By a plan that has no place for it. Pod sets that would fit without the others are not named."""
+    """What blocks the request in a plan that does not serve it. Pod sets that would fit on their own are left out."""
     left = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     short = {pending.key: left[pending.key] for pending in view.pods if pending.key in left}
     lacking = {key: reasons for key, reasons in short.items() if any(reason.code != NOT_WHOLE for reason in reasons)}
@@ -289,12 +291,12 @@ def find_blocking(view: RequestView, plan: ScaleUpPlan) -> Blocking:
 
 
 def block_all_pod_sets(view: RequestView, message: str) -> Blocking:
-    """Where it is the same for all its pods."""
+    """The same blocking message for all pod sets."""
     return {str(index): [message] for index in range(len(view.request.spec.pod_sets))}
 
 
 def _index(key: str) -> str:
-    """Of a pod set, by the key of its pods."""
+    """The index of a pod set, from the key of its pods."""
     return key.rpartition("/")[2]
 
 
@@ -314,7 +316,7 @@ def _compact(value: Any) -> str:
 
 
 def format_cost(amount: float) -> str:
-    """As details tell it; nothing where nothing is known of prices."""
+    """The cost as written into details; empty if no price is known."""
     return f"{round(amount, 9):.12g}" if amount else ""
 
 

@@ -1,10 +1,10 @@
-"""Writes what was decided of ProvisioningRequests into their status: the only place here that speaks to the API server.
+"""Writes status updates of ProvisioningRequests to the API server.
 
-Server-side apply in one name, with everything that is ours, on exactly the object that was read: uid and version are
-named, so that of two controllers that both mean to answer a request one is refused. Nothing is tried twice: what could
-not be written is not assumed, and the next turn says it again (specs/nodes.md 2.2).
+Server-side apply by one field manager, with all owned fields, on exactly the object that was read: uid and
+resourceVersion are part of the apply, so one of two controllers that answer the same request is rejected. Writes are
+not retried: a failed write is not assumed, and the next loop writes again (docs/design/nodes.md 2.2).
 
-A cache may be behind our own writes. What the server answered to them counts until the cache shows something newer.
+An informer cache may lag behind these writes. The server's response counts until the cache shows something newer.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ log = structlog.get_logger(__name__)
 MANAGER: Final = "cluster-autoscaler"
 _TIMEOUT_S: Final = 4.0
 _AT_ONCE: Final = 8
-"""So few that with the default rate of five calls a second nobody waits for long behind the others."""
+"""Few enough that with the default rate of five calls per second no write waits long."""
 
 
 class RequestStatusWriter:
-    """One a controller."""
+    """Writes the status of requests and remembers its own writes."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -47,14 +47,14 @@ class RequestStatusWriter:
         return self._mutations.newest_of(listed)
 
     async def write_all(self, updates: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
-        """The same, each with whether it was written."""
+        """The same updates, each with whether it was written."""
         turns = asyncio.Semaphore(_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._in_turn(turns, update)) for update in updates]
         return tuple(task.result() for task in tasks)
 
     async def write(self, view: RequestView, conditions: Conditions, details: Details) -> bool:
-        """Whether the server has it."""
+        """Write a status; returns whether the server has it."""
         base = self._mutations.newest(view.request).metadata
         status: dict[str, Any] = {"conditions": conditions.to_json()}
         if texts := details.to_map():
@@ -78,7 +78,7 @@ class RequestStatusWriter:
         return True
 
     async def delete(self, view: RequestView) -> bool:
-        """Whether it is gone, or will be."""
+        """Delete a request; returns whether it is gone or being deleted."""
         meta = view.request.metadata
         try:
             async with asyncio.timeout(_TIMEOUT_S):

@@ -48,41 +48,41 @@ INTENT_NOT_WRITTEN: Final = "IntentNotWritten"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placements:
-    """Where a turn wants pods to run."""
+    """Where this loop placed pods."""
 
     existing: Mapping[str, Mapping[str, int]]
-    """By node, pods by key."""
+    """By node: pods by key."""
     added: tuple[tuple[str, int, GroupScaleUp], ...]
-    """Group, nodes it got, and the growth that they are of."""
+    """Provider group, nodes added, and the planned scale-up they belong to."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestTransaction:
-    """Of one turn."""
+    """The requests of one loop that may add nodes, from plan to status update."""
 
     actuators: RequestActuators
     snapshot: Snapshot
-    """With bookings on its nodes, and with the pods of `queue` among those that are pending."""
+    """With bookings on its nodes, and with the pods of `queue` among the pending pods."""
     queue: tuple[RequestView, ...] = ()
-    """Requests that nodes may be added for, as they are served."""
+    """Requests that nodes may be added for, in serving order."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """The groups', when the turn began."""
+    """Target sizes of the groups when the loop began."""
     unfinished_rollbacks: tuple[Intent, ...] = ()
-    """Of attempts that are on their way back and not there yet."""
+    """Intents of rollbacks that have begun and not finished."""
     booked_nodes: frozenset[str] = frozenset()
     policy: Policy
     run_planner: PlanRunner
     remaining_plan: ScaleUpPlan | None = None
-    """The plan as far as it holds, once it was carried out; None: it holds as it is."""
+    """The plan without failed requests, once the scale-up was executed; None: the whole plan holds."""
     unanswered: tuple[RequestView, ...] = ()
-    """All that waited for an answer when the turn began."""
+    """All requests that waited for an answer when the loop began."""
     part: RequestsPart = field(default_factory=RequestsPart)
     ended_early: Reason | None = None
-    """Sizes of groups were changed before anything was planned: the next turn looks anew."""
+    """Set if group sizes changed before planning: the loop ends, and the next one observes the cluster again."""
     _written: dict[str, RequestView] = field(default_factory=dict)
-    """Requests as the server has them once they were written to."""
+    """Requests after their last successful write in this loop."""
     _withdrawn: frozenset[str] = frozenset()
-    """Those that this turn does nothing for: what it would do could not be written down."""
+    """Names of requests whose intent could not be written; this loop does nothing for them."""
     _before: dict[str, dict[str, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class RequestTransaction:
     # ---- before the growth
 
     async def write_intents(self, plan: ScaleUpPlan) -> ScaleUpPlan:
-        """Write down what is about to be done; the plan without those for whom that could not be written."""
+        """Write the intents of a plan. Returns the plan without the requests whose intent could not be written."""
         begun = {name: attempt for name, attempt in self._attempts(plan).items() if attempt.intent is not None}
         if not begun:
             return plan
@@ -114,7 +114,7 @@ class RequestTransaction:
     # ---- after it
 
     async def finish(self, scale_up: ScaleUpPart) -> RequestsPart:
-        """Answer, and take back what failed."""
+        """Write the outcome of each request and roll back failed ones."""
         if not self.queue or not (scale_up.plan.scheduled or scale_up.plan.unschedulable):
             return self.part
         failed = self._failed(scale_up)
@@ -131,11 +131,11 @@ class RequestTransaction:
         return self.part
 
     def current_views(self) -> tuple[RequestView, ...]:
-        """The line, each request as it was written last."""
+        """The queue, each request after its last write."""
         return tuple(self._written.get(request.name, request) for request in self.queue)
 
     def find_placements(self, scale_up: ScaleUpPart) -> Placements:
-        """Where those are to run whom this turn found a place for, and did not fail."""
+        """The placements of all requests that did not fail."""
         plan = self.remaining_plan or scale_up.plan
         left = {planned.option.group: planned for planned in plan.scale_ups}
         done = [(result, left.get(result.scale_up.option.group)) for result in scale_up.results if result.is_done]
@@ -147,7 +147,7 @@ class RequestTransaction:
         )
 
     async def _without(self, failed: Collection[str], scale_up: ScaleUpPart) -> ScaleUpPlan:
-        """The plan for those that have not failed, on as few of the nodes that were asked for as they need."""
+        """The plan for the requests that did not fail, on as few of the requested nodes as they need."""
         if not failed:
             return scale_up.plan
         why = Reason(code=INTENT_NOT_WRITTEN, message="its attempt failed")
@@ -161,7 +161,7 @@ class RequestTransaction:
         return packed
 
     def _answers(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
-        """To everybody whose attempt has come to an end and did not fail."""
+        """Updates for all requests whose attempt ended without failure."""
         status_updates = self.actuators.status_updates
         attempts_of = self._attempts(self.remaining_plan or scale_up.plan)
         new_group_reasons = {
@@ -189,7 +189,10 @@ class RequestTransaction:
     # ---- what failed
 
     def _failed(self, scale_up: ScaleUpPart) -> dict[str, Blocking]:
-        """By name, why. Who was begun with and has no place in the plan any more has failed too."""
+        """What blocked each failed request, by name.
+
+        A request with an intent that the plan no longer serves has failed too.
+        """
         refused = {
             result.scale_up.option.group: f"{result.group}: {result.failure.message}"
             for result in scale_up.results
@@ -205,7 +208,7 @@ class RequestTransaction:
         return {name: blocking for name, blocking in failed.items() if blocking}
 
     def _returns(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[RollbackPlan]:
-        """What only they wanted of the growth of this turn, and what earlier turns added for them, if it is idle."""
+        """The nodes to give back for failed requests: those only they needed, and idle ones of earlier loops."""
         if not failed:
             return []
         keys = {pending.key for pending in self.snapshot.pending if pending.bundle in failed}
@@ -222,7 +225,7 @@ class RequestTransaction:
         return found
 
     def _created(self, view: RequestView, results: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
-        """Groups made for it that are there, or may be, by the id the cloud gave them."""
+        """Provider ids of groups created for the request that exist or may exist."""
         intent = view.details.intent
         if intent is None:
             return ()
@@ -252,11 +255,11 @@ class RequestTransaction:
         return build_attempts(plan, self.queue, self.snapshot.pending)
 
     def _grown_before(self, view: RequestView) -> Mapping[str, int]:
-        """What earlier turns added for it."""
+        """Nodes by group that earlier loops added for the request."""
         return self._before.get(view.name, {})
 
     def _costs_before(self, view: RequestView) -> tuple[float, float]:
-        """What that costs, and its bound: of what was written for all that was begun, the part that came of it."""
+        """Cost and lower bound of those nodes: their part of the amounts written with the intent."""
         details = view.details
         if details.intent is None:
             return 0.0, 0.0
@@ -265,7 +268,7 @@ class RequestTransaction:
         return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
 
     def _with_costs(self, view: RequestView, attempt: Attempt) -> RequestView:
-        """Of what came of it: since its intent was written, others may have failed, and it may do with less."""
+        """The request with the cost of its final plan: after other requests failed, it may need fewer nodes."""
         cost, bound = self._costs_before(attempt.view)
         details = view.details.replace(
             plan_cost_per_hour=format_cost(cost + attempt.share.cost_per_hour),
@@ -275,13 +278,13 @@ class RequestTransaction:
 
 
 def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupScaleUp:
-    """It says whom it is for."""
+    """The scale-up, annotated with the requests it serves."""
     bundles = {bundle_of[key] for pattern in growth.patterns for key in pattern.pods}
     return replace(growth, requests=frozenset(bundles - {""}), for_others="" in bundles)
 
 
 def _refused_to(view: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
-    """Of its pod sets those that wanted nodes of a group that could not grow."""
+    """By pod set that needed nodes of a rejected group: why the group was not scaled up."""
     found: dict[str, dict[str, None]] = {}
     for scale_up in plan.scale_ups:
         keys = (
@@ -296,13 +299,13 @@ def _refused_to(view: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]
 
 
 def _is_open(attempt: Attempt, results: tuple[ScaleUpResult, ...]) -> bool:
-    """Whether nobody knows yet what became of its growth."""
+    """Whether the outcome of its scale-up is still unknown."""
     mine = [result for result in results if result.scale_up.option.group in attempt.groups]
     return any(not result.is_done and result.held_back is None for result in mine)
 
 
 def _used(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:
-    """Nodes on which the plan found room for somebody else."""
+    """Nodes on which the plan places pods other than `but`."""
     return {node for node, pods in plan.existing.items() if any(key not in but for key in pods)}
 
 

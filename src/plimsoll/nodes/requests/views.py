@@ -1,12 +1,8 @@
-"""What a plan that nobody carries out tells of ProvisioningRequests: `plimsoll plan`. Pure.
+"""ProvisioningRequests as the command line shows them: `plimsoll plan` and `plimsoll requests`. Pure.
 
-The sentences, conditions and details are those of `answering`, as if each request were new: what is counted and timed
-from attempt to attempt has no place in a plan. `request_shares` says which part of a plan for many is whose.
-
-What `plimsoll requests` says of a ProvisioningRequest: one word for where it stands, and what is behind it. Pure.
-
-Read from the object alone, so it is right for requests that Cluster Autoscaler serves too; only what Plimsoll writes
-into the details (attempts, groups, cost, what stands in the way) is missing then.
+A plan shows the same messages, conditions and details as the controller, as if each request were new: it has no
+attempts or times. The report of a request is read from the object alone, so it also works for requests that Cluster
+Autoscaler serves; then only the details that Plimsoll writes are missing.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ _DETAILS: Final = ("planCostPerHour", "costLowerBoundPerHour", "nodeGroups", "bo
 
 
 class PlanUpdates:
-    """Answers by one plan, of one moment. `pending` are the pods it was made for."""
+    """The outcome of each request in one plan. `pending`: the pods the plan was made for."""
 
     def __init__(self, plan: ScaleUpPlan, pending: Sequence[PendingPods], *, policy: Policy, at: datetime) -> None:
         self._answering = StatusUpdates(at, policy)
@@ -55,7 +51,7 @@ class PlanUpdates:
         }
 
     def to_json(self, queue: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
-        """By NAMESPACE/NAME, in line."""
+        """By NAMESPACE/NAME, in queue order."""
         return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in queue}
 
     def _verdict(self, view: RequestView, checks: Mapping[str, CheckResult]) -> StatusUpdate:
@@ -77,7 +73,7 @@ class PlanUpdates:
         )
 
     def _written(self, view: RequestView, update: StatusUpdate) -> Json:
-        """What grows is booked when it was asked for, and nobody asks."""
+        """Conditions and details; a scale-up that is only planned has no booking."""
         details = update.details if view.class_kind is ClassKind.CHECK else update.details.replace(booked_until=None)
         texts = details.to_map()
         return {
@@ -134,7 +130,7 @@ def request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
 
 
 def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
-    """One word, and the condition that it comes from; None: there is none yet."""
+    """The state and the condition it comes from; None: there is no condition yet."""
     conditions = {condition.type: condition for condition in request.status.conditions}
     for kind, state in ((ConditionType.FAILED, FAILED), (ConditionType.CAPACITY_REVOKED, REVOKED)):
         if (found := conditions.get(kind)) is not None and found.status == "True":
@@ -164,7 +160,7 @@ def _time(moment: datetime | None) -> str | None:
 
 
 def _read(text: str) -> Any:
-    """The short JSON as data; text of somebody else as it is."""
+    """Compact JSON as data; other text unchanged."""
     if not text:
         return None
     try:

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.model import RequestView
 
     NodePlacements = Mapping[str, Mapping[str, int]]
-    """Node to pods by the key of their Pending, NAMESPACE/NAME/INDEX."""
+    """By node: pods by key of their pending entry, NAMESPACE/NAME/INDEX."""
 
 
 class _Known:
-    """What need not be looked at again. No booking depends on it, only how long it takes."""
+    """Caches. They change how long a booking takes, never its result."""
 
     def __init__(self) -> None:
         self.memory = PlannerCache()
@@ -45,12 +45,12 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookingHints:
-    """Where pods of requests were booked, or planned, when somebody last looked."""
+    """Where pods of requests were last booked or planned."""
 
     fillings: tuple[ReservedNode, ...] = ()
-    """No node twice."""
+    """No node occurs twice."""
     owners: Mapping[str, str] = field(default_factory=dict)
-    """Of each key the uid of its request: another one of the same name has no part in it."""
+    """By key: the uid of its request; a new request of the same name does not inherit the hints."""
     known: _Known = field(default_factory=_Known, compare=False, repr=False)
 
     def with_plan(
@@ -61,9 +61,9 @@ class BookingHints:
         grown: Iterable[tuple[str, int, GroupScaleUp]] = (),
         group_of: Mapping[str, str] | None = None,
     ) -> BookingHints:
-        """With what a turn found for these: places on nodes, and nodes that groups were made larger by.
+        """The hints with what a loop found for these requests: room on nodes, and nodes that were added.
 
-        `grown`: a group by the name the cloud gives it, nodes it got, and the growth of the plan that they are of.
+        `grown`: provider group, nodes added, and the planned scale-up they belong to.
         """
         owners = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
         added = {node: mine for node, pods in (existing or {}).items() if (mine := _of(pods, owners))}
@@ -81,7 +81,7 @@ class BookingHints:
         return replace(self, fillings=(*kept.values(), *coming), owners={**self.owners, **owners})
 
     def without_upcoming(self, snapshot: Snapshot) -> BookingHints:
-        """Without places on nodes that are not there yet: what was to go there is packed anew."""
+        """The hints without upcoming nodes: what was to go there is packed again."""
         return replace(
             self,
             fillings=tuple(
@@ -90,7 +90,7 @@ class BookingHints:
         )
 
     def for_requests(self, requests: Iterable[RequestView]) -> tuple[ReservedNode, ...]:
-        """What of it is theirs."""
+        """The part of the hints that belongs to these requests."""
         uids = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
         if all(uids.get(key) == uid for key, uid in self.owners.items()):
             return self.fillings
@@ -101,15 +101,15 @@ class BookingHints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookingResult:
-    """The cluster with bookings, and what became of each request."""
+    """The cluster with bookings, and the booking of each request."""
 
     snapshot: Snapshot
     by_request: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By name: pods by node."""
+    """By request: pods by node."""
     unbookable: Mapping[str, int] = field(default_factory=dict)
-    """By name: pods that no node has room for; who has room for all is missing."""
+    """By request: pods without room; requests with room for all are absent."""
     consumed: frozenset[str] = frozenset()
-    """Names of those whose pods are all there."""
+    """Names of requests whose pods all run."""
     consumption: Mapping[str, Consumption] = field(default_factory=dict)
     hints: BookingHints = field(default_factory=BookingHints)
 
@@ -119,14 +119,14 @@ class BookingResult:
 
 
 def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, policy: Policy) -> BookingResult:
-    """The capacity of those that have theirs, the oldest answer first."""
+    """Book the capacity of requests that have theirs, the oldest answer first."""
     if not held:
         return BookingResult(snapshot=snapshot)
     run = count_consumption(snapshot.view, held, hints.known.matches)
     consumed = frozenset(name for name, one in run.items() if one.is_complete)
     booking = [request for request in held if request.name not in consumed and request.parameters.reserves]
     wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
-    # Places that were promised to ordinary pods are planned with later: they are not free.
+    # Room nominated for ordinary pods is planned with later: it is not free.
     taken = place_nominated(snapshot)
     places = reserve(taken, policy, wanted, before=hints.for_requests(booking), cache=hints.known.memory)
     view = hints.known.lumps.add_to(snapshot.view, places.by_node, wanted)
@@ -143,10 +143,10 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, p
 def answer_checks(
     snapshot: Snapshot, queue: Sequence[RequestView], policy: Policy
 ) -> tuple[Snapshot, dict[str, CheckResult]]:
-    """Whether there is room for those that only ask, and the snapshot with what they keep of it.
+    """Whether requests that only check capacity have room, and the snapshot with what they reserve.
 
-    `line` are all that wait for an answer: those that may add nodes have first call on nodes that are there, where they
-    stand further in front.
+    `queue`: all requests that wait for an answer. Requests that may add nodes and stand further in front take room on
+    existing nodes first.
     """
     asking = [
         QueuedRequest(
@@ -186,7 +186,7 @@ def _summed(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str
 def _remembered(
     hints: BookingHints, places: NodePlacements, booking: Iterable[RequestView], group_of: Mapping[str, str]
 ) -> BookingHints:
-    """Only what is booked now: who is over or deleted leaves no trace."""
+    """Only current bookings; finished and deleted requests leave no trace."""
     fillings = tuple(ReservedNode(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
     owners = {pending.key: view.request.metadata.uid for view in booking for pending in view.pods}
     return replace(hints, fillings=fillings, owners=owners)

@@ -1,14 +1,11 @@
-"""Pods that run on capacity that a ProvisioningRequest was given: whose they are, and what is left to come. Pure.
+"""Consumption: which pods run on the capacity of a ProvisioningRequest, and what is wrong with those that wait. Pure.
 
-A pod says by annotation which request of its namespace it consumes (specs/nodes.md 2.4). Where it is like the pods of
-one pod set in everything that decides where it may run, it counts for that set, else for any (4.3). What runs needs no
-booking: it takes its room by itself.
+A pod names the request it consumes by annotation (docs/design/nodes.md 2.4). If it equals the pods of one pod set in
+everything that affects scheduling, it counts for that set, otherwise for any (4.3). A running pod needs no booking.
 
-What is wrong with waiting pods that say they consume a ProvisioningRequest, or with their request. Pure.
-
-No node is added for such a pod, so whoever made it should learn why it waits (specs/nodes.md 2.4, 4.6): its request is
-not there, says another class, asks for other pods, or has its capacity no more. `telling` says each thing once in five
-minutes; here it is said in every turn in which it holds.
+No node is added for a waiting pod that consumes a request, so its owner must learn why it waits (2.4, 4.6): its request
+is missing, has another class, asks for other pods, or has lost its capacity. Warnings are repeated in every loop;
+reporting emits each once per five minutes.
 """
 
 from __future__ import annotations
@@ -45,13 +42,13 @@ Sets = tuple[int, ...]
 
 
 def consumed_request(pod: Pod) -> str:
-    """NAMESPACE/NAME of the request that it says it consumes; empty: none."""
+    """NAMESPACE/NAME of the request that the pod consumes; empty: none."""
     name = _said(pod, CONSUME_ANNOTATIONS)
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
 def annotated_class(pod: Pod) -> str:
-    """The class that a consuming pod says its request has."""
+    """The class that a consuming pod names."""
     return _said(pod, CLASS_NAME_ANNOTATIONS)
 
 
@@ -64,16 +61,16 @@ def _said(pod: Pod, keys: tuple[str, ...]) -> str:
 
 
 class PodSetMatcher:
-    """Pod sets that pods are of. Kept from turn to turn: what a pod asks for does not change while it lives."""
+    """Matches pods to pod sets. Results are cached across loops: the relevant fields of a pod do not change."""
 
     def __init__(self) -> None:
         self._forms = SchedulingKeys()
         self._known: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
-        """By the uid of a request: what its pods were compared with, and what came of it by the uid of the pod."""
+        """By request uid: the templates compared with, and the result by pod uid."""
         self._used: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
 
     def match(self, pod: Pod, view: RequestView) -> Sets:
-        """Numbers of the pod sets it may be of, the likeliest first; empty where it is like none of them."""
+        """Indexes of the pod sets the pod may belong to, the likeliest first; empty: none."""
         request, one = view.request.metadata.uid or view.name, pod.metadata.uid or pod.metadata.name
         templates, known = self._known.get(request, ((), {}))
         found = known.get(one) if templates == view.templates else None
@@ -83,7 +80,7 @@ class PodSetMatcher:
         return found
 
     def forget(self) -> None:
-        """Keep only who was asked for since the last time."""
+        """Drop results that were not used since the last call."""
         self._known, self._used = self._used, {}
         self._forms = SchedulingKeys()
 
@@ -99,7 +96,7 @@ class PodSetMatcher:
 
 
 def _as_made(pod: Pod) -> Pod:
-    """As its maker wrote it: without what admission, the scheduler and the kubelet add."""
+    """The pod as its owner wrote it: without what admission, the scheduler and the kubelet add."""
     spec = pod.spec
     return structs.replace(
         pod,
@@ -126,12 +123,12 @@ def _is_added(one: Toleration) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumption:
-    """Of one request."""
+    """The consumption of one request."""
 
     running: int = 0
-    """Pods on nodes that say they consume it."""
+    """Running pods that consume it."""
     remaining: tuple[int, ...] = ()
-    """By pod set: pods that are still to come."""
+    """By pod set: pods still to come."""
 
     @property
     def is_complete(self) -> bool:
@@ -141,7 +138,7 @@ class Consumption:
 def count_consumption(
     view: ClusterView, requests: Iterable[RequestView], matcher: PodSetMatcher
 ) -> dict[str, Consumption]:
-    """What runs of these requests on the nodes of a view, by name."""
+    """The consumption of these requests on the nodes of a view, by name."""
     by_name = {request.name: request for request in requests}
     running: dict[str, Counter[Sets]] = {name: Counter() for name in by_name}
     for name, pod in _consuming(view, by_name):
@@ -159,9 +156,9 @@ def _consuming(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterat
 
 
 def _consumed(view: RequestView, running: Counter[Sets]) -> Consumption:
-    """Each pod takes a place of a set it is like; who is like none takes any that is left after that.
+    """Each pod counts for a pod set it matches; pods without a match fill what is left.
 
-    Who is like one set only goes before who is like several, and a set that has all its pods is owed nothing more.
+    Pods that match one set count before pods that match several; a set never counts more than its size.
     """
     left = [pod_set.count for pod_set in view.request.spec.pod_sets]
     unlike = running.get((), 0)
@@ -184,7 +181,7 @@ POD_DIFFERS: Final = "ProvisioningRequestPodMismatch"
 REQUEST_MISSING: Final = "ProvisioningRequestMissing"
 UNSCHEDULABLE: Final = "ConsumingPodsUnschedulable"
 _MOST_PODS: Final = 50
-"""Of one request, so many pods are looked at: they mostly come from one hand."""
+"""The number of pods checked per request: they mostly come from one owner."""
 _ENDINGS: Final = (ConditionType.FAILED, ConditionType.CAPACITY_REVOKED, ConditionType.BOOKING_EXPIRED)
 
 
@@ -195,9 +192,9 @@ def find_consumer_warnings(
     unbookable: Mapping[str, int] | None = None,
     matcher: PodSetMatcher | None = None,
 ) -> tuple[ConsumerWarning, ...]:
-    """`waiting`: pods without a node; those that consume nothing are passed over.
+    """Warnings about pods without a node; pods that consume no request are ignored.
 
-    `unbookable`: by request, pods that its booking finds no room for.
+    `unbookable`: by request, pods for which its booking finds no room.
     """
     by_request: dict[str, list[Pod]] = {}
     for pod in waiting:
@@ -257,7 +254,7 @@ def _of_pod(view: RequestView, pod: Pod, code: str, message: str) -> ConsumerWar
 
 
 def _of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
-    """While its pods wait and nothing is kept for them."""
+    """A warning while its pods wait and no capacity is reserved for them."""
     why = _why_gone(view, pods, unbookable)
     if not why:
         return []
@@ -268,7 +265,7 @@ def _of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list
 
 
 def _why_gone(view: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
-    """Empty where its capacity is still to come, or is there."""
+    """Why the capacity is gone; empty if it is there or still to come."""
     if view.phase is Phase.OVER:
         ended = next((one for kind in _ENDINGS if (one := view.conditions.get(kind)) and one.status == "True"), None)
         return "its capacity is not kept any more" if ended is None else f"{ended.type} ({ended.reason})"

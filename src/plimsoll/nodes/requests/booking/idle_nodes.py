@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def is_upcoming_node(node: str, snapshot: Snapshot) -> bool:
-    """Whether it is still on its way."""
+    """Whether the node has not registered yet."""
     state = snapshot.view.node(node)
     return state is not None and is_upcoming(state.node)
 
 
 def count_idle_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
-    """By group: nodes, there or on their way, but for those that somebody was given (`taken`)."""
+    """By group: existing and upcoming nodes without pods, except `taken` ones."""
     names = ((name, group, snapshot.view.node(name)) for name, group in snapshot.group_of.items())
     used = {*taken, *snapshot.promises}
     return Counter(group for name, group, state in names if state is not None and name not in used and _is_empty(state))
 
 
 def count_idle_upcoming_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
-    """The same of those that are on their way."""
+    """By group: upcoming nodes except `taken` ones."""
     used = {*taken, *snapshot.promises}
     return Counter(
         group for name, group in snapshot.group_of.items() if name not in used and is_upcoming_node(name, snapshot)

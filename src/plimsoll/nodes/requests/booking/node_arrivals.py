@@ -1,9 +1,9 @@
-"""Did the nodes that ProvisioningRequests were given arrive, and are they still there? (specs/nodes.md 3.4, 4.3) Pure.
+"""Whether the nodes of ProvisioningRequests arrived and still exist (docs/design/nodes.md 3.4, 4.3). Pure.
 
-Growth that fails is told by the cluster state, by group; whose nodes they were nobody can say, so those that were
-answered last bear it, as far as their capacity is not there yet. Capacity that is gone for some turns in a row, without
-nodes on their way to explain it, is lost; once all was there, nodes on their way explain nothing. What is remembered is
-only this: failures that no turn has looked at yet, who had everything, and for how many turns a booking found no room.
+Cluster state reports failed scale-ups by group, not by request. Failed nodes are attributed to the requests that were
+answered last, as far as their capacity is incomplete. Capacity that is missing for several loops in a row without
+upcoming nodes is lost; once all nodes were there, upcoming nodes do not count as an explanation. The state kept:
+failures not yet attributed, requests that were complete, and for how many loops a booking found no room.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.model import RequestView
 
 _LOST_AFTER: Final = 3
-"""Turns in a row."""
+"""Consecutive loops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingCapacity:
-    """A request whose capacity does not come, or is gone. `failure` None: nobody knows why."""
+    """A request whose capacity does not come or is gone. `failure` None: the cause is unknown."""
 
     view: RequestView
     message: str
@@ -38,21 +38,21 @@ class MissingCapacity:
 
 
 class NodeArrivals:
-    """One a controller."""
+    """Tracks the arrival of nodes across loops."""
 
     def __init__(self) -> None:
         self._failed: list[FailedScaleUp] = []
         self._short: dict[str, int] = {}
-        """By uid: turns in a row in which its booking found too little room."""
+        """By uid: consecutive loops in which the booking found too little room."""
         self._complete: set[str] = set()
-        """Uids of those whose nodes were once all there."""
+        """Uids of requests whose nodes were once all there."""
 
     def record(self, changes: Changes) -> None:
-        """Every turn that looked at the cloud, also one that ends before requests are served."""
+        """Record the changes of every loop that read the cloud provider, even if it ends before requests are served."""
         self._failed += changes.failed
 
     def find_missing(self, held: Sequence[RequestView], booked: BookingResult, now: datetime) -> list[MissingCapacity]:
-        """Those of `held` that do not have what they were promised; what was noted is used up."""
+        """The requests of `held` whose capacity is missing; consumes the recorded failures."""
         failed, self._failed = self._failed, []
         waiting = [view for view in held if _is_waiting(view, booked)]
         found: dict[str, MissingCapacity] = {}
@@ -95,30 +95,30 @@ class NodeArrivals:
 
 
 def find_arrived(held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
-    """Those that waited for nodes and now have all of them."""
+    """Requests that waited for nodes and now have all of them."""
     return [request for request in held if request.phase is Phase.ARRIVING and not _is_waiting(request, booked)]
 
 
 def _is_waiting(one: RequestView, booked: BookingResult) -> bool:
-    """Whether some of its pods have no node that is there."""
+    """Whether some of its pods have no existing node."""
     nodes = booked.by_request.get(one.name, {})
     return one.name in booked.unbookable or any(is_upcoming_node(name, booked.snapshot) for name in nodes)
 
 
 def _on_coming(one: RequestView, booked: BookingResult) -> int:
-    """Pods of it that are booked on nodes which are not there yet."""
+    """Its pods that are booked on upcoming nodes."""
     nodes = booked.by_request.get(one.name, {})
     return sum(pods for name, pods in nodes.items() if is_upcoming_node(name, booked.snapshot))
 
 
 def _explained(one: RequestView, snapshot: Snapshot) -> bool:
-    """Whether a group that was made larger for it has nodes on their way."""
+    """Whether a group scaled up for it has upcoming nodes."""
     groups = {group for group, nodes in one.details.node_groups.items() if nodes}
     return any(group in groups and is_upcoming_node(name, snapshot) for name, group in snapshot.group_of.items())
 
 
 def _bearing(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:
-    """Of those with nodes in the group the last ones, until the nodes that failed are theirs."""
+    """The last requests with nodes in the group, until the failed nodes are accounted for."""
     found: list[RequestView] = []
     left = failure.nodes
     for request in reversed(waiting):

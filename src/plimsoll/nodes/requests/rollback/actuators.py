@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestActuators:
-    """What requests are served with in one turn."""
+    """The writers and executors that one loop uses for requests."""
 
     status_writer: RequestStatusWriter
     rollback_executor: RollbackExecutor
@@ -28,7 +28,7 @@ class RequestActuators:
     """Whether anything may be written or called."""
 
     async def write(self, updates: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
-        """Write them, unless a brake is on: then nothing is assumed written."""
+        """Write the updates, unless paused or in a dry run: then none counts as written."""
         if not self.may_act:
             return tuple(replace(update, is_written=False) for update in updates)
         return await self.status_writer.write_all(updates)

@@ -1,7 +1,8 @@
-"""Growth of ProvisioningRequests that were deleted before it came: it is given back (specs/nodes.md 3.8).
+"""Cancels scale-ups of ProvisioningRequests that were deleted before their nodes came (docs/design/nodes.md 3.8).
 
-Who deletes a request cancels it. What the cloud has not fulfilled and nobody else was given is not waited for. Only
-what this process saw is remembered: after a crash such nodes come, and go again as any that are not needed.
+Deleting a request cancels it. Nodes that the cloud provider has not created yet and no other request was given are not
+waited for. The tracker only knows what this process observed: after a crash such nodes come, and are scaled down like
+any unneeded node.
 """
 
 from __future__ import annotations
@@ -34,34 +35,37 @@ _GROWING: Final = (Phase.HELD, Phase.ARRIVING, Phase.INTENDED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelledRequest:
-    """A request that is gone, and the nodes that were asked for it."""
+    """A deleted request, and the nodes that were requested for it."""
 
     request: str
     nodes: Mapping[str, int] = field(default_factory=dict)
 
 
 class CancellationTracker:
-    """One a controller."""
+    """Tracks requests with nodes under way and notices when they are deleted."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._known: dict[str, CancelledRequest] = {}
-        """By uid: requests with growth, as they were seen last."""
+        """By uid: requests with a scale-up under way, as last observed."""
         self._gone: list[CancelledRequest] = []
 
     def has_deleted(self, requests: Iterable[RequestView]) -> bool:
-        """Whether one is gone that had nodes on their way when it was seen last: those that stay may move together."""
+        """Whether a request with nodes under way was deleted since the last observation."""
         return not self._known.keys() <= {request.request.metadata.uid for request in requests}
 
     def observe(self, requests: Iterable[RequestView], booked: BookingResult, sizes: Mapping[str, int]) -> None:
-        """All that there are. Who had nodes on their way before and is not there any more was cancelled."""
+        """Record all current requests. A request with nodes under way that is gone was cancelled."""
         now = {request.request.metadata.uid: request for request in requests}
         self._gone += [cancelled for uid, cancelled in self._known.items() if uid not in now]
         growths = {uid: _growth(request, booked, sizes) for uid, request in now.items() if request.phase in _GROWING}
         self._known = {uid: cancelled for uid, cancelled in growths.items() if any(cancelled.nodes.values())}
 
     async def release(self, snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
-        """By group, nodes that are not waited for any more. `taken` are nodes that somebody was given."""
+        """Stop waiting for the nodes of cancelled requests; returns them by group.
+
+        `taken`: nodes that others were given.
+        """
         gone, self._gone = self._gone, []
         if not gone:
             return {}
@@ -83,7 +87,7 @@ class CancellationTracker:
 
 
 def _growth(one: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
-    """Nodes on their way that its pods would run on; those that others are given too stay."""
+    """Upcoming nodes that its pods would run on; those shared with others stay."""
     if one.phase is Phase.INTENDED:
         return CancelledRequest(request=one.name, nodes=count_added_before(one, sizes))
     snapshot = booked.snapshot
@@ -94,7 +98,7 @@ def _growth(one: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -
 
 
 async def _lowered(group: Group, most: int) -> int:
-    """Machines that run are there: what is given up is only what the cloud has not fulfilled."""
+    """Lower the target by what the provider has not created; running machines stay."""
     target = await group.target_size()
     running = sum(instance.state is not InstanceState.CREATING for instance in await group.nodes())
     by = min(most, target - running)

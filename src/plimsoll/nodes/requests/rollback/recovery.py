@@ -1,12 +1,9 @@
-"""Growth that earlier turns made for ProvisioningRequests and that has to go again, found before anything is planned.
+"""Rolls back scale-ups of ProvisioningRequests: write the intent, call the provider, write the outcome (3.5).
 
-Three ways lead here: a roll-back that was begun and not finished; an attempt that was begun for a request that is over,
-or cannot be served any more; capacity that was promised and did not come, or is gone (specs/nodes.md 3.4, 3.5).
-
-Attempts that failed, on their way back: written down, then done, then answered (specs/nodes.md 3.5).
-
-Both `desk` (what earlier turns or processes left) and `sessions` (what this turn made) return growth through here. A
-return that cannot be finished stays written in the request, and every later turn goes on with it.
+`recover` runs before planning and finds what earlier loops or processes left: unfinished rollbacks; attempts for
+requests that are over or cannot be served any more; capacity that did not come or is gone (docs/design/nodes.md 3.4).
+`begin_rollbacks` handles attempts that failed in this loop. A rollback that cannot finish stays written in the request,
+and every later loop continues it.
 """
 
 from __future__ import annotations
@@ -34,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryContext:
-    """What is known when growth is called back."""
+    """What is known when earlier scale-ups are rolled back."""
 
     booked: BookingResult
-    """Without those that missed theirs."""
+    """The bookings without requests whose capacity is missing."""
     sizes: Mapping[str, int]
     queue: Sequence[RequestView] = ()
     missing: Sequence[MissingCapacity] = ()
@@ -48,12 +45,12 @@ def is_rolling_back(view: RequestView) -> bool:
 
 
 def is_stranded(view: RequestView) -> bool:
-    """Whether growth was begun for it that nobody will finish."""
+    """Whether a scale-up was begun for the request that will not be finished."""
     return view.phase is Phase.INTENDED and (is_over(view) or view.problem is not None)
 
 
 async def recover(actuators: RequestActuators, context: RecoveryContext) -> RecoveryResult:
-    """Take back what can be; requests that are not done are tried again later."""
+    """Roll back what can be rolled back now; the rest is tried again later."""
     going = [request for request in context.queue if is_rolling_back(request)]
     begun = [request.details.intent for request in going if request.details.intent is not None]
     revoked = await _revoked(actuators, context, begun)
@@ -75,7 +72,7 @@ async def recover(actuators: RequestActuators, context: RecoveryContext) -> Reco
 async def _revoked(
     actuators: RequestActuators, context: RecoveryContext, begun: Sequence[Intent]
 ) -> tuple[StatusUpdate, ...]:
-    """Who was told that it has its capacity is told that it has not; of what did not join yet nothing is waited for."""
+    """Revoke the capacity of requests that lost it; nodes that have not joined are not waited for."""
     held = [missed for missed in context.missing if missed.view.phase is Phase.HELD]
     idle = count_idle_upcoming_nodes(context.booked.snapshot, context.booked.nodes)
     returns = [RollbackPlan(view=missed.view, nodes=_share(missed.view.details.node_groups, idle)) for missed in held]
@@ -95,7 +92,7 @@ async def _revoked(
 
 
 def _returns(context: RecoveryContext) -> list[RollbackPlan]:
-    """All of their growth, as far as nobody is on it."""
+    """Everything added for them, as far as it is idle."""
     idle = count_idle_nodes(context.booked.snapshot, context.booked.nodes)
     waiting = [missed.view for missed in context.missing if missed.view.phase is Phase.ARRIVING]
     stranded = [
@@ -117,7 +114,7 @@ def _returns(context: RecoveryContext) -> list[RollbackPlan]:
 
 
 def _share(nodes: Mapping[str, int], idle: dict[str, int]) -> dict[str, int]:
-    """As many of the nodes as are idle; what one takes, the next cannot."""
+    """As many of the nodes as are idle, taken from `idle`."""
     found = {group: min(count, idle.get(group, 0)) for group, count in nodes.items()}
     for group, count in found.items():
         idle[group] = idle.get(group, 0) - count
@@ -130,7 +127,7 @@ def _why_stranded(view: RequestView) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
-    """What was said, and what was done."""
+    """The updates written, the unfinished rollbacks, and whether anything changed."""
 
     updates: tuple[StatusUpdate, ...] = ()
     unfinished: tuple[Intent, ...] = ()
@@ -138,7 +135,7 @@ class RecoveryResult:
 
     @property
     def groups(self) -> frozenset[str]:
-        """Groups that have yet to become smaller: nobody should grow them meanwhile."""
+        """Groups that a rollback still has to lower; they must not be scaled up meanwhile."""
         return frozenset(group for intent in self.unfinished for group in intent.groups)
 
     def __add__(self, other: RecoveryResult) -> RecoveryResult:
@@ -151,22 +148,22 @@ class RecoveryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureContext:
-    """What is known when growth is returned."""
+    """What is known when failed attempts are rolled back."""
 
     sizes: Mapping[str, int]
-    """The groups', with what was asked for in this turn."""
+    """Group sizes, including the scale-ups of this loop."""
     begun: tuple[Intent, ...] = ()
-    """Returns of others that are not finished."""
+    """Unfinished rollbacks of other requests."""
     blocking: Mapping[str, Blocking] = field(default_factory=dict)
-    """By name of the request, why its attempt failed."""
+    """By request: what blocked its attempt."""
     uncertain: Collection[str] = ()
-    """Names of requests for which growth may still come: theirs is finished in another turn."""
+    """Names of requests for which nodes may still come: their rollback ends in a later loop."""
 
 
 async def begin_rollbacks(
     actuators: RequestActuators, returns: Sequence[RollbackPlan], context: FailureContext
 ) -> RecoveryResult:
-    """Of requests whose attempt has just failed; `returns` stand in line."""
+    """Begin the rollback of attempts that just failed; `returns` is in queue order."""
     status_updates = actuators.status_updates
     at_once = [rollback for rollback in returns if rollback.is_empty and rollback.view.name not in context.uncertain]
     said = await actuators.write(
@@ -193,7 +190,7 @@ async def begin_rollbacks(
 async def continue_rollbacks(
     actuators: RequestActuators, requests: Sequence[RequestView], *, uncertain: Collection[str] = ()
 ) -> RecoveryResult:
-    """Of requests in which it is written how far back to go; the last one in line first."""
+    """Continue rollbacks whose intent is written, the last request in the queue first."""
     finished: list[StatusUpdate] = []
     did_something = False
 
@@ -225,5 +222,5 @@ def _ended(status_updates: StatusUpdates, view: RequestView, message: Blocking) 
 
 
 def view_after(update: StatusUpdate) -> RequestView:
-    """The request as it is once the verdict is written."""
+    """The request after the update is written."""
     return replace(update.view, conditions=update.conditions, details=update.details)

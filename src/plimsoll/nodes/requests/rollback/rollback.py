@@ -1,11 +1,8 @@
-"""Takes back what a failed attempt added for a ProvisioningRequest (specs/nodes.md 3.5): the hand on the cloud.
+"""Executes rollbacks: removes what a failed attempt added for a ProvisioningRequest (docs/design/nodes.md 3.5).
 
-How far back each group is to go was written down before (`Step.back`), so whoever comes later goes on where this one
-ended, and a size that is there already is not lowered once more. What no machine stands behind is given up first; then
-machines go that have no node yet, then the youngest nodes. A node with a real pod, or one that is booked for somebody
-else, never goes: then that part of the growth stays, and ordinary scale-down takes it when it is empty.
-
-Which nodes nobody is on and nobody was given: what may be taken back when requests fail or go. Pure.
+The intent says how far each group goes back (`GroupStep.back`), so a later process continues where this one ended, and
+a size that is reached is not lowered again. Capacity without a machine is given up first, then machines without a node,
+then the youngest nodes. A node with a real pod or a booking stays; ordinary scale-down removes it once it is empty.
 """
 
 from __future__ import annotations
@@ -41,11 +38,11 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
-    """What was given back, by group. `problem` says why not everything was; then it is tried again."""
+    """The nodes given back by group. `problem`: why something is left; it is tried again."""
 
     nodes: Mapping[str, int] = field(default_factory=dict)
     deleted: tuple[str, ...] = ()
-    """Groups that the attempt had made."""
+    """Groups that the attempt created."""
     problem: str = ""
 
     @property
@@ -59,29 +56,29 @@ class RollbackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackContext:
-    """What has to be known of the cluster."""
+    """The nodes of the cluster and their bookings."""
 
     nodes: Sequence[Node] = ()
     booked_nodes: frozenset[str] = frozenset()
-    """Nodes that are booked for somebody."""
+    """Nodes that are booked for a request."""
 
 
 class RollbackExecutor:
-    """One a controller."""
+    """Executes rollbacks through the cloud provider."""
 
     def __init__(self, provider: Provider, pods: PodsOnNodes) -> None:
         self._provider = provider
         self._pods = pods
 
     async def refresh_provider(self) -> None:
-        """What was asked for in this turn may have been made already."""
+        """Refresh the provider: nodes requested in this loop may exist already."""
         try:
             await self._provider.refresh()
         except Unreachable as error:
             log.warning("provreq.cannot_look", problem=str(error))
 
     async def roll_back(self, intent: Intent, grounds: RollbackContext) -> RollbackResult:
-        """In the reverse order of what was begun; one group that fails does not keep the others."""
+        """Roll back in reverse order; a group that fails does not stop the others."""
         nodes: dict[str, int] = {}
         deleted: list[str] = []
         problems: list[str] = []
@@ -102,7 +99,7 @@ class RollbackExecutor:
     # ---- one group
 
     async def _lowered(self, group: Group, back: int, grounds: RollbackContext) -> tuple[int, str]:
-        """How many nodes it was made smaller by, and what went wrong."""
+        """The number of nodes the group was lowered by, and what went wrong."""
         target = await group.target_size()
         machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
         given = 0
@@ -120,7 +117,7 @@ class RollbackExecutor:
         return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
 
     async def _idle(self, machines: Sequence[Instance], grounds: RollbackContext, *, most: int) -> list[NodeRef]:
-        """Machines that nobody would miss, those that are furthest from being used first."""
+        """Machines without pods or bookings, those furthest from being used first."""
         by_id = {node.spec.provider_id: node for node in grounds.nodes} | {
             one.metadata.name: one for one in grounds.nodes
         }
@@ -128,7 +125,7 @@ class RollbackExecutor:
         nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.booked_nodes]
         nodes.sort(key=lambda node: (node.metadata.creation_timestamp or _EARLIEST, node.metadata.name), reverse=True)
         coming = [machine for machine, node in known if node is None]
-        # One that runs may have registered since the turn began.
+        # A running machine may have registered since the loop began.
         empty_by_nature = [
             NodeRef.of_instance(instance) for instance in coming if instance.state is InstanceState.CREATING
         ]
@@ -142,7 +139,7 @@ class RollbackExecutor:
         return idle
 
     async def _is_empty(self, node: str) -> bool:
-        """Where nobody can tell, it is not."""
+        """Whether the node has no real pods; unknown counts as no."""
         try:
             found = await self._pods.on(node)
         except ApiCallFailed:
@@ -152,7 +149,7 @@ class RollbackExecutor:
         )
 
     async def _is_deleted(self, group: Group) -> bool:
-        """A group that the attempt made goes when it is empty; one that is not yet is deleted later, as any other."""
+        """Delete a group that the attempt created, if it is empty; otherwise it is deleted later, as any other."""
         if await group.target_size() > 0 or await group.nodes():
             return False
         return failure_of(await group.delete()) is None
