@@ -17,7 +17,7 @@ import structlog
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.pods import Pod
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.worlds.world import World
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def churn(world: World, minute: int) -> int:
     """One deployment grows or shrinks by ten, another loses ten pods; gives how many pods that makes or ends."""
     number = minute % DEPLOYMENTS
     replicas = REPLICAS - 10 if (minute // DEPLOYMENTS) % 2 == 0 else REPLICAS
-    world.at_once(world.seeder.put(deployment(number, replicas=replicas), path="churn"))
+    world.run_now(world.seeder.put(deployment(number, replicas=replicas), path="churn"))
     assert world.cluster is not None
     pods = sorted(pod.metadata.name for pod in world.cluster.components.informers.of(Pod).cache)
     doomed = pods[minute::100][:10]
     for name in doomed:
         with suppress(NotFound):  # the smaller deployment was faster
-            world.at_once(world.client.delete(Pod, name, namespace="default"))
+            world.run_now(world.client.delete(Pod, name, namespace="default"))
     return 10 + 2 * len(doomed)
 
 

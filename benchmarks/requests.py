@@ -24,8 +24,8 @@ from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 from plimsoll.runtime.kernel_warming import load_kernels
-from plimsoll.simulation.files.scenario_files import read_scenario
-from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.files.scenario_reader import read_scenario
+from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.worlds.world import World
 from plimsoll.solver import kernels
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.runtime.services import Service
-    from plimsoll.simulation.ports import LoopTools
+    from plimsoll.simulation.ports import LoopDependencies
 
 Json = dict[str, Any]
 
@@ -131,7 +131,7 @@ class Served:
         self._provider = provider
         whole = {"options": {"enable-provisioning-requests": True, **options}, "objects": list(objects)}
         scenario = read_scenario(msgspec.json.encode(whole), source="bench")
-        self._world = World(scenario, plugs=Plugs(make_loop=self._made), is_timed=True)
+        self._world = World(scenario, plugs=Plugins(make_loop=self._made), is_timed=True)
 
     def __enter__(self) -> Self:
         self._world.__enter__()
@@ -140,22 +140,22 @@ class Served:
     def __exit__(self, *error: object) -> None:
         self._world.__exit__(*error)
 
-    def _made(self, tools: LoopTools) -> TableLoop:
+    def _made(self, tools: LoopDependencies) -> TableLoop:
         self._loop = TableLoop(tools, self._provider)
         return self._loop
 
     def turn(self) -> Took:
         self._world.run.advance_by(10)
-        self._world.at_once(self._loop.synced())
+        self._world.run_now(self._loop.synced())
         held, began_s = _resident_mib(), time.process_time()
-        turn = self._world.at_once(self._loop.turn())
+        turn = self._world.run_now(self._loop.turn())
         took_s = time.process_time() - began_s
         assert turn.ended_early is None, turn.ended_early
         return Took(cpu_s=took_s, plan_s=turn.scale_up.plan_seconds, grown_mib=_resident_mib() - held)
 
     def given(self, reason: str) -> int:
         """Requests whose Provisioned is True for this reason, as the server has them."""
-        listed = self._world.at_once(self._world.client.list(ProvisioningRequest))
+        listed = self._world.run_now(self._world.client.list(ProvisioningRequest))
         wanted = ("Provisioned", "True", reason)
         return sum(
             any(
@@ -169,7 +169,7 @@ class Served:
 class TableLoop:
     """A `simulation.ports.Loop` over a cloud of tables; its stopwatch counts processor time."""
 
-    def __init__(self, tools: LoopTools, provider: TableProvider) -> None:
+    def __init__(self, tools: LoopDependencies, provider: TableProvider) -> None:
         component = tools.components.component("cluster-autoscaler", manager="cluster-autoscaler")
         self._parts = NodeAutoscaler(
             Dependencies(

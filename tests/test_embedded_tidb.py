@@ -11,7 +11,7 @@ from plimsoll.app import up as app
 from plimsoll.app.embedded_tidb import EmbeddedTidb, TidbTools
 from plimsoll.app.up import PortBusy
 from plimsoll.journal.memory import MemoryJournal
-from plimsoll.local.tidb.load.loads import LOAD
+from plimsoll.local.tidb.load.cluster_loads import LOAD
 from plimsoll.runtime.chance import SeededEntropy
 from tests.local.tidb.tidb_worlds import CLUSTERS, TidbWorld, base_cluster
 

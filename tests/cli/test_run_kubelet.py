@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from plimsoll.cli.commands.run import telling_if_slow
+from plimsoll.cli.commands.run import report_if_slow
 from plimsoll.testing import run_virtual
 from tests.cli.commands import plimsoll
 
@@ -53,7 +53,7 @@ def test_the_group_tells_what_can_be_run():
 @pytest.mark.parametrize(("takes_s", "told"), [(1.9, ""), (2.1, "no answer from there\n")])
 def test_what_is_waited_for_is_told_after_two_seconds(takes_s: float, told: str, capsys: pytest.CaptureFixture[str]):
     async def reach(clock: Clock) -> None:
-        with telling_if_slow("no answer from there"):
+        with report_if_slow("no answer from there"):
             await clock.sleep(takes_s)
         await clock.sleep(5)
 

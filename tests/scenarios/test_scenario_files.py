@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 
 REPOSITORY = Path(__file__).parents[2]

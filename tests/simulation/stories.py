@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.runner import Story
+    from plimsoll.simulation.runner import ScenarioResult
 
 SMALL = {"name": "small", "cpu": 4, "memory": "16Gi", "price": 0.2}
 
@@ -43,7 +43,7 @@ def replica_set(name: str = "web", *, replicas: int = 2, cpu: str = "1") -> dict
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
 
 
-def told(*steps: dict[str, Any], **scenario: Any) -> Story:
+def told(*steps: dict[str, Any], **scenario: Any) -> ScenarioResult:
     """Run a scenario whose machine type is `small`."""
     whole = {"machineTypes": [SMALL], **scenario, "steps": list(steps)}
     return run_scenario(read_scenario(msgspec.json.encode(whole), source="test"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.simulation.expectations import Absent, find, unmet
+from plimsoll.simulation.expectations import Absent, find, find_unmet
 from plimsoll.simulation.scenario import Expectation
 
 OUTCOME: dict[str, Any] = {
@@ -63,17 +63,17 @@ def test_paths(path: str, value: Any):
     ],
 )
 def test_operators(path: str, holds: dict[str, Any], fails: dict[str, Any]):
-    assert unmet(Expectation(path=path, operators=tuple(holds.items())), OUTCOME) is None
-    assert unmet(Expectation(path=path, operators=tuple(fails.items())), OUTCOME) is not None
+    assert find_unmet(Expectation(path=path, operators=tuple(holds.items())), OUTCOME) is None
+    assert find_unmet(Expectation(path=path, operators=tuple(fails.items())), OUTCOME) is not None
 
 
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "contains", "matches", "count", "in"])
 def test_nothing_can_be_said_of_what_is_absent(name: str):
-    assert unmet(Expectation(path="/nodeGroups/h", operators=((name, ["x"]),)), OUTCOME) is not None
+    assert find_unmet(Expectation(path="/nodeGroups/h", operators=((name, ["x"]),)), OUTCOME) is not None
 
 
 def test_a_failure_says_path_wanted_and_got():
-    missed = unmet(Expectation(path="/nodeGroups/g/target", operators=(("ge", 4),)), OUTCOME)
+    missed = find_unmet(Expectation(path="/nodeGroups/g/target", operators=(("ge", 4),)), OUTCOME)
     assert str(missed) == '/nodeGroups/g/target: wanted {"ge": 4}, got 3'
-    missed = unmet(Expectation(path="/nodeGroups/h/target", operators=(("eq", 4),)), OUTCOME)
+    missed = find_unmet(Expectation(path="/nodeGroups/h/target", operators=(("eq", 4),)), OUTCOME)
     assert str(missed) == "/nodeGroups/h/target: wanted 4, got nothing (no h)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 from plimsoll.simulation.worlds.group_names import GroupNames
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.scenario import AdvanceStep, AtStep, Expectation, ExpectStep, LoopStep, Scenario, WorldKind
 
 

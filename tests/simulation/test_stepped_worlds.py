@@ -9,14 +9,14 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.pods import Pod
-from plimsoll.simulation.files.scenario_files import read_scenario
-from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runner import NO_AUTOSCALER, Telling, run_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.runner import NO_AUTOSCALER, ScenarioRun, run_scenario
 from plimsoll.simulation.worlds.world import AUTOSCALER, World
 from tests.simulation.stories import SMALL, group, node, outcome, pod, replica_set, template, told
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.ports import LoopTools
+    from plimsoll.simulation.ports import LoopDependencies
 
 
 def test_a_target_makes_ready_empty_nodes_at_the_start_whatever_their_boot_time():
@@ -81,7 +81,7 @@ def test_pods_of_a_node_that_is_removed_go_with_it():
 
 def test_loops_without_an_autoscaler_only_move_the_clock_and_say_so():
     steps = read_scenario(b"steps: [{loop: 2, every: 10s}]", source="test")
-    story = run_scenario(steps, plugs=Plugs())
+    story = run_scenario(steps, plugs=Plugins())
     assert story.outcome["loops"] == [{"time": "2025-01-01T00:00:00Z"}, {"time": "2025-01-01T00:00:10Z"}]
     assert story.warnings == (NO_AUTOSCALER,)
 
@@ -133,7 +133,7 @@ def test_a_pod_that_was_admitted_elsewhere_keeps_its_priority_without_its_class(
         source="test",
     )
     with World(scenario) as world:
-        kept = {found.metadata.name: found.spec for found in world.at_once(world.client.list(Pod)).items}
+        kept = {found.metadata.name: found.spec for found in world.run_now(world.client.list(Pod)).items}
 
     assert (kept["a"].priority, kept["a"].priority_class_name, kept["a"].preemption_policy) == (-20, "batch", "Never")
     assert (kept["b-0"].priority, kept["b-1"].priority) == (7, 7)
@@ -239,7 +239,7 @@ def test_a_scheduler_that_crashed_is_replaced_by_one_that_can_be_asked_at_once()
 class Autoscaler:
     """Grows the group by one in each loop, unless there is something to be refused first."""
 
-    def __init__(self, tools: LoopTools) -> None:
+    def __init__(self, tools: LoopDependencies) -> None:
         self._tools = tools
 
     def services(self) -> list[Any]:
@@ -260,7 +260,7 @@ class Autoscaler:
 def grown(*steps: dict[str, Any]) -> Any:
     whole = {"machineTypes": [SMALL], "nodeGroups": [group()], "steps": list(steps)}
     scenario = read_scenario(msgspec.json.encode(whole), source="test")
-    return run_scenario(scenario, plugs=Plugs(make_loop=Autoscaler)).outcome
+    return run_scenario(scenario, plugs=Plugins(make_loop=Autoscaler)).outcome
 
 
 def test_a_loop_that_crashes_ends_there_and_the_next_one_is_another_autoscalers():
@@ -340,13 +340,13 @@ def uids(*steps: dict[str, Any], **scenario: Any) -> tuple[str, str]:
     """Of the owner that pod p refers to, and of the only object of that kind that is there."""
     whole = read_scenario(msgspec.json.encode({**scenario, "steps": list(steps)}), source="test")
     with World(whole) as world:
-        telling = Telling(world, Plugs())
+        telling = ScenarioRun(world, Plugins())
         for number, step in enumerate(whole.steps):
-            telling.take(step, path=f"steps[{number}]")
-        pods = world.at_once(world.client.get_json("/api/v1/pods"))["items"]
+            telling.take_step(step, path=f"steps[{number}]")
+        pods = world.run_now(world.client.get_json("/api/v1/pods"))["items"]
         (owner,) = next(one for one in pods if one["metadata"]["name"] == "p")["metadata"]["ownerReferences"]
         path = "/api/v1/nodes" if owner["kind"] == "Node" else "/apis/apps/v1/replicasets"
-        (present,) = world.at_once(world.client.get_json(path))["items"]
+        (present,) = world.run_now(world.client.get_json(path))["items"]
         return owner["uid"], present["metadata"]["uid"]
 
 

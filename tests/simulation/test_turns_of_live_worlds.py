@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.simulation.worlds.loop_log import TurnLog
+from plimsoll.simulation.worlds.loop_log import LoopLog
 from tests.simulation.stories import group, outcome, template
 
 PODS = {"name": "web", "count": 6, "template": template()}
@@ -43,7 +43,7 @@ def test_turns_of_a_process_that_crashed_stay_told():
 
 
 def test_only_the_latest_entries_are_kept():
-    log = TurnLog(most=2)
+    log = LoopLog(most=2)
     for number in range(4):
         log.add(f"t{number}", {"said": number})
     log.add("t4", {"said": 3})
@@ -52,7 +52,7 @@ def test_only_the_latest_entries_are_kept():
 
 
 def test_what_was_given_out_does_not_change_any_more():
-    log = TurnLog()
+    log = LoopLog()
     log.add("t0", {"said": 0})
     given = log.entries()
     log.add("t1", {"said": 0})

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput, LeftVirtualTime
-from plimsoll.simulation.files.scenario_files import read_scenario
-from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.files.scenario_reader import read_scenario
+from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import run_scenario
 from plimsoll.simulation.worlds.world import World
 from tests.simulation.busy_worlds import busy_scenario
@@ -24,7 +24,7 @@ from tests.simulation.stories import group, outcome, replica_set
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.simulation.ports import LoopTools
+    from plimsoll.simulation.ports import LoopDependencies
 
 REPOSITORY = Path(__file__).parents[2]
 LIVE = REPOSITORY / "tests" / "scenarios" / "c09-live-cluster.yaml"
@@ -65,12 +65,12 @@ async def in_an_executor() -> None:
 
 @pytest.mark.parametrize("leave", [in_a_thread, through_a_socket, in_an_executor])
 def test_whoever_leaves_the_loop_is_named(leave: Callable[[], Any]):
-    def make(_: LoopTools) -> Leaving:
+    def make(_: LoopDependencies) -> Leaving:
         return Leaving(leave)
 
     scenario = read_scenario(b"steps: [{loop: 1}]", source="test")
     with pytest.raises(LeftVirtualTime, match=leave.__name__):
-        run_scenario(scenario, plugs=Plugs(make_loop=make))
+        run_scenario(scenario, plugs=Plugins(make_loop=make))
 
 
 def test_a_live_cluster_stays_inside():
@@ -106,10 +106,10 @@ def test_two_processes_with_two_hash_seeds_give_the_same_bytes(world: str):
 
 
 def test_a_world_that_cannot_begin_leaves_nothing_behind():
-    def make(_: LoopTools) -> Leaving:
+    def make(_: LoopDependencies) -> Leaving:
         raise InvalidInput("no such flag", path="options")
 
-    world = World(read_scenario(b"{}", source="test"), plugs=Plugs(make_loop=make))
+    world = World(read_scenario(b"{}", source="test"), plugs=Plugins(make_loop=make))
     with pytest.raises(InvalidInput, match="no such flag"):
         world.__enter__()
     assert world.run.loop.is_closed()

@@ -14,9 +14,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from plimsoll.testing import run_virtual
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.pd.client import Pd
+from plimsoll.tidb.pd.client import PdClient
 from plimsoll.tidb.pd.members import BaseCluster
-from plimsoll.tidb.planner.collector import Collected, Collecting, Collector
+from plimsoll.tidb.planner.collector import CollectedSnapshot, Collector, CollectorSettings
 from plimsoll.tidb.planner.service import PlannerService
 from plimsoll.web.client import Request, RequestFailed, Response
 from tests.tidb.played_pd import PlayedPd
@@ -24,7 +24,7 @@ from tests.tidb.played_pd import PlayedPd
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from plimsoll.tidb.model.snapshot import InstanceSeen
+    from plimsoll.tidb.model.snapshot import ObservedInstance
     from plimsoll.web.responses import PageResponse
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -134,14 +134,14 @@ class Monitored:
 
     def collector(self, **settings: Any) -> Collector:
         chosen = {"base": BaseCluster(namespace="prod", name="db"), "prometheus": PROMETHEUS, **settings}
-        return Collector(Collecting(**chosen), pd=Pd(PD, web=self), web=self)
+        return Collector(CollectorSettings(**chosen), pd=PdClient(PD, web=self), web=self)
 
-    def collected(self, component: Component = Component.TIKV, **settings: Any) -> Collected:
+    def collected(self, component: Component = Component.TIKV, **settings: Any) -> CollectedSnapshot:
         found = in_virtual_time(self.collector(**settings).collect(component, at=NOW))
-        assert isinstance(found, Collected), found
+        assert isinstance(found, CollectedSnapshot), found
         return found
 
-    def seen(self, component: Component = Component.TIKV, **settings: Any) -> dict[str, InstanceSeen]:
+    def seen(self, component: Component = Component.TIKV, **settings: Any) -> dict[str, ObservedInstance]:
         return {
             instance_seen.name: instance_seen
             for instance_seen in self.collected(component, **settings).snapshot.instances
@@ -151,7 +151,7 @@ class Monitored:
         """The service's answer to a question, as JSON or as bytes."""
         body = question if isinstance(question, bytes) else json.dumps(question).encode()
         service = PlannerService(self.collector(**settings), now=lambda: NOW, falls_back=falls_back)
-        return in_virtual_time(service.answer(body))
+        return in_virtual_time(service.answer_request(body))
 
     # ---- inside
 

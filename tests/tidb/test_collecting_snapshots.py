@@ -9,15 +9,15 @@ from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.pd.members import pod_of
-from plimsoll.tidb.planner.collector import CannotCollect, Collected
+from plimsoll.tidb.pd.members import parse_pod_address
+from plimsoll.tidb.planner.collector import CannotCollect, CollectedSnapshot
 from plimsoll.tidb.prometheus.cpu import read_queries
 from plimsoll.web.client import Response
 from tests.tidb.played_monitoring import NOW, PROMETHEUS, Monitored, in_virtual_time
 from tests.tidb.played_pd import GIB
 
 
-def gaps(found: Collected) -> dict[str, str]:
+def gaps(found: CollectedSnapshot) -> dict[str, str]:
     return {gap.instance: gap.problem for gap in found.gaps}
 
 
@@ -49,7 +49,7 @@ def test_labels_of_a_group_reach_the_planner() -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.7:20160", "db-tikv-0:20160", "[fd00::1]:20160", "a.b.c:20160", ""])
 def test_an_address_that_names_no_pod_is_unmatched(address: str) -> None:
-    assert pod_of(address) is None
+    assert parse_pod_address(address) is None
 
 
 def test_an_unmatched_store_is_there_without_metrics() -> None:
@@ -230,7 +230,7 @@ def test_a_query_that_fails_leaves_its_amounts_missing_and_is_told() -> None:
 def test_storage_alone_does_not_ask_prometheus() -> None:
     world = Monitored().add(0.9)
     found = in_virtual_time(world.collector().collect(Component.TIKV, at=NOW, wants_cpu=False))
-    assert isinstance(found, Collected)
+    assert isinstance(found, CollectedSnapshot)
     assert (world.prometheus.asked, found.gaps, found.problems) == ([], (), ())
 
 

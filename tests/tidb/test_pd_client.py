@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.testing import run_virtual
-from plimsoll.tidb.pd.client import Pd, PdFailed
-from plimsoll.tidb.pd.types import PlacementRule, Replication, read_size, replicas_needed
+from plimsoll.tidb.pd.client import PdClient, PdFailed
+from plimsoll.tidb.pd.types import PlacementRule, Replication, count_needed_replicas, read_size
 from plimsoll.web.client import Request, RequestFailed, Response
 
 API = "http://pd.test/pd/api/v1"
@@ -36,7 +36,7 @@ class Recorded:
 
 
 def told(web: Recorded, name: str, *arguments: Any) -> Any:
-    return run_virtual(getattr(Pd("http://pd.test", web=web), name)(*arguments))
+    return run_virtual(getattr(PdClient("http://pd.test", web=web), name)(*arguments))
 
 
 # ---- sizes
@@ -163,7 +163,7 @@ def rule(count: int, start: str = "", *, engine: str = "") -> PlacementRule:
     ],
 )
 def test_replicas_needed_are_the_most_of_any_range(switch: str, rules: list[PlacementRule], needed: int) -> None:
-    assert replicas_needed(Replication(max_replicas=3, placement_rules=switch), tuple(rules)) == needed
+    assert count_needed_replicas(Replication(max_replicas=3, placement_rules=switch), tuple(rules)) == needed
 
 
 # ---- schedulers

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.testing import run_virtual
-from plimsoll.tidb.planner.service import MAX_QUESTION_BYTES, PlannerService
+from plimsoll.tidb.planner.service import MAX_REQUEST_BYTES, PlannerService
 from tests.tidb.planning.questions import SMALL, strategy, thresholds
 from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
 
@@ -67,7 +67,7 @@ def test_t14_a_silent_prometheus_is_an_error_within_six_seconds() -> None:
     world.prometheus.silent = True
 
     async def asked(clock: VirtualClock) -> tuple[PageResponse, float]:
-        page = await PlannerService(world.collector(), now=clock.now).answer(json.dumps(strategy()).encode())
+        page = await PlannerService(world.collector(), now=clock.now).answer_request(json.dumps(strategy()).encode())
         return page, clock.monotonic_s()
 
     page, took_s = run_virtual(asked, start=NOW)
@@ -199,7 +199,7 @@ def test_an_empty_plan_is_an_array() -> None:
 
 
 def test_a_question_that_is_too_large_is_not_read_to_its_end() -> None:
-    exchange = Exchange("POST", "/autoscaling", b" " * MAX_QUESTION_BYTES, b" ", b" ")
+    exchange = Exchange("POST", "/autoscaling", b" " * MAX_REQUEST_BYTES, b" ", b" ")
     assert exchange.made(Monitored())[0] == 413
     assert len(exchange.incoming) == 1
 
@@ -225,5 +225,5 @@ def test_what_stays_missing_is_warned_of_once():
     service = PlannerService(world.collector(), now=lambda: NOW)
     with capture_logs() as logs:
         for _ in range(3):
-            in_virtual_time(service.answer(json.dumps(strategy()).encode()))
+            in_virtual_time(service.answer_request(json.dumps(strategy()).encode()))
     assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["planner.gaps"]

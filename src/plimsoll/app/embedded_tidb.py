@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.tidb.server import HEALTH, SimulatedServers, guard_server
-from plimsoll.local.tidb.simulated import route
-from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.local.tidb.simulated import route_to_simulated
+from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
-from plimsoll.tidb.model.reconcile_types import PassPolicy
-from plimsoll.tidb.pd.client import Pd
+from plimsoll.tidb.model.reconcile_types import ReconcilePolicy
+from plimsoll.tidb.pd.client import PdClient
 from plimsoll.tidb.pd.members import BaseCluster
-from plimsoll.tidb.planner.collector import Collecting, Collector
-from plimsoll.tidb.planner.service import QUESTION, PlannerService
+from plimsoll.tidb.planner.collector import Collector, CollectorSettings
+from plimsoll.tidb.planner.service import PLANNING_PATH, PlannerService
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import PinnedHttpClient
 from plimsoll.web.in_memory import InMemoryClient
@@ -57,8 +57,8 @@ class EmbeddedTidb:
     def __init__(self, components: Components, tools: TidbTools) -> None:
         component = components.component(NAME, manager=NAME)
         self._tools = tools
-        self._web = InMemoryClient(tools.tidb.answer, route=route)
-        self._parts = TidbParts(
+        self._web = InMemoryClient(tools.tidb.answer, route=route_to_simulated)
+        self._parts = TidbAutoscalerParts(
             Dependencies(
                 client=component.client,
                 web=self._web,
@@ -67,7 +67,7 @@ class EmbeddedTidb:
                 settings=TidbSettings(
                     drains_actively=True,
                     potential_nodes=tools.adds_nodes,
-                    policy=PassPolicy(registration_grace_s=_REGISTRATION_GRACE_S),
+                    policy=ReconcilePolicy(registration_grace_s=_REGISTRATION_GRACE_S),
                 ),
                 informers=component.informers,
                 recorder=component.recorder,
@@ -98,7 +98,7 @@ class Planners:
         if base is None and path != HEALTH:
             told = {
                 "error": "not_found",
-                "detail": f"there is /NAMESPACE/TIDBCLUSTER{QUESTION}, for clusters with a PD",
+                "detail": f"there is /NAMESPACE/TIDBCLUSTER{PLANNING_PATH}, for clusters with a PD",
             }
             await json_response(told, HTTPStatus.NOT_FOUND)(scope, receive, send)
             return
@@ -107,7 +107,7 @@ class Planners:
     def _asked(self, path: str) -> tuple[Key | None, str]:
         """Which cluster a path is about, and what is asked of it."""
         bases = self._tidb.topology.bases()
-        if path in {QUESTION, HEALTH}:
+        if path in {PLANNING_PATH, HEALTH}:
             return (bases[0] if len(bases) == 1 else None), path
         namespace, _, rest = path.removeprefix("/").partition("/")
         name, _, rest = rest.partition("/")
@@ -115,6 +115,6 @@ class Planners:
         return (key if key in bases else None), f"/{rest}"
 
     def _service(self, base: Key) -> PlannerService:
-        pd = Pd(f"http://{base.name}-pd.{base.namespace}:2379", web=self._web)
+        pd = PdClient(f"http://{base.name}-pd.{base.namespace}:2379", web=self._web)
         cluster = BaseCluster(namespace=base.namespace, name=base.name)
-        return PlannerService(Collector(Collecting(base=cluster), pd=pd, web=self._web), now=self._clock.now)
+        return PlannerService(Collector(CollectorSettings(base=cluster), pd=pd, web=self._web), now=self._clock.now)

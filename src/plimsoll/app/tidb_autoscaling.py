@@ -17,9 +17,9 @@ from plimsoll.operator.pages import OperatorPages
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.services import Service
-from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
-from plimsoll.tidb.reporting.metrics import PassMetrics
+from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.settings import LEASE, NAME
 from plimsoll.web.client import AiohttpClient, PinnedHttpClient
 from plimsoll.web.responses import text_response
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
-    from plimsoll.tidb.reconciler import Failed
+    from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.settings import TidbSettings
     from plimsoll.web.bearer_token import BearerToken
 
@@ -72,7 +72,7 @@ class FixedClock(RealClock):
 class TidbProgram:
     """The TiDB autoscaler as a process runs it."""
 
-    parts: TidbParts
+    parts: TidbAutoscalerParts
     running: tuple[Service, ...]
     journal: LazyJournal | None
     pages: ASGIApp
@@ -81,7 +81,7 @@ class TidbProgram:
         return self.running
 
     async def leave(self) -> None:
-        await self.parts.teller.leave()
+        await self.parts.reporter.close()
         if self.journal is not None:
             await self.journal.close()
 
@@ -93,7 +93,7 @@ class TidbAutoscalerProcess:
         self._settings = settings
         self._clock = clock
         self._entropy = entropy
-        self._metrics = PassMetrics()
+        self._metrics = ReconcileMetrics()
         self._journal = None if settings.data is None else LazyJournal(settings.data)
         self._process = ControllerProcess(_process_settings(settings), clock=clock, entropy=entropy)
 
@@ -116,7 +116,7 @@ class TidbAutoscalerProcess:
         await self.client.get_json("/apis/pingcap.com/v1alpha1/tidbclusterautoscalers", [("limit", "1")])
         await self._process.run(self._build)
 
-    async def run_once(self) -> tuple[ReconcileResult | Failed, ...]:
+    async def run_once(self) -> tuple[ReconcileResult | FailedReconcile, ...]:
         """Runs a pass over every autoscaler, without a lease."""
         recorder = self._process.make_recorder(self.client)
         parts = self._parts(self.client, recorder=recorder)
@@ -124,7 +124,7 @@ class TidbAutoscalerProcess:
         # A task that is cancelled before it began writes nothing.
         await asyncio.sleep(0)
         try:
-            return await parts.autoscaler.run_all()
+            return await parts.reconciler.run_all()
         finally:
             recording.cancel()
             await asyncio.wait((recording,))
@@ -153,9 +153,9 @@ class TidbAutoscalerProcess:
 
     def _parts(
         self, client: Client, *, recorder: EventRecorder, informers: SharedInformerFactory | None = None
-    ) -> TidbParts:
+    ) -> TidbAutoscalerParts:
         settings = self._settings.settings
-        return TidbParts(
+        return TidbAutoscalerParts(
             Dependencies(
                 client=client,
                 web=self._web,
@@ -174,7 +174,7 @@ class TidbAutoscalerProcess:
 
 def _process_settings(settings: Settings) -> ProcessSettings:
     must_lead = settings.leader_elect and not settings.settings.dry_run
-    lease = LeaseSettings(name=LEASE, namespace=settings.settings.home, field_manager=NAME)
+    lease = LeaseSettings(name=LEASE, namespace=settings.settings.controller_namespace, field_manager=NAME)
     return ProcessSettings(
         name=NAME,
         access=settings.access,

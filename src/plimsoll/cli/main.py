@@ -64,7 +64,7 @@ app.command(name="validate", short_help="Tell whether manifests are valid.")(val
 app.command(name="why", short_help="Tell what was decided about something, and why.")(why.why)
 app.command(name="journal", short_help="List what was decided lately.")(journal.journal)
 app.command(
-    name="record", short_help="Write down what the node autoscaler sees.", context_settings=run_nodes.TAKES_OTHER_WORDS
+    name="record", short_help="Write down what the node autoscaler sees.", context_settings=run_nodes.PASS_THROUGH_FLAGS
 )(recording.record)
 app.command(name="replay", short_help="Make the plan of a recording again.")(recording.replay)
 app.add_typer(nodes.app, name="nodes", short_help="The node autoscaler: its state, its options.")

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.objects.schema.regular_expressions import compiled, problem_of
-from plimsoll.simulation.files.document import named
+from plimsoll.simulation.document import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plimsoll.simulation.files.document import Given
+    from plimsoll.simulation.document import DocumentValue
     from plimsoll.simulation.scenario import Expectation
 
 OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "matches", "absent", "count")
@@ -47,7 +47,7 @@ class Absent(Value, frozen=True):
     at: str
 
 
-class Unmet(Value, frozen=True):
+class UnmetExpectation(Value, frozen=True):
     """An expectation that does not hold."""
 
     path: str
@@ -55,13 +55,13 @@ class Unmet(Value, frozen=True):
     got: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: wanted {shown(self.wanted)}, got {shown(self.got)}"
+        return f"{self.path}: wanted {format_value(self.wanted)}, got {format_value(self.got)}"
 
 
 # ---- reading
 
 
-def operators_of(given: Given) -> tuple[tuple[str, Any], ...]:
+def read_operators(given: DocumentValue) -> tuple[tuple[str, Any], ...]:
     """A map of operators is one; any other value is what is expected to be there.
 
     A map that has an operator, or what looks like one misspelt, is meant as operators: all of it has to be.
@@ -91,21 +91,21 @@ def _no_operator(name: str) -> str:
     return "is no operator; " + (f"did you mean {meant}?" if meant else f"known are {', '.join(OPERATORS)}")
 
 
-def _check_operand(name: str, given: Given) -> None:
+def _check_operand(name: str, given: DocumentValue) -> None:
     if name == "matches":
         if problem := problem_of(given.text()):
             given.wrong(problem)
     elif name == "in" and not isinstance(given.value, list):
-        given.wrong(f"must be a list, is {named(given.value)}")
+        given.wrong(f"must be a list, is {describe_value(given.value)}")
     elif name == "absent":
         given.flag()
     elif name == "count":
         _check_count(given)
     elif name in {"lt", "le", "gt", "ge"} and not _is_ordered(given.value):
-        given.wrong(f"must be a number or a text, is {named(given.value)}")
+        given.wrong(f"must be a number or a text, is {describe_value(given.value)}")
 
 
-def _check_count(given: Given) -> None:
+def _check_count(given: DocumentValue) -> None:
     if not isinstance(given.value, dict):
         given.whole()
     elif not given.value:
@@ -121,12 +121,12 @@ def _check_count(given: Given) -> None:
 # ---- asking
 
 
-def unmet(expectation: Expectation, outcome: dict[str, Any]) -> Unmet | None:
+def find_unmet(expectation: Expectation, outcome: dict[str, Any]) -> UnmetExpectation | None:
     got = find(outcome, expectation.path)
     for name, operand in expectation.operators:
         if not _holds(name, operand, got):
             wanted = operand if name == "eq" else {name: operand}
-            return Unmet(path=expectation.path, wanted=wanted, got=got)
+            return UnmetExpectation(path=expectation.path, wanted=wanted, got=got)
     return None
 
 
@@ -246,7 +246,7 @@ _CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value on one line, as JSON, cut where it gets long."""
     if isinstance(value, Absent):
         return f"nothing (no {value.at})"

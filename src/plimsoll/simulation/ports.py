@@ -32,7 +32,7 @@ class Loop(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopTools:
+class LoopDependencies:
     """What an autoscaler is built from. `options` changes under it with `{set: …}`."""
 
     components: Components
@@ -43,17 +43,17 @@ class LoopTools:
     is_timed: bool
     knows_owner: Callable[[str], bool] = lambda _uid: True
     """Whether the owner of this uid is an object here: scenarios have pods of controllers that nobody described."""
-    on_turn: Callable[[str, dict[str, Any]], None] = lambda _time, _said: None
+    on_loop: Callable[[str, dict[str, Any]], None] = lambda _time, _said: None
     """Hears of every turn that an autoscaler takes by itself: its time, and its entry of `loops`."""
 
 
-MakeLoop = Callable[[LoopTools], Loop]
+MakeLoop = Callable[[LoopDependencies], Loop]
 Reconcile = Callable[[str, str], Awaitable[None]]
 """Looks at the object of a namespace and a name, once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugs:
+class Plugins:
     """The parts of this build. `reconcilers` are by kind."""
 
     make_loop: MakeLoop | None = None

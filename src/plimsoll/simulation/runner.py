@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, NotFound
-from plimsoll.simulation.expectations import Unmet, unmet
-from plimsoll.simulation.files.document import Problems
-from plimsoll.simulation.outcome import outcome_of, time_text
-from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.document import Problems
+from plimsoll.simulation.expectations import UnmetExpectation, find_unmet
+from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.scenario import (
     AdvanceStep,
     ApplyStep,
@@ -30,9 +29,11 @@ from plimsoll.simulation.scenario import (
     ScheduleStep,
     SetStep,
 )
+from plimsoll.simulation.times import format_time
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
-from plimsoll.simulation.worlds.provider_steps import provide
-from plimsoll.simulation.worlds.seeding import plain_resource
+from plimsoll.simulation.worlds.outcome import read_outcome
+from plimsoll.simulation.worlds.provider_steps import apply_provider_step
+from plimsoll.simulation.worlds.seeding import build_plain_resource
 from plimsoll.simulation.worlds.world import COMPONENTS, World
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ class FailedExpectation(Value, frozen=True):
 
     step: str
     time: datetime
-    unmet: Unmet
+    unmet: UnmetExpectation
 
     def __str__(self) -> str:
-        return f"{self.step}.expect at {time_text(self.time)}: {self.unmet}"
+        return f"{self.step}.expect at {format_time(self.time)}: {self.unmet}"
 
 
-class Story(Value, frozen=True):
+class ScenarioResult(Value, frozen=True):
     """How a run ended. `warnings` are about what did not happen although the file says it."""
 
     outcome: Json
@@ -71,29 +72,29 @@ class Story(Value, frozen=True):
 def run_scenario(
     scenario: Scenario,
     *,
-    plugs: Plugs | None = None,
+    plugs: Plugins | None = None,
     is_timed: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
-) -> Story:
+) -> ScenarioResult:
     """Raises `InvalidInput` with the path of what cannot be done. `on_step` hears of every step before it is taken.
 
     Without `plugs` the controllers of this build run.
     """
     on_step("building the world")
-    plugs = plugs or Plugs(make_loop=ScenarioLoop)
+    plugs = plugs or Plugins(make_loop=ScenarioLoop)
     with World(scenario, plugs=plugs, is_timed=is_timed) as world:
-        telling = Telling(world, plugs)
+        telling = ScenarioRun(world, plugs)
         for number, step in enumerate(scenario.steps):
             on_step(f"steps[{number}] {type(step).__name__.removesuffix('Step').lower()}")
-            telling.take(step, path=f"steps[{number}]")
+            telling.take_step(step, path=f"steps[{number}]")
         on_step("telling the outcome")
-        return telling.ended()
+        return telling.finish()
 
 
-class Telling:
+class ScenarioRun:
     """One run on its way."""
 
-    def __init__(self, world: World, plugs: Plugs) -> None:
+    def __init__(self, world: World, plugs: Plugins) -> None:
         self._world = world
         self._plugs = plugs
         self._loops: list[Json] = []
@@ -101,7 +102,7 @@ class Telling:
         self._expectations = 0
         self._warnings: dict[str, None] = {}
 
-    def take(self, step: Step, *, path: str) -> None:
+    def take_step(self, step: Step, *, path: str) -> None:
         world = self._world
         match step:
             case LoopStep():
@@ -111,13 +112,13 @@ class Telling:
             case AtStep(moment=moment):
                 self._advance_to(moment, path=path)
             case ApplyStep(manifests=manifests):
-                world.at_once(self._apply(manifests, path=path))
+                world.run_now(self._apply(manifests, path=path))
             case DeleteStep():
-                world.at_once(self._delete(step, path=path))
+                world.run_now(self._delete(step, path=path))
             case ScheduleStep():
                 self._schedule()
             case ProviderStep():
-                provide(world, step, path=f"{path}.provider")
+                apply_provider_step(world, step, path=f"{path}.provider")
             case SetStep(options=options):
                 world.options.update(options)
             case CrashStep():
@@ -130,11 +131,11 @@ class Telling:
                 assert_never(step)
         world.run.settle()
 
-    def ended(self) -> Story:
+    def finish(self) -> ScenarioResult:
         for crash in self._world.planned_crashes.waiting:
             told = f"{crash.path}.crash never came: {crash.component} had {crash.writes_left} writes left to make"
             self._warnings[told] = None
-        return Story(
+        return ScenarioResult(
             outcome=self._outcome(),
             failed=tuple(self._failed),
             expectations=self._expectations,
@@ -143,8 +144,8 @@ class Telling:
 
     def _outcome(self) -> Json:
         """Loops were either asked for by steps, or taken by an autoscaler that runs by itself."""
-        loops = [*self._loops, *self._world.turns.entries()]
-        return self._world.at_once(outcome_of(self._world, loops))
+        loops = [*self._loops, *self._world.loop_log.entries()]
+        return self._world.run_now(read_outcome(self._world, loops))
 
     # ---- time
 
@@ -152,11 +153,11 @@ class Telling:
         world = self._world
         for _ in range(step.times):
             now = world.run.clock.now()
-            entry: Json = {"time": time_text(now)}
+            entry: Json = {"time": format_time(now)}
             if world.loop is None:
                 self._warnings[NO_AUTOSCALER] = None
             else:
-                world.at_once(_ended(world.spawn_inside(_told(world.loop, entry), name="loop")))
+                world.run_now(_ended(world.spawn_inside(_told(world.loop, entry), name="loop")))
             self._loops.append(entry)
             world.run.settle()
             world.run.advance_by(step.every_s)
@@ -167,7 +168,7 @@ class Telling:
         when = moment if isinstance(moment, datetime) else start + timedelta(seconds=moment)
         if when < world.run.clock.now():
             raise InvalidInput(
-                f"{time_text(when)} is over: it is {time_text(world.run.clock.now())}", path=f"{path}.at"
+                f"{format_time(when)} is over: it is {format_time(world.run.clock.now())}", path=f"{path}.at"
             )
         world.run.advance_to(when)
 
@@ -194,10 +195,10 @@ class Telling:
             raise error.under(f"{path}.delete") from error
 
     def _resource(self, step: DeleteStep, *, path: str) -> Resource:
-        served = self._world.served(step.kind, api_version=step.api_version)
+        served = self._world.find_resource(step.kind, api_version=step.api_version)
         if served is None:
             raise InvalidInput(f"{step.kind} is not served here", path=f"{path}.delete.kind")
-        return plain_resource(served)
+        return build_plain_resource(served)
 
     # ---- controllers
 
@@ -221,7 +222,7 @@ class Telling:
         if reconcile is None:
             raise InvalidInput(f"nothing reconciles {step.kind} in this build", path=f"{path}.reconcile.kind")
         for _ in range(step.times):
-            self._world.at_once(_awaited(reconcile(step.namespace, step.name)))
+            self._world.run_now(_awaited(reconcile(step.namespace, step.name)))
             self._world.run.settle()
 
     # ---- expectations
@@ -231,7 +232,7 @@ class Telling:
         now = self._world.run.clock.now()
         self._expectations += len(step.expectations)
         for expectation in step.expectations:
-            missed = unmet(expectation, outcome)
+            missed = find_unmet(expectation, outcome)
             if missed is not None:
                 self._failed.append(FailedExpectation(step=path, time=now, unmet=missed))
 

@@ -1,4 +1,4 @@
-"""Instances in a TiDB cluster: how many TiKV and TiDB instances of which size, from their load and their disks.
+"""The TiDB autoscaler: how many TiKV and TiDB instances of which size a cluster has, from load and disk usage.
 
-`planning/` decides and is pure; the rest observes, acts and tells.
+`planning` decides and is pure. The other packages observe, act and report.
 """

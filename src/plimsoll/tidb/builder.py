@@ -1,6 +1,6 @@
-"""The parts of a TiDB autoscaler put together: the same once, live, and in a simulated world.
+"""Builds a TiDB autoscaler from its dependencies: the same for a single run, live, and in simulation.
 
-Who runs it gives a client, a way to ask over HTTP and settings. Nothing here decides.
+Nothing here decides.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from plimsoll.journal.last_plans_map import LAST_PLANS_OF_TIDB, LastPlansWriter
 from plimsoll.kube.secret_tls import SecretsOfCluster
 from plimsoll.tidb.actuation.drainers import DrainerFactory
 from plimsoll.tidb.controller import TidbController
-from plimsoll.tidb.observing.observer import ListedNodes, WatchedNodes
+from plimsoll.tidb.observing.observer import ClientNodeLister, InformerNodeLister
 from plimsoll.tidb.observing.sources import Sources
 from plimsoll.tidb.pd.access import PdAccess
-from plimsoll.tidb.planner.client import HttpPlanner, OwnPlanner
+from plimsoll.tidb.planner.client import HttpPlanner, InProcessPlanner
 from plimsoll.tidb.reconciler import ReconcilerDependencies, TidbReconciler
-from plimsoll.tidb.reporting.reporter import LastPlans, Teller
+from plimsoll.tidb.reporting.reporter import LastPlansStore, Reporter
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.tidb.external.recommender import Caller
     from plimsoll.tidb.planner.client import Planner
-    from plimsoll.tidb.reporting.metrics import PassMetrics
+    from plimsoll.tidb.reporting.metrics import ReconcileMetrics
     from plimsoll.tidb.settings import TidbSettings
     from plimsoll.web.client import HttpClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What an autoscaler lives in. Without informers nodes are listed when they are wanted.
+    """The dependencies of an autoscaler. Without informers, nodes are listed with a request when needed.
 
-    `keeps_last_plans`: what was said last of each object is kept in the cluster, for `plimsoll why`.
+    `keeps_last_plans`: the last plan of each object is kept in the cluster, for `plimsoll why`.
     """
 
     client: Client
@@ -48,67 +48,69 @@ class Dependencies:
     informers: SharedInformerFactory | None = None
     recorder: EventRecorder | None = None
     journal: Journal | None = None
-    metrics: PassMetrics | None = None
+    metrics: ReconcileMetrics | None = None
     keeps_last_plans: bool = False
 
 
-class TidbParts:
-    """Made before the informers run."""
+class TidbAutoscalerParts:
+    """The parts of an autoscaler. Built before the informers run."""
 
-    def __init__(self, around: Dependencies) -> None:
-        client, settings = around.client, around.settings
-        self._around = around
-        last_plans = LastPlans(LastPlansWriter(client, LAST_PLANS_OF_TIDB), settings.home)
-        self.teller = Teller(
+    def __init__(self, dependencies: Dependencies) -> None:
+        client, settings = dependencies.client, dependencies.settings
+        self._dependencies = dependencies
+        last_plans = LastPlansStore(LastPlansWriter(client, LAST_PLANS_OF_TIDB), settings.controller_namespace)
+        self.reporter = Reporter(
             client,
-            recorder=around.recorder,
-            journal=around.journal,
-            metrics=around.metrics,
-            last_plans=last_plans if around.keeps_last_plans else None,
+            recorder=dependencies.recorder,
+            journal=dependencies.journal,
+            metrics=dependencies.metrics,
+            last_plans=last_plans if dependencies.keeps_last_plans else None,
         )
         secrets = SecretsOfCluster(client)
-        pds = PdAccess(around.web, secrets, address=settings.pd)
-        nodes = ListedNodes(client) if around.informers is None else WatchedNodes(around.informers)
-        advisers = Sources(
+        pds = PdAccess(dependencies.web, secrets, address=settings.pd)
+        nodes = (
+            ClientNodeLister(client) if dependencies.informers is None else InformerNodeLister(dependencies.informers)
+        )
+        sources = Sources(
             client=client,
             pds=pds,
             planner=self._planner(pds),
             nodes=nodes,
-            caller=around.caller,
+            caller=dependencies.caller,
             secrets=secrets,
             settings=settings,
         )
-        self.autoscaler = TidbReconciler(
+        self.reconciler = TidbReconciler(
             ReconcilerDependencies(
                 client=client,
-                clock=around.clock,
-                advisers=advisers,
+                clock=dependencies.clock,
+                sources=sources,
                 drainers=DrainerFactory(client=client, pds=pds, settings=settings),
-                teller=self.teller,
+                reporter=self.reporter,
                 settings=settings,
             )
         )
 
     def controller(self, entropy: Entropy) -> TidbController:
-        """Looks at autoscalers by itself; only where there are informers."""
-        around = self._around
-        assert around.informers is not None
+        """The controller that reconciles autoscalers by itself. It needs informers."""
+        dependencies = self._dependencies
+        assert dependencies.informers is not None
         return TidbController(
-            self.autoscaler,
-            around.informers,
-            clock=around.clock,
+            self.reconciler,
+            dependencies.informers,
+            clock=dependencies.clock,
             entropy=entropy,
-            resync_s=around.settings.resync_s,
+            resync_s=dependencies.settings.resync_s,
         )
 
     def _planner(self, pds: PdAccess) -> Planner:
-        around = self._around
-        if around.settings.planner:
-            return HttpPlanner(around.settings.planner, web=around.web)
-        return OwnPlanner(
+        dependencies = self._dependencies
+        if dependencies.settings.planner:
+            return HttpPlanner(dependencies.settings.planner, web=dependencies.web)
+        return InProcessPlanner(
             pds,
-            web=around.web,
-            now=around.clock.now,
-            prometheus=around.settings.prometheus,
-            falls_back=around.settings.falls_back,
+            web=dependencies.web,
+            now=dependencies.clock.now,
+            prometheus=dependencies.settings.prometheus,
+            falls_back=dependencies.settings.falls_back,
         )

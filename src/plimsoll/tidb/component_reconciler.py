@@ -1,7 +1,7 @@
-"""A pass over one component of a cluster: see, ask, decide, act. What goes wrong ends here, as a result.
+"""Reconciles one component of a cluster: observe, request plans, decide, act.
 
-`autoscaler` makes one for TiDB and one for TiKV. An error of the API server, or of anything else that is asked, stops
-this component and not the other; what was done until then is concluded all the same, so that no clock is lost.
+An error of the API server or of another service stops this component and not the other. What was done before the error
+is concluded, so that no cool-down is lost.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.plans import Reason, Result
 from plimsoll.kube.errors import ApiError, NotAllowed
 from plimsoll.tidb.actuation.actuator import ActContext, Actuator
-from plimsoll.tidb.actuation.endpoint_slices import Serving, serve_through_base
+from plimsoll.tidb.actuation.endpoint_slices import ServedGroups, sync_endpoint_slices
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.decimals import exact
 from plimsoll.tidb.model.planner_answer import NoAnswer
-from plimsoll.tidb.model.reconcile_result import ActDone, ComponentResult, cluster_of
-from plimsoll.tidb.model.reconcile_types import Decided, Remove, Resize
-from plimsoll.tidb.observing.component_state import clusters_of, component_seen
+from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult, target_cluster
+from plimsoll.tidb.model.reconcile_types import Decision, Remove, Resize
+from plimsoll.tidb.observing.component_state import clusters_of, observe_component
 from plimsoll.tidb.planning.api.defaults import scaled_component
 from plimsoll.tidb.planning.drain.types import LOW_SPACE
-from plimsoll.tidb.planning.reconcile.decide import concluded, decide, decide_external, decide_removal
-from plimsoll.tidb.planning.reconcile.planner_request import question_for
+from plimsoll.tidb.planning.reconcile.decide import conclude, decide, decide_external, decide_removal
+from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
 
 if TYPE_CHECKING:
     from datetime import datetime
     from fractions import Fraction
 
     from plimsoll.objects.api.tidb import TidbClusterAutoScaler
-    from plimsoll.tidb.model.reconcile_types import Act, ComponentSeen
+    from plimsoll.tidb.model.reconcile_types import Act, ObservedComponent
     from plimsoll.tidb.observing.observer import Observed
     from plimsoll.tidb.reconciler import ReconcilerDependencies
 
@@ -42,153 +42,161 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """What is common to both components. `is_leaving`: the autoscaler is being deleted, and all groups with it."""
+class ComponentContext:
+    """The input that both components share. `is_being_deleted`: the autoscaler is deleted, with all its groups."""
 
     observed: Observed
     effective: TidbClusterAutoScaler
-    brake: Reason | None
+    pause: Reason | None
     now: datetime
-    is_leaving: bool = False
+    is_being_deleted: bool = False
 
 
 class ComponentReconciler:
-    """Made for one pass."""
+    """Reconciles one component once."""
 
-    def __init__(self, tools: ReconcilerDependencies, whole: Pass, component: Component) -> None:
-        self._tools = tools
-        self._pass = whole
+    def __init__(self, dependencies: ReconcilerDependencies, context: ComponentContext, component: Component) -> None:
+        self._dependencies = dependencies
+        self._context = context
         self._component = component
-        self._policy = tools.settings.policy
+        self._policy = dependencies.settings.policy
 
     async def run(self) -> ComponentResult | None:
-        """None: the autoscaler says nothing of the component, and never did."""
-        observed = self._pass.observed
+        """The result; None: the autoscaler does not scale the component and never did."""
+        observed = self._context.observed
         status = observed.autoscaler.status
         known = status.tidb if self._component is Component.TIDB else status.tikv
         is_scaled = scaled_component(observed.autoscaler, self._component) is not None
         if not is_scaled and not clusters_of(observed, self._component):
             return ComponentResult(component=self._component) if known else None
         before = ComponentResult(component=self._component, status=known)
-        rival = observed.rivals.get(self._component, "")
-        if rival and not self._pass.is_leaving:
-            return replace(before, rival=rival)
+        rival = observed.older_autoscalers.get(self._component, "")
+        if rival and not self._context.is_being_deleted:
+            return replace(before, older_autoscaler=rival)
         try:
-            return await self._seen_through(before)
+            return await self._reconcile(before)
         except NotAllowed:
             raise
         except PlimsollError as error:
             log.warning("component.failed", component=self._component, problem=str(error))
             return replace(before, problem=str(error))
 
-    async def _seen_through(self, before: ComponentResult) -> ComponentResult:
-        observed, advisers = self._pass.observed, self._tools.advisers
-        registered = await advisers.registered(observed) if self._component is Component.TIKV else {}
-        seen = component_seen(observed, self._component, effective=self._pass.effective, registered=registered)
+    async def _reconcile(self, before: ComponentResult) -> ComponentResult:
+        observed, sources = self._context.observed, self._dependencies.sources
+        registered = await sources.count_registered_stores(observed) if self._component is Component.TIKV else {}
+        observed_component = observe_component(
+            observed, self._component, effective=self._context.effective, registered=registered
+        )
         before = replace(
             before,
-            clusters={group_seen.key: group_seen.name for group_seen in seen.groups},
-            waiting=self._waiting(seen),
+            clusters={group.key: group.name for group in observed_component.groups},
+            unschedulable=self._find_unschedulable(observed_component),
         )
-        decided = await self._decided(seen)
-        is_external = seen.scaled is not None and seen.scaled.external is not None
-        is_asked = seen.scaled is not None and not self._pass.is_leaving
-        before = replace(before, asked=is_asked, is_external=is_external)
-        if isinstance(decided, NoAnswer):
-            return replace(before, no_answer=decided)
-        return await self._acted(replace(before, decided=decided), decided)
+        decision = await self._decide(observed_component)
+        is_external = observed_component.scaled is not None and observed_component.scaled.external is not None
+        is_asked = observed_component.scaled is not None and not self._context.is_being_deleted
+        before = replace(before, is_asked=is_asked, is_external=is_external)
+        if isinstance(decision, NoAnswer):
+            return replace(before, no_answer=decision)
+        return await self._act(replace(before, decision=decision), decision)
 
     # ---- deciding
 
-    async def _decided(self, seen: ComponentSeen) -> Decided | NoAnswer:
-        whole, advisers, policy = self._pass, self._tools.advisers, self._policy
-        if seen.scaled is None or whole.is_leaving:
-            return decide_removal(seen, ignores_cooldown=whole.is_leaving, policy=policy, now=whole.now)
-        if seen.scaled.external is not None:
-            wanted = await advisers.external(whole.observed, self._component)
+    async def _decide(self, observed_component: ObservedComponent) -> Decision | NoAnswer:
+        context, sources, policy = self._context, self._dependencies.sources, self._policy
+        if observed_component.scaled is None or context.is_being_deleted:
+            return decide_removal(
+                observed_component, ignores_cooldown=context.is_being_deleted, policy=policy, now=context.now
+            )
+        if observed_component.scaled.external is not None:
+            wanted = await sources.request_recommendation(context.observed, self._component)
             if isinstance(wanted, NoAnswer):
                 return wanted
-            return decide_external(seen, wanted, policy=policy, now=whole.now)
-        assert whole.observed.base is not None
-        question = question_for(
-            seen,
-            whole.observed.base.view,
-            whole.effective,
-            node_count=await advisers.node_count(),
+            return decide_external(observed_component, wanted, policy=policy, now=context.now)
+        assert context.observed.base is not None
+        question = build_planner_request(
+            observed_component,
+            context.observed.base.view,
+            context.effective,
+            node_count=await sources.count_nodes(),
             policy=policy,
-            now=whole.now,
+            now=context.now,
         )
-        answer = await advisers.plans(whole.observed, question)
+        answer = await sources.request_plans(context.observed, question)
         if isinstance(answer, NoAnswer):
             return answer
-        return decide(seen, answer, policy=policy, now=whole.now)
+        return decide(observed_component, answer, policy=policy, now=context.now)
 
-    def _waiting(self, seen: ComponentSeen) -> tuple[str, ...]:
+    def _find_unschedulable(self, observed_component: ObservedComponent) -> tuple[str, ...]:
         grace = timedelta(seconds=self._policy.registration_grace_s)
         return tuple(
-            group_seen.name
-            for group_seen in seen.groups
-            if group_seen.waiting_since is not None and self._pass.now - group_seen.waiting_since > grace
+            group.name
+            for group in observed_component.groups
+            if group.unschedulable_since is not None and self._context.now - group.unschedulable_since > grace
         )
 
     # ---- acting
 
-    async def _acted(self, result: ComponentResult, decided: Decided) -> ComponentResult:
-        brake = self._pass.brake
-        if brake is not None:
-            done = tuple(self._held_back(act, brake) for act in decided.acts)
-            return replace(result, done=done, status=concluded(decided, (), now=self._pass.now))
-        site = ActContext(
-            observed=self._pass.observed,
+    async def _act(self, result: ComponentResult, decision: Decision) -> ComponentResult:
+        pause = self._context.pause
+        if pause is not None:
+            done = tuple(self._hold_back(act, pause) for act in decision.acts)
+            return replace(result, done=done, status=conclude(decision, (), now=self._context.now))
+        act_context = ActContext(
+            observed=self._context.observed,
             component=self._component,
             highest_usage=self._highest_usage(),
-            now=self._pass.now,
+            now=self._context.now,
         )
-        actor = Actuator(self._tools.client, self._tools.drainers.build(self._pass.observed), site)
-        await self._serve(decided)
-        acts: list[ActDone] = []
+        actuator = Actuator(
+            self._dependencies.client, self._dependencies.drainers.build(self._context.observed), act_context
+        )
+        await self._sync_endpoint_slices(decision)
+        acts: list[ActResult] = []
         problem = ""
         try:
-            for act in decided.acts:
-                acts += [await actor.do(act)]
-            if not self._pass.is_leaving:
-                await actor.follow()
+            for act in decision.acts:
+                acts += [await actuator.do(act)]
+            if not self._context.is_being_deleted:
+                await actuator.follow()
         except NotAllowed:
             raise
         except PlimsollError as error:
-            # What was done stays done, and its clock runs.
+            # What was done stays done, and its cool-down starts.
             log.warning("act.failed", component=self._component, problem=str(error))
             problem = str(error)
         keys = {act_done.act.key for act_done in acts if act_done.result in {Result.DONE, Result.ALREADY_SO}}
-        return replace(result, done=tuple(acts), problem=problem, status=concluded(decided, keys, now=self._pass.now))
+        return replace(
+            result, done=tuple(acts), problem=problem, status=conclude(decision, keys, now=self._context.now)
+        )
 
-    def _held_back(self, act: Act, brake: Reason) -> ActDone:
-        assert self._pass.observed.base is not None
-        cluster = cluster_of(act, base=self._pass.observed.base.metadata.name)
-        return ActDone(act=act, cluster=cluster, result=Result.HELD_BACK, reason=brake)
+    def _hold_back(self, act: Act, pause: Reason) -> ActResult:
+        assert self._context.observed.base is not None
+        cluster = target_cluster(act, base=self._context.observed.base.metadata.name)
+        return ActResult(act=act, cluster=cluster, result=Result.HELD_BACK, reason=pause)
 
-    async def _serve(self, decided: Decided) -> None:
-        """Let clients of the cluster's Service reach the TiDB servers of groups, and those that go no longer."""
-        groups = {raw.metadata.name: raw.view.spec.tidb for raw in clusters_of(self._pass.observed, self._component)}
-        is_wanted = self._component is Component.TIDB and self._tools.settings.makes_endpoint_slices
+    async def _sync_endpoint_slices(self, decision: Decision) -> None:
+        """Let the cluster's Service reach the TiDB servers of groups, except those that are to be removed."""
+        groups = {raw.metadata.name: raw.view.spec.tidb for raw in clusters_of(self._context.observed, self._component)}
+        is_wanted = self._component is Component.TIDB and self._dependencies.settings.makes_endpoint_slices
         if not is_wanted or not groups:
             return
         replicas = {name: own.replicas if own is not None else 0 for name, own in groups.items()}
-        for act in decided.acts:
+        for act in decision.acts:
             if isinstance(act, Resize):
                 replicas[act.group] = min(replicas[act.group], act.replicas)
             elif isinstance(act, Remove):
                 replicas[act.group] = 0
-        assert self._pass.observed.base is not None
-        metadata = self._pass.observed.base.metadata
-        serving = Serving(namespace=metadata.namespace, base=metadata.name, replicas=replicas)
+        assert self._context.observed.base is not None
+        metadata = self._context.observed.base.metadata
+        serving = ServedGroups(namespace=metadata.namespace, base=metadata.name, replicas=replicas)
         try:
-            await serve_through_base(self._tools.client, serving)
+            await sync_endpoint_slices(self._dependencies.client, serving)
         except ApiError as error:
             log.warning("endpoint_slice.not_written", namespace=metadata.namespace, problem=str(error))
 
     def _highest_usage(self) -> Fraction:
-        """Of disks that are left when a store has gone."""
-        scaled = scaled_component(self._pass.effective, Component.TIKV)
+        """The allowed disk usage after a store was removed."""
+        scaled = scaled_component(self._context.effective, Component.TIKV)
         rule = scaled.rules.get("storage") if scaled is not None else None
         return LOW_SPACE if rule is None or rule.max_threshold is None else exact(rule.max_threshold)

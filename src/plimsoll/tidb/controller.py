@@ -1,7 +1,7 @@
-"""When the TiDB autoscaler looks at which autoscaler: on changes that matter, every 30 seconds, and after trouble.
+"""The controller of the TiDB autoscaler: reconciles on relevant changes, every 30 seconds, and after failures.
 
-Objects of Kubernetes change for many reasons, our own writes among them: a status that we wrote is no reason to look
-again, and neither is a heartbeat of a store. Whoever wires the program hands `services()` to a supervisor.
+Objects change for many reasons, including our own writes. A status that we wrote, or a heartbeat of a store, does not
+cause a reconcile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.services import Service
 from plimsoll.tidb.observing.observer import namespace_of_base
-from plimsoll.tidb.reporting.messages import sentences_of
+from plimsoll.tidb.reporting.messages import build_sentences
 from plimsoll.tidb.settings import DRAIN_LOOK_S, NAME
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER
 
@@ -41,11 +41,11 @@ _UP: Final = "Up"
 
 
 class AdviceMissing(ToldAlready, Unreachable):
-    """The planner, PD or an external service gave nothing that could be used: asked again with back-off."""
+    """The planner, PD or an external service gave no usable answer: retried with back-off."""
 
 
 class TidbController:
-    """Made before the informers run."""
+    """The controller. Built before the informers run."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class TidbController:
         resync_s: float,
     ) -> None:
         self._autoscaler = autoscaler
-        self._missed: dict[Key, tuple[str, bool]] = {}
-        """What was last told of each to be missing, and whether that was to be expected."""
+        self._missing_advice: dict[Key, tuple[str, bool]] = {}
+        """The last reported problem per autoscaler, and whether it was expected."""
         self._scalers = informers.of(TidbClusterAutoScaler)
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -82,27 +82,27 @@ class TidbController:
     async def _reconcile(self, key: Key) -> Done | Again:
         result = await self._autoscaler.run(key.namespace, key.name)
         if result is not None and result.failures:
-            raise self._missing(key, result)
-        self._missed.pop(key, None)
+            raise self._advice_missing(key, result)
+        self._missing_advice.pop(key, None)
         if result is None:
             return Done()
-        if result.is_underway or (result.told and not result.is_released):
+        if result.is_underway or (result.message and not result.is_released):
             return Again(after_s=DRAIN_LOOK_S)
-        log.debug("pass.ended", said=sentences_of(result))
+        log.debug("pass.ended", current=build_sentences(result))
         return Done()
 
-    def _missing(self, key: Key, result: ReconcileResult) -> AdviceMissing:
-        """Told when it is news; while a new cluster comes up it is nothing to be warned of."""
+    def _advice_missing(self, key: Key, result: ReconcileResult) -> AdviceMissing:
+        """Logged when it changes. While a new cluster starts up it is not a warning."""
         problem = "; ".join(result.failures)
-        said = problem, result.awaits_cluster
-        if self._missed.get(key) != said:
-            tell = log.info if result.awaits_cluster else log.warning
-            tell("advice.missing", autoscaler=str(key), problem=problem)
-        self._missed[key] = said
+        current = problem, result.awaits_cluster
+        if self._missing_advice.get(key) != current:
+            log_event = log.info if result.awaits_cluster else log.warning
+            log_event("advice.missing", autoscaler=str(key), problem=problem)
+        self._missing_advice[key] = current
         return AdviceMissing(problem)
 
     def _of_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
-        """Autoscalers of the cluster, and of the cluster that it was made beside."""
+        """The autoscalers of the cluster, and of the base cluster that it was created for."""
         states = states_in(change)
         if _is_of_no_matter(change):
             return ()
@@ -115,7 +115,7 @@ class TidbController:
 
 
 def _of_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
-    """Not of one whose status alone was written."""
+    """The autoscaler, unless only its status was written."""
     return () if _is_of_no_matter(change) else of_itself(change)
 
 
@@ -127,12 +127,12 @@ def _is_of_no_matter(change: Change[Any]) -> bool:
 
 
 def _matters(view: WireObject) -> tuple[object, ...]:
-    """What a pass would decide on. TidbClusters have no status of their own: any write to one is a new generation."""
+    """What a reconcile depends on. TidbClusters have no status subresource: every write is a new generation."""
     metadata = view.metadata
-    said = metadata.uid, metadata.deletion_timestamp, metadata.labels
+    current = metadata.uid, metadata.deletion_timestamp, metadata.labels
     if isinstance(view, TidbCluster):
         parts = view.status.tikv, view.status.tidb
         sizes = [(status.phase, status.stateful_set.replicas if status.stateful_set else None) for status in parts]
         up = sum(store.state == _UP for store in view.status.tikv.stores.values())
-        return *said, view.spec, sizes, up
-    return *said, metadata.generation, metadata.annotations
+        return *current, view.spec, sizes, up
+    return *current, metadata.generation, metadata.annotations

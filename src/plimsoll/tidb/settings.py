@@ -1,43 +1,46 @@
-"""What an operator of the TiDB autoscaler chooses, whichever way it is run: one value, read once at the start."""
+"""Settings of the TiDB autoscaler."""
 
 from __future__ import annotations
 
 from typing import Final, Literal
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.model.reconcile_types import PassPolicy
+from plimsoll.tidb.model.reconcile_types import ReconcilePolicy
 
 NAME: Final = "tidb-autoscaler"
-"""Whom it writes and tells events as."""
+"""The field manager and the source of Events."""
 LEASE: Final = "plimsoll-tidb"
 RESYNC_S: Final = 30.0
 DRAIN_LOOK_S: Final = 10.0
-"""How soon a store that is being emptied is looked at again."""
+"""How soon a store that is being drained is checked again."""
 
 
 class TidbSettings(Value):
-    """`pd` replaces the address that a cluster's name gives. Without a `planner` the plans are our own."""
+    """`pd` replaces the address derived from the name of a cluster.
+
+    Without a `planner`, plans are made in this process.
+    """
 
     planner: str = ""
     pd: str = ""
     prometheus: str = ""
     falls_back: bool = False
-    """Of our own planner: groups grow where the cluster itself may not."""
+    """For plans made in this process: scale out groups where the base cluster may not grow."""
     drains_actively: bool = False
-    """False: TiDB Operator takes stores out, we only watch over it. True: nobody else does."""
+    """False: TiDB Operator removes stores, and the autoscaler only guards it. True: the autoscaler removes them."""
     peer_tolerance: int = 0
-    """How many regions may miss a peer, or have a pending or dead one, while a store leaves."""
+    """How many regions may have a missing, pending or down peer while a store is removed."""
     potential_nodes: bool = False
-    """Count nodes that the node autoscaler may still add as if they were there."""
+    """Also count nodes that the node autoscaler may still add."""
     makes_endpoint_slices: bool = True
     external_allow: tuple[str, ...] = ()
-    policy: PassPolicy = PassPolicy()
+    policy: ReconcilePolicy = ReconcilePolicy()
     dry_run: bool = False
     namespace: str = ""
-    """Where TidbClusterAutoScalers are looked for; empty: everywhere."""
-    home: str = "kube-system"
-    """Where the controllers of Plimsoll have their ConfigMap, with the brake on it."""
+    """The namespace of TidbClusterAutoScalers; empty: all namespaces."""
+    controller_namespace: str = "kube-system"
+    """The namespace of the ConfigMap of Plimsoll's controllers, which holds the pause annotation."""
     resync_s: float = RESYNC_S
 
 
-Drain = Literal["guard", "active"]
+DrainMode = Literal["guard", "active"]

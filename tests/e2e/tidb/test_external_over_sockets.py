@@ -1,4 +1,4 @@
-"""`PinnedHttpClient` and `recommended` against real sockets: the pinned address, TLS by a Secret, and bad servers."""
+"""`PinnedHttpClient` and `request_recommendation` over real sockets: pinned address, TLS from a Secret, bad servers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
-from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES, ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external.recommender import (
+    LARGEST_ANSWER_BYTES,
+    RecommendationFailed,
+    RecommendationRequest,
+    request_recommendation,
+)
 from plimsoll.tidb.model.components import Component
 from plimsoll.web.address_guard import parse_exceptions
 from plimsoll.web.client import PinnedHttpClient
@@ -46,13 +51,13 @@ async def asked(
     host: str = HOST,
     held: dict[str, bytes] | None = None,
     allowed: Iterable[str] = ("127.0.0.1",),
-) -> int | ExternalFailed:
+) -> int | RecommendationFailed:
     secret = SecretReference(name="tls") if held is not None else None
     endpoint = ExternalEndpoint(host=host, port=port, path="/advise", tls_secret=secret)
-    question = ExternalQuestion(
-        endpoint=endpoint, home="prod", namespace="prod", cluster="db", component=Component.TIKV
+    question = RecommendationRequest(
+        endpoint=endpoint, autoscaler_namespace="prod", namespace="prod", cluster="db", component=Component.TIKV
     )
-    return await recommended(
+    return await request_recommendation(
         question,
         caller=caller or Somewhere(max_bytes=LARGEST_ANSWER_BYTES),
         secrets=PlayedSecrets({("prod", "tls"): held or {}}),
@@ -74,7 +79,7 @@ async def test_loopback_is_not_called_unless_allowed() -> None:
     async with serving(server) as port:
         for name in ("localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0"):
             found = await asked(port, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host=name, allowed=())
-            assert isinstance(found, ExternalFailed), name
+            assert isinstance(found, RecommendationFailed), name
     assert server.heads == []
 
 
@@ -83,7 +88,7 @@ async def test_a_redirect_is_not_followed() -> None:
     async with serving(target) as elsewhere:
         head = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/" % elsewhere
         async with serving(Answering(said(b"", head=head))) as port:
-            assert isinstance(await asked(port), ExternalFailed)
+            assert isinstance(await asked(port), RecommendationFailed)
     assert target.heads == []
 
 
@@ -91,14 +96,14 @@ async def test_an_endless_answer_is_cut_off() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n"
     async with serving(Answering(head + b" " * 70_000)) as port:
         found = await asked(port)
-    assert isinstance(found, ExternalFailed)
+    assert isinstance(found, RecommendationFailed)
     assert "more than 65536 bytes" in found.problem
 
 
 async def test_nobody_there_and_no_such_host() -> None:
-    assert isinstance(await asked(lasting_port()), ExternalFailed)
+    assert isinstance(await asked(lasting_port()), RecommendationFailed)
     found = await asked(80, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host="no-such-host.invalid")
-    assert isinstance(found, ExternalFailed)
+    assert isinstance(found, RecommendationFailed)
     assert "cannot be resolved" in found.problem
 
 
@@ -107,7 +112,7 @@ async def test_tls_with_both_certificates() -> None:
     held = {"ca.crt": CA.pem, "tls.crt": ours.certificate_pem, "tls.key": ours.key_pem}
     async with serving(Answering(said(advice(4))), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         assert await asked(port, held=held) == 4
-        assert isinstance(await asked(port, held={"ca.crt": CA.pem}), ExternalFailed)
+        assert isinstance(await asked(port, held={"ca.crt": CA.pem}), RecommendationFailed)
 
 
 @pytest.mark.parametrize("wrong", ["authority", "name"])
@@ -115,5 +120,5 @@ async def test_a_server_that_is_not_who_it_should_be_hears_nothing(wrong: str) -
     pair = Authority("their-ca").issue(HOST) if wrong == "authority" else CA.issue("other.prod.svc", "127.0.0.1")
     server = Answering(said(advice(4)))
     async with serving(server, tls=server_tls(pair)) as port:
-        assert isinstance(await asked(port, held={"ca.crt": CA.pem}), ExternalFailed)
+        assert isinstance(await asked(port, held={"ca.crt": CA.pem}), RecommendationFailed)
     assert server.heads == []

@@ -43,7 +43,7 @@ def secret(clients: Authority = CA, trusted: Authority = CA) -> dict[str, bytes]
 
 async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) -> object:
     async with AiohttpClient() as web:
-        return await PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}").of(base()).stores()
+        return await PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}").client_for(base()).stores()
 
 
 async def test_pd_answers_who_shows_the_certificate() -> None:
@@ -74,6 +74,6 @@ async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> 
         AiohttpClient() as web,
     ):
         pds = PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}")
-        assert isinstance(await pds.of(base()).stores(), PdFailed)
+        assert isinstance(await pds.client_for(base()).stores(), PdFailed)
         held[KEY] = secret()
-        assert await pds.of(base()).stores() == ()
+        assert await pds.client_for(base()).stores() == ()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.local.tidb.pd.scheduling import advanced, seconds_to_settle
+from plimsoll.local.tidb.pd.scheduling import advance, seconds_to_settle
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, PdState, StoreState
 from plimsoll.runtime.virtual_runs import DEFAULT_START as START
 
@@ -48,7 +48,7 @@ def test_no_region_is_lost_and_none_is_twice_on_a_store(
     for number, gap in enumerate(gaps):
         now += timedelta(seconds=gap)
         before = sum(store_state.regions for store_state in state.stores)
-        state = advanced(state, now=now)
+        state = advance(state, now=now)
         after = sum(store_state.regions for store_state in state.stores)
         assert before <= after <= REGIONS * 3
         assert all(0 <= store_state.leaders <= store_state.regions <= REGIONS for store_state in state.stores)
@@ -67,37 +67,37 @@ def test_how_often_one_looks_does_not_matter(state: PdState, gaps: list[float]) 
     now, looked_often = START, state
     for gap in gaps:
         now += timedelta(seconds=gap)
-        looked_often = advanced(looked_often, now=now)
+        looked_often = advance(looked_often, now=now)
 
-    assert looked_often.stores == advanced(state, now=now).stores
+    assert looked_often.stores == advance(state, now=now).stores
 
 
 @settings(max_examples=40, deadline=None)
 @given(state=_clusters)
 def test_a_cluster_comes_to_rest_when_it_says(state: PdState) -> None:
     rest = START + timedelta(seconds=seconds_to_settle(state, now=START))
-    settled = advanced(state, now=rest)
+    settled = advance(state, now=rest)
 
     assert seconds_to_settle(settled, now=rest) == 0
-    assert advanced(settled, now=rest + timedelta(days=1)).stores == settled.stores
+    assert advance(settled, now=rest + timedelta(days=1)).stores == settled.stores
 
 
 @settings(max_examples=40, deadline=None)
 @given(normal=st.integers(3, 6), special=st.integers(1, 3))
 def test_what_leaves_a_hot_store_fits_back_onto_ordinary_ones(normal: int, special: int) -> None:
     later = START + timedelta(hours=1)
-    state = advanced(_bootstrapped(normal, special), now=later)
+    state = advance(_bootstrapped(normal, special), now=later)
     last = state.stores[-1]
     assert last.regions > 0
-    state = advanced(state.with_store(replace(last, state=OFFLINE)), now=later + timedelta(hours=1))
+    state = advance(state.with_store(replace(last, state=OFFLINE)), now=later + timedelta(hours=1))
 
     assert state.stores[-1].state == TOMBSTONE
 
 
 def test_only_an_empty_store_is_buried() -> None:
     later = START + timedelta(hours=1)
-    state = advanced(_bootstrapped(3, 0), now=later)
-    state = advanced(state.with_store(replace(state.stores[2], state=OFFLINE)), now=later + timedelta(days=1))
+    state = advance(_bootstrapped(3, 0), now=later)
+    state = advance(state.with_store(replace(state.stores[2], state=OFFLINE)), now=later + timedelta(days=1))
 
     assert state.stores[2].state == OFFLINE
     assert state.stores[2].regions == REGIONS

@@ -11,7 +11,7 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.controller import
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.instances import OPERATOR
-from plimsoll.local.tidb.simulated import SimulatedTidb, route
+from plimsoll.local.tidb.simulated import SimulatedTidb, route_to_simulated
 from plimsoll.local.volumes.services import volume_services
 from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.objects.api.tidb import TIDB_GROUP
@@ -137,7 +137,7 @@ class TidbWorld(SurvivesCrashes):
 
     def pd(self, method: str, path: str, body: Any = None, *, base: str = "db") -> tuple[int, Any]:
         """One request to a PD by its address in the cluster."""
-        target = route(f"http://{base}-pd.{NAMESPACE}:2379{path}")
+        target = route_to_simulated(f"http://{base}-pd.{NAMESPACE}:2379{path}")
         assert target is not None
         sent = b"" if body is None else json.dumps(body).encode()
         status, answer = self.run.until(self.tidb.answer(method, target, sent))

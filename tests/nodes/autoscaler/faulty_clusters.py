@@ -16,10 +16,10 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.components import Components
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
-from plimsoll.simulation.worlds.crashes import MortalTransport
+from plimsoll.simulation.worlds.crashes import CrashingTransport
 from plimsoll.simulation.worlds.world import World
 from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, scenario_of, steps_of
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response, Stream, Transport
     from plimsoll.local.apiserver.storage.objects import Key, Stored
     from plimsoll.runtime.services import Service
-    from plimsoll.simulation.ports import Loop, LoopTools
-    from tests.nodes.autoscaler.loop_scenarios import Json
+    from plimsoll.simulation.ports import Loop, LoopDependencies
+    from tests.nodes.loop.scenarios_of_the_loop import Json
 
 
 class Line:
@@ -140,22 +140,22 @@ class TroubledLoop:
 
 
 class TroubledWorld(World):
-    """`with TroubledWorld(…) as world:`, then `world.take({…})` step by step."""
+    """`with TroubledWorld(…) as world:`, then `world.take_step({…})` step by step."""
 
     def __init__(self, **scenario: Any) -> None:
         self.api = Line()
         self.cloud_line = Line()
-        self._plugged = Plugs(make_loop=self._make_loop)
+        self._plugged = Plugins(make_loop=self._make_loop)
         super().__init__(scenario_of((), scenario), plugs=self._plugged)
         self.clock = SetClock(self.run.clock)
-        self._telling = Telling(self, self._plugged)
+        self._telling = ScenarioRun(self, self._plugged)
 
     def take(self, *steps: Json) -> None:
         for step in steps_of(steps, world=self.scenario.world):
-            self._telling.take(step, path="test")
+            self._telling.take_step(step, path="test")
 
     def outcome(self) -> Json:
-        return self._telling.ended().outcome
+        return self._telling.finish().outcome
 
     def calls(self, *names: str) -> list[Json]:
         return [one for one in self.outcome()["providerCalls"] if one["call"] in names]
@@ -169,9 +169,9 @@ class TroubledWorld(World):
             change(body)
             return Put(body)
 
-        self.at_once(self._application.server.store.update(key, decide))
+        self.run_now(self._application.server.store.update(key, decide))
 
-    def _make_loop(self, tools: LoopTools) -> TroubledLoop:
+    def _make_loop(self, tools: LoopDependencies) -> TroubledLoop:
         entropy = SeededEntropy("troubled")
         components = Components(lambda name: self._lined(name, self.api), clock=tools.clock, entropy=entropy)
         cloud = SimulatedCloud(self._lined(AUTOSCALER, self.cloud_line), clock=tools.clock, log=self.log)
@@ -180,7 +180,7 @@ class TroubledWorld(World):
         )
 
     def _lined(self, manager: str, line: Line) -> Client:
-        mortal = MortalTransport(
+        mortal = CrashingTransport(
             EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
         )
         return self._client(LinedTransport(mortal, line), manager)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.simulation.files.scenario_files import read_scenario
-from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.files.scenario_reader import read_scenario
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
 from plimsoll.simulation.worlds.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.simulation.runner import Story
+    from plimsoll.simulation.runner import ScenarioResult
     from plimsoll.simulation.scenario import Scenario, Step, WorldKind
 
 Json = dict[str, Any]
@@ -61,7 +61,7 @@ def crash_after(writes: int) -> Json:
 class Lived:
     """How a world ended: what `plimsoll simulate` would print, and its nodes as the API server has them."""
 
-    story: Story
+    story: ScenarioResult
     nodes: tuple[Json, ...]
 
     @property
@@ -83,13 +83,13 @@ class Lived:
 
 def lived(*steps: Json, **scenario: Any) -> Lived:
     read = scenario_of(steps, scenario)
-    plugs = Plugs(make_loop=ScenarioLoop)
+    plugs = Plugins(make_loop=ScenarioLoop)
     with World(read, plugs=plugs) as world:
-        telling = Telling(world, plugs)
+        telling = ScenarioRun(world, plugs)
         for number, step in enumerate(read.steps):
-            telling.take(step, path=f"steps[{number}]")
-        nodes = world.at_once(world.client.get_json("/api/v1/nodes"))["items"]
-        return Lived(story=telling.ended(), nodes=tuple(nodes))
+            telling.take_step(step, path=f"steps[{number}]")
+        nodes = world.run_now(world.client.get_json("/api/v1/nodes"))["items"]
+        return Lived(story=telling.finish(), nodes=tuple(nodes))
 
 
 def scenario_of(steps: Iterable[Json], scenario: Json) -> Scenario:

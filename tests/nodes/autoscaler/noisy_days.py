@@ -21,8 +21,8 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.scheduling import ClusterView
-from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
 from plimsoll.simulation.worlds.world import World
 from tests.nodes.autoscaler.loop_scenarios import containers, group, scenario_of, steps_of
@@ -123,15 +123,15 @@ class LivedDay:
         self._in_hour: list[dict[str, int]] = []
 
     def run(self, hours: int) -> Day:
-        plugs = Plugs(make_loop=ScenarioLoop)
+        plugs = Plugins(make_loop=ScenarioLoop)
         with World(self._scenario, plugs=plugs) as world:
-            telling = Telling(world, plugs)
+            telling = ScenarioRun(world, plugs)
             for passed in range(hours * 60):
                 for step in steps_of(self._steps(), world=self._scenario.world):
-                    telling.take(step, path="day")
+                    telling.take_step(step, path="day")
                 if passed >= _SETTLING_MINUTES:
-                    self._count(world.at_once(world.client.get_json("/api/v1/nodes"))["items"])
-            return self._told(telling.ended().outcome)
+                    self._count(world.run_now(world.client.get_json("/api/v1/nodes"))["items"])
+            return self._told(telling.finish().outcome)
 
     def _steps(self) -> list[Json]:
         wanted = {service.name: service.replicas(self._minute, self._entropy) for service in self._load}

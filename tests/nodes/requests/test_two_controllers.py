@@ -11,8 +11,8 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.components import Components
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
 from plimsoll.simulation.worlds.world import World
 from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, group, scenario_of, steps_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.transport import Request, Response, Transport
     from plimsoll.runtime.services import Service
-    from plimsoll.simulation.ports import Loop, LoopTools
-    from tests.nodes.autoscaler.loop_scenarios import Json
+    from plimsoll.simulation.ports import Loop, LoopDependencies
+    from tests.nodes.loop.scenarios_of_the_loop import Json
 
     Meeting = Callable[[Loop, Loop], Any]
 
@@ -67,21 +67,21 @@ class TwoControllers(World):
     def __init__(self, meeting: Meeting, **scenario: Any) -> None:
         self.wires = (Wire(), Wire())
         self._meeting = meeting
-        self._plugged = Plugs(make_loop=self._make_loop)
+        self._plugged = Plugins(make_loop=self._make_loop)
         super().__init__(
             scenario_of((), {**scenario, "options": {**ON, **scenario.get("options", {})}}), plugs=self._plugged
         )
-        self._telling = Telling(self, self._plugged)
+        self._telling = ScenarioRun(self, self._plugged)
 
     def take(self, *steps: Json) -> Json:
         for step in steps_of(steps, world=self.scenario.world):
-            self._telling.take(step, path="test")
-        return self._telling.ended().outcome
+            self._telling.take_step(step, path="test")
+        return self._telling.finish().outcome
 
-    def _make_loop(self, tools: LoopTools) -> Loop:
+    def _make_loop(self, tools: LoopDependencies) -> Loop:
         return Both(tuple(self._controller(tools, number) for number in (0, 1)), self._meeting)
 
-    def _controller(self, tools: LoopTools, number: int) -> tuple[ScenarioLoop, Components]:
+    def _controller(self, tools: LoopDependencies, number: int) -> tuple[ScenarioLoop, Components]:
         components = Components(
             lambda name: self._wired(name, number), clock=tools.clock, entropy=SeededEntropy(f"controller {number}")
         )

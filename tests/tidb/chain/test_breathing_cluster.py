@@ -13,8 +13,8 @@ import pytest
 
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE
-from plimsoll.simulation.files.scenario_files import read_scenario
-from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.files.scenario_reader import read_scenario
+from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
 from plimsoll.simulation.worlds.world import World
 
@@ -41,12 +41,12 @@ def told(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list
     """The story, moment by moment."""
     scenario = read_scenario(STORY.read_bytes(), source=STORY.name)
     moments = []
-    with World(scenario, plugs=Plugs(make_loop=ScenarioLoop)) as world:
+    with World(scenario, plugs=Plugins(make_loop=ScenarioLoop)) as world:
         for at_s in range(every_s, END_S, every_s):
             world.run.advance_by(every_s)
             if at_s == crash_at_s:
                 world.crash(crashing, after_calls=2, path="here")
-            moments.append(world.at_once(_moment(world, at_s)))
+            moments.append(world.run_now(_moment(world, at_s)))
         assert not world.planned_crashes.waiting
     return moments
 

@@ -26,7 +26,7 @@ from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
-from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.model.reconcile_result import ReconcileResult
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import Request, RequestFailed, Response
@@ -316,8 +316,8 @@ class ScaledWorld:
         clock, entropy = self.run.clock, SeededEntropy("tidb")
         return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS, guard=guard)
 
-    def parts(self, client: Client, **more: Any) -> TidbParts:
-        return TidbParts(
+    def parts(self, client: Client, **more: Any) -> TidbAutoscalerParts:
+        return TidbAutoscalerParts(
             Dependencies(client=client, web=self, caller=self, clock=self.run.clock, settings=self.settings, **more)
         )
 
@@ -328,7 +328,7 @@ class ScaledWorld:
         parts = self.parts(client, recorder=recorder, journal=self.journal)
         telling = asyncio.create_task(recorder.run())
         await asyncio.sleep(0)
-        results = await parts.autoscaler.run_all()
+        results = await parts.reconciler.run_all()
         telling.cancel()
         await asyncio.wait((telling,))
         failed = [result for result in results if not isinstance(result, ReconcileResult)]

@@ -13,7 +13,7 @@ from tests.tidb.controller.scaled_worlds import AUTO, Counted, EmbeddedServer, S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.tidb.builder import TidbParts
+    from plimsoll.tidb.builder import TidbAutoscalerParts
 
 URL = "/api/v1/namespaces/kube-system/configmaps/plimsoll-tidb-last-plans"
 
@@ -23,14 +23,14 @@ class LivingWorld(ScaledWorld):
 
     server: EmbeddedServer
 
-    def start(self) -> TidbParts:
+    def start(self) -> TidbAutoscalerParts:
         self.sent = Counted(self.server.transport())
         return self.parts(self.client(self.sent), keeps_last_plans=True)
 
-    def passes(self, parts: TidbParts, *, after_s: float = 10) -> None:
+    def passes(self, parts: TidbAutoscalerParts, *, after_s: float = 10) -> None:
         self.run.advance_by(after_s)
         self.operate()
-        self.run.until(parts.autoscaler.run_all())
+        self.run.until(parts.reconciler.run_all())
 
     @property
     def said(self) -> dict[Ref, LastPlan]:
@@ -81,7 +81,7 @@ def test_the_last_words_are_written_at_a_clean_end(world: LivingWorld) -> None:
     world.passes(parts, after_s=1)
     autoscaler = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
     assert world.said[autoscaler].not_done == ()
-    world.run.until(parts.teller.leave())
+    world.run.until(parts.reporter.close())
     assert [not_done.reason.code for not_done in world.said[autoscaler].not_done] == ["CoolingDown"]
 
 

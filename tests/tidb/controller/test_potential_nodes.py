@@ -12,8 +12,8 @@ from plimsoll.nodes.config.options import flags_of_policy
 from plimsoll.nodes.config.policy import AutoProvisioning, Limits, Policy
 from plimsoll.nodes.reporting.status import configmap
 from plimsoll.tidb.observing import node_capacity
-from plimsoll.tidb.observing.node_capacity import room_of
-from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeRoom
+from plimsoll.tidb.observing.node_capacity import parse_node_capacity
+from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeCapacity
 from tests.tidb.controller.scaled_worlds import EmbeddedServer, ScaledWorld
 
 STATUS = """\
@@ -93,12 +93,12 @@ def registered(**counts: Any) -> dict[str, Any]:
     ids=["all ready", "some on their way", "some that are not well", "more than may be", "odd"],
 )
 def test_nodes_on_their_way_are_still_to_come(health: dict[str, Any], left: int) -> None:
-    assert room_of({"nodeGroups": [group(**health)]}, {}) == NodeRoom(in_groups=left)
+    assert parse_node_capacity({"nodeGroups": [group(**health)]}, {}) == NodeCapacity(in_groups=left)
 
 
 def provisioned(names: list[str], **options: Any) -> int:
     document = {"nodeGroups": [group(name, maxSize=5) for name in names]}
-    return room_of(document, {"node-autoprovisioning": True, **options}).in_new_groups
+    return parse_node_capacity(document, {"node-autoprovisioning": True, **options}).in_new_groups
 
 
 def test_new_groups_count_as_far_as_there_may_be_any() -> None:
@@ -120,4 +120,6 @@ def test_words_and_defaults_are_those_of_our_node_autoscaler() -> None:
     assert (default.prefix, configmap.OPTIONS_ANNOTATION) == (node_capacity.PREFIX, node_capacity.OPTIONS)
     chosen = replace(default, enabled=True, prefix="nap", max_node_groups=9, max_own_groups=2, max_group_size=3)
     options = flags_of_policy(Policy(limits=Limits(max_nodes_total=7), nap=chosen))
-    assert room_of({"nodeGroups": [group("nap-x", maxSize=5)]}, options) == NodeRoom(in_new_groups=3, most=7)
+    assert parse_node_capacity({"nodeGroups": [group("nap-x", maxSize=5)]}, options) == NodeCapacity(
+        in_new_groups=3, limit=7
+    )

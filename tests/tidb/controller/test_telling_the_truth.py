@@ -14,11 +14,11 @@ from plimsoll.journal.entries import Query
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.simulation.tidb.runs import Decision
-from plimsoll.simulation.tidb.tables import decision_row
+from plimsoll.simulation.tidb.simulator import SimulatedDecision
+from plimsoll.simulation.tidb.tables import format_decision
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.planner.client import AnsweredHere, read_answer
-from plimsoll.tidb.reporting.messages import sentences_of
+from plimsoll.tidb.planner.client import InProcessResponse, read_answer
+from plimsoll.tidb.reporting.messages import build_sentences
 from plimsoll.web.client import Response
 from tests.tidb.controller.scaled_worlds import (
     AUTO,
@@ -85,12 +85,12 @@ def test_whatever_blocks_a_removal_both_numbers_are_told(world: ScaledWorld, why
 
 class TestTooLittleKnown:
     def test_our_own_planner_was_reached_all_the_same(self) -> None:
-        found = read_answer(AnsweredHere(status=500, body=BLIND), Component.TIKV)
-        assert (found.code, found.is_plain) == ("InsufficientMetrics", True)  # type: ignore[union-attr] # no plans
+        found = read_answer(InProcessResponse(status=500, body=BLIND), Component.TIKV)
+        assert (found.code, found.is_told_by_planner) == ("InsufficientMetrics", True)  # type: ignore[union-attr] # no plans
 
     @pytest.mark.parametrize("body", [BLIND, b"boom"], ids=["too little", "boom"])
     def test_of_another_nothing_but_a_plan_counts_as_reached(self, body: bytes) -> None:
-        assert not read_answer(Response(status=500, body=body), Component.TIKV).is_plain  # type: ignore[union-attr] # as above
+        assert not read_answer(Response(status=500, body=body), Component.TIKV).is_told_by_planner  # type: ignore[union-attr] # as above
 
     def test_the_conditions_say_so(self, world: ScaledWorld) -> None:
         world.settings = replace(world.settings, planner="", prometheus="http://prometheus.test")
@@ -185,10 +185,10 @@ def test_an_act_is_found_under_whoever_it_concerns(world: ScaledWorld, kind: str
 def test_one_is_one_instance(world: ScaledWorld) -> None:
     world.autoscaler().cluster().planner.says(group(1))
     (result,) = world.once()
-    assert sentences_of(result) == [f"prod/as1 tikv: {AUTO} made with 1: 1 instance in a new group"]
+    assert build_sentences(result) == [f"prod/as1 tikv: {AUTO} created with 1: 1 instance in a new group"]
 
 
 def test_what_two_reasons_say_alike_is_said_once() -> None:
     why = ("3 instances of the cluster instead of 2",) * 2
-    told = Decision(at_s=0, component=Component.TIKV, kind="", what="raise", added=1, is_held=False, why=why)
-    assert decision_row(told)[-1] == why[0]
+    told = SimulatedDecision(at_s=0, component=Component.TIKV, kind="", what="raise", added=1, is_held=False, why=why)
+    assert format_decision(told)[-1] == why[0]

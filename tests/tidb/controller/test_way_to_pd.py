@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from plimsoll.objects.api.tidb import TidbCluster
-from plimsoll.tidb.pd.access import address_of_pd
+from plimsoll.tidb.pd.access import build_pd_address
 from tests.kube.http.authorities import Authority
 from tests.tidb.controller.scaled_worlds import PLANNER, EmbeddedServer, ScaledWorld, group
 
@@ -41,7 +41,7 @@ def base(**spec: Any) -> TidbCluster:
     ids=["plain", "tls", "domain", "joined", "joined elsewhere", "joined far away"],
 )
 def test_addresses(spec: dict[str, Any], address: str) -> None:
-    assert address_of_pd(base(**spec)) == address
+    assert build_pd_address(base(**spec)) == address
 
 
 class TlsWorld(ScaledWorld):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.tidb.reporting.messages import sentences_of
+from plimsoll.tidb.reporting.messages import build_sentences
 from tests.tidb.controller.scaled_worlds import (
     AUTO,
     GROUP,
@@ -33,7 +33,7 @@ class TestWithoutACluster:
     def test_it_is_told_and_is_no_error(self, world: ScaledWorld) -> None:
         (result,) = world.autoscaler().once()
         assert world.condition("Ready") == ("False", "ClusterNotFound")
-        assert sentences_of(result) == ["prod/as1: nothing to do, there is no TidbCluster prod/db"]
+        assert build_sentences(result) == ["prod/as1: nothing to do, TidbCluster prod/db does not exist"]
         assert world.planner.asked == []
 
     def test_again_nothing_is_written(self, world: ScaledWorld) -> None:
@@ -92,7 +92,7 @@ class TestConfigurationsThatCannotBeRead:
         assert (world.clusters, result.failures) == (["db"], ())
         assert "finalizers" not in world.tac()["metadata"]
         assert world.condition("Ready") == ("True", "ScaleHeld")
-        assert "spec.tikv.config: is no TOML" in world.message("Ready")
+        assert "spec.tikv.config: is not valid TOML" in world.message("Ready")
 
     def test_again_nothing_is_written(self, world: ScaledWorld) -> None:
         world.autoscaler().cluster(config="[server\n").planner.says(group(1))
@@ -105,7 +105,7 @@ class TestConfigurationsThatCannotBeRead:
         world.autoscaler().cluster(config={"server": {"labels": "zone=a"}}).planner.says(group(1))
         world.operates = False
         world.once()
-        assert "spec.tikv.config.server.labels: is no table" in world.message("Ready")
+        assert "spec.tikv.config.server.labels: is not a table" in world.message("Ready")
 
     @pytest.mark.parametrize("whose", ["db", AUTO], ids=["of the cluster", "of the group"])
     def test_a_group_that_stands_is_left_with_its_own(self, world: ScaledWorld, whose: str) -> None:
@@ -200,7 +200,7 @@ class TestBrakes:
         (result,) = world.once()
         assert world.clusters == ["db"]
         assert world.condition("Ready") == ("False", "Paused")
-        assert sentences_of(result) == [f"prod/as1 tikv: {GROUP} made with 1, but not now: paused: night shift"]
+        assert build_sentences(result) == [f"prod/as1 tikv: {GROUP} created with 1, but not now: paused: night shift"]
 
     def test_the_brake_of_all_controllers(self) -> None:
         with ScaledWorld(EmbeddedServer) as world:

@@ -12,7 +12,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AnswerLost, NotAllowed
 from plimsoll.kube.transport import Response
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.reconciler import Failed
+from plimsoll.tidb.reconciler import FailedReconcile
 from tests.faults import CrashAfter, Crashed
 from tests.tidb.controller.scaled_worlds import (
     AUTO,
@@ -135,8 +135,8 @@ class TestServersThatFail:
             world.server.transport(), patches("as1", "/status"), lambda: Response(status=403, body=b"{}")
         )
         client = world.client(refusing)
-        results = world.run.until(world.parts(client).autoscaler.run_all())
-        assert isinstance(results[0], Failed)
+        results = world.run.until(world.parts(client).reconciler.run_all())
+        assert isinstance(results[0], FailedReconcile)
         assert world.condition("Ready", "as2") == ("False", "ClusterNotFound")
 
 
@@ -174,7 +174,7 @@ class TestTwoControllers:
 
         async def both() -> None:
             transport = world.server.transport()
-            runs = [world.parts(world.client(transport)).autoscaler.run_all() for _ in range(2)]
+            runs = [world.parts(world.client(transport)).reconciler.run_all() for _ in range(2)]
             await asyncio.gather(*runs)
 
         world.run.until(both())
@@ -191,7 +191,7 @@ class TestTwoControllers:
         world.planner.says(group(2))
         client = world.client(world.server.transport(), Follower())
         with pytest.raises(PlimsollError, match="not leading"):
-            world.run.until(world.parts(client).autoscaler.run("prod", "as1"))
+            world.run.until(world.parts(client).reconciler.run("prod", "as1"))
         assert world.clusters == ["db"]
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.runtime.virtual_runs import VirtualRun
 from plimsoll.tidb.actuation.drain import Drainer
-from plimsoll.tidb.pd.client import Pd, PdFailed
+from plimsoll.tidb.pd.client import PdClient, PdFailed
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, DrainSettings, StoreDrain, Unknown
 from tests.tidb.breathing_pd import BreathingPd, BreathingStore
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.tidb.model.reconcile_types import DrainMark
+    from plimsoll.tidb.model.reconcile_types import DrainRecord
     from plimsoll.web.client import Request, RequestFailed, Response
     from tests.faults import Fault
 
@@ -34,7 +34,7 @@ class DrainWorld:
         self.pd = BreathingPd(self.run.clock, **speeds)
         self.is_active = is_active
         self.settings = DrainSettings()
-        self.mark: DrainMark | None = None
+        self.mark: DrainRecord | None = None
         self.replicas = 0
         self.pods: set[str] = set()
         self.lost: list[str] = []
@@ -63,7 +63,7 @@ class DrainWorld:
 
     @property
     def leaving(self) -> StoreDrain:
-        return StoreDrain(namespace="prod", cluster=GROUP, replicas=self.replicas, mark=self.mark)
+        return StoreDrain(namespace="prod", cluster=GROUP, replicas=self.replicas, record=self.mark)
 
     @property
     def now(self) -> datetime:
@@ -71,7 +71,7 @@ class DrainWorld:
 
     @property
     def drainer(self) -> Drainer:
-        return Drainer(Pd("http://pd.test", web=self), is_active=self.is_active, settings=self.settings)
+        return Drainer(PdClient("http://pd.test", web=self), is_active=self.is_active, settings=self.settings)
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +85,7 @@ class DrainWorld:
         """A `Web`; reading is never struck by the fault."""
         return await (self.pd.send(asked) if asked.method == "GET" else self._writes.tell_pd(asked))
 
-    async def remember(self, mark: DrainMark | None, /) -> None:
+    async def remember(self, mark: DrainRecord | None, /) -> None:
         await self._writes.write_mark(mark)
 
     @property
@@ -97,20 +97,20 @@ class DrainWorld:
 
     def take_out(self) -> Outcome:
         """One pass that wants a store less."""
-        outcome = self.do(self.drainer.take_out(self.leaving, now=self.now, remember=self.remember))
+        outcome = self.do(self.drainer.take_out(self.leaving, now=self.now, write_record=self.remember))
         if isinstance(outcome, Drained):
             self._lower()
         return outcome
 
     def bring_back(self, *, wanted: int | None = None) -> Drained | PdFailed | None:
         wanted = self.replicas if wanted is None else wanted
-        outcome = self.do(self.drainer.bring_back(self.leaving, wanted=wanted, remember=self.remember))
+        outcome = self.do(self.drainer.bring_back(self.leaving, wanted=wanted, write_record=self.remember))
         if isinstance(outcome, Drained):
             self._lower()
         return outcome
 
     def clear(self) -> Outcome:
-        return self.do(self.drainer.clear(self.leaving, now=self.now, remember=self.remember))
+        return self.do(self.drainer.drain_all(self.leaving, now=self.now, write_record=self.remember))
 
     def take_out_all(self, *, at_most_s: int = 3600) -> None:
         """Pass after pass, every ten seconds, until no replica is left."""
@@ -139,5 +139,5 @@ class _Writes:
     async def tell_pd(self, asked: Request) -> Response | RequestFailed:
         return await self._world.pd.send(asked)
 
-    async def write_mark(self, mark: DrainMark | None) -> None:
+    async def write_mark(self, mark: DrainRecord | None) -> None:
         self._world.mark = mark

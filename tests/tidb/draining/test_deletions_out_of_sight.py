@@ -54,7 +54,7 @@ class World(DrainedWorld):
     def told(self) -> str:
         self.run.advance_by(10)
         (result,) = self.once(transport=self._transport())
-        return result.told
+        return result.message
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_it_waits_and_tells_why(world: World) -> None:
     world.let_in(None)
     world.pass_by(300)
     assert not world.is_gone
-    assert world.told().startswith("the namespace prod does not let it in, or cannot be read")
+    assert world.told().startswith("namespace prod does not allow the autoscaler or cannot be read")
     assert len(world.clusters) == 2
 
 

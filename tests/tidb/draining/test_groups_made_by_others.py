@@ -125,7 +125,7 @@ class TestOfAClusterBefore:
         self.begin(world)
         (result,) = world.once()
         (tikv,) = result.components
-        assert [(held.key, held.reason.code) for held in tikv.decided.held if held.key == GROUP] == [
+        assert [(held.key, held.reason.code) for held in tikv.decision.held if held.key == GROUP] == [
             (GROUP, "NotManaged")
         ]
         assert [act_done.cluster for act_done in tikv.done] == [AUTO]
@@ -135,7 +135,7 @@ class TestOfAClusterBefore:
         self.begin(world)
         world.server.edit("tidbclusters", AUTO, {"metadata": {"annotations": {LAST_CHANGE: "2026-01-01T00:11:40Z"}}})
         (result,) = world.once()
-        assert [held.reason.code for held in result.components[0].decided.held] == ["CoolingDown", "NotManaged"]
+        assert [held.reason.code for held in result.components[0].decision.held] == ["CoolingDown", "NotManaged"]
         world.once(730)
         assert (world.sent.wrote, world.sent.events) == ([], [])
 
@@ -153,7 +153,7 @@ class TestOfAClusterBefore:
         world.pass_by(60)
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
         assert world.condition("ScaleInBlocked") == ("True", "NotManaged")
-        assert f"{AUTO}: it was made for the cluster db, which is gone" in world.message("ScaleInBlocked")
+        assert f"{AUTO}: it was created for the cluster db, which is gone" in world.message("ScaleInBlocked")
         assert (world.sent.wrote, world.sent.events, world.lost) == ([], [], ["db-tikv-0", "db-tikv-1", "db-tikv-2"])
 
     def test_with_a_pd_of_another_it_stays_too(self, world: TwoClustersWorld) -> None:

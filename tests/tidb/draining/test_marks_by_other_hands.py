@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.tidb.model.reconcile_types import DrainMark
+from plimsoll.tidb.model.reconcile_types import DrainRecord
 from plimsoll.tidb.planning.drain.types import Drained
-from plimsoll.tidb.wire.annotations import DRAIN, read_mark
+from plimsoll.tidb.wire.annotations import DRAIN, read_drain_record
 from tests.tidb.draining.drain_worlds import DrainWorld
 
 
-def mark(world: DrainWorld, store_id: int) -> DrainMark:
-    return DrainMark(store_id=store_id, evicting_since=world.now, region_count=0, regions_moved_at=world.now)
+def mark(world: DrainWorld, store_id: int) -> DrainRecord:
+    return DrainRecord(store_id=store_id, evicting_since=world.now, region_count=0, regions_moved_at=world.now)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def mark(world: DrainWorld, store_id: int) -> DrainMark:
     ],
 )
 def test_what_is_no_mark_is_none(text: str) -> None:
-    assert read_mark({DRAIN: text}) is None
+    assert read_drain_record({DRAIN: text}) is None
 
 
 @pytest.mark.parametrize("store_id", [1, 4, 5, 99], ids=["of the base", "its own", "of a sibling", "of nobody"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.testing import run_virtual
-from plimsoll.tidb.pd.client import Pd, PdFailed
+from plimsoll.tidb.pd.client import PdClient, PdFailed
 from plimsoll.tidb.planning.drain.types import DrainInProgress, Unknown
 from plimsoll.web.client import Request, RequestFailed, Response
 from tests.tidb.draining.drain_worlds import DrainWorld
@@ -30,7 +30,7 @@ class Says:
 
 
 def evicting(pages: dict[str, Any]) -> frozenset[int] | PdFailed:
-    found: frozenset[int] | PdFailed = run_virtual(Pd("http://pd.test", web=Says(pages)).evicting())
+    found: frozenset[int] | PdFailed = run_virtual(PdClient("http://pd.test", web=Says(pages)).evicting())
     return found
 
 

@@ -13,7 +13,7 @@ AT_ONCE = float("inf")
 
 def test_with_a_pd_that_is_quick_one_pass_does_all_of_it() -> None:
     with DrainWorld(leaders_per_s=AT_ONCE, regions_per_s=AT_ONCE) as world:
-        assert world.take_out() == Drained(store_id=4, said="store 4 is buried")
+        assert world.take_out() == Drained(store_id=4, message="store 4 is a Tombstone")
         assert world.pd.wrote == [
             "POST /schedulers",
             "DELETE /store/4",
@@ -26,12 +26,12 @@ def test_leaders_move_first_then_regions_then_the_pod_goes() -> None:
     with DrainWorld() as world:
         first = world.take_out()
         assert isinstance(first, DrainInProgress)
-        assert str(first.reason) == "store 4 is leaving: 5 leaders have to move first"
+        assert str(first.reason) == "store 4 is being removed: 5 leaders must move first"
         assert world.pd.evicting == {4}
         world.run.advance_by(5)
         second = world.take_out()
         assert isinstance(second, DrainInProgress)
-        assert str(second.reason) == "store 4 is leaving: 20 regions have to move"
+        assert str(second.reason) == "store 4 is being removed: 20 regions must move"
         assert world.pd.offline == [4]
         world.run.advance_by(19)
         assert isinstance(world.take_out(), DrainInProgress)
@@ -138,7 +138,7 @@ def test_a_pod_that_never_had_a_store_goes_after_a_while() -> None:
         world.scale(1, registers=False)
         world.take_out()
         world.run.advance_by(150)
-        assert world.take_out() == Drained(store_id=None, said="its pod has had no store for 150 s")
+        assert world.take_out() == Drained(store_id=None, message="its pod has had no store for 150 s")
 
 
 def test_a_store_whose_address_tells_no_pod_may_be_the_one() -> None:
@@ -222,9 +222,9 @@ def test_while_leaders_are_moved_away_from_another_store_none_begins() -> None:
 def test_delete_slots_say_which_pod_is_the_last() -> None:
     with DrainWorld(replicas=3) as world:
         leaving = type(world.leaving)(
-            namespace="prod", cluster=GROUP, replicas=2, delete_slots=frozenset({1}), mark=None
+            namespace="prod", cluster=GROUP, replicas=2, delete_slots=frozenset({1}), record=None
         )
         world.store(1).state = 2
         assert leaving.ordinals(2) == {0, 2}
-        world.do(world.drainer.take_out(leaving, now=world.now, remember=world.remember))
+        world.do(world.drainer.take_out(leaving, now=world.now, write_record=world.remember))
         assert world.pd.evicting == {world.store(2).id}

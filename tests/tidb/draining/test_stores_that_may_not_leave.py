@@ -10,25 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.tidb.planning.drain.store_health import Health, StoreSeen, may_leave
+from plimsoll.tidb.planning.drain.store_health import ObservedStore, RegionHealth, find_blocker
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress
 from tests.tidb.draining.drain_worlds import DrainWorld
 
-WELL = Health(needed=3, wrong={"miss-peer": 0, "pending-peer": 0, "down-peer": 0})
+WELL = RegionHealth(needed=3, unhealthy={"miss-peer": 0, "pending-peer": 0, "down-peer": 0})
 GIB = 1024**3
 
 
-def store(number: int, **more: Any) -> StoreSeen:
+def store(number: int, **more: Any) -> ObservedStore:
     known = {"capacity_bytes": 100 * GIB, "used_bytes": 30 * GIB}
-    return StoreSeen(id=number, pod=f"db-tikv-{number}", namespace="prod", **{**known, **more})
+    return ObservedStore(id=number, pod=f"db-tikv-{number}", namespace="prod", **{**known, **more})
 
 
-def hot(number: int, **more: Any) -> StoreSeen:
+def hot(number: int, **more: Any) -> ObservedStore:
     return store(number, is_special=True, **{"capacity_bytes": 10 * GIB, "used_bytes": 2 * GIB, **more})
 
 
-def code(leaving: StoreSeen, *others: StoreSeen, health: Health = WELL, **more: Any) -> str:
-    reason = may_leave(leaving, (leaving, *others), health=health, **{"highest_usage": Fraction(4, 5), **more})
+def code(leaving: ObservedStore, *others: ObservedStore, health: RegionHealth = WELL, **more: Any) -> str:
+    reason = find_blocker(leaving, (leaving, *others), health=health, **{"highest_usage": Fraction(4, 5), **more})
     return reason.code if reason else ""
 
 
@@ -47,7 +47,7 @@ def test_t25_with_one_base_store_down_nothing_is_told_to_pd() -> None:
         blocked = world.take_out()
         assert isinstance(blocked, Blocked)
         assert (blocked.reason.facts["up"], blocked.reason.facts["needed"]) == (2, 3)
-        assert str(blocked.reason) == "without store 4 2 normal stores are Up and 3 are needed"
+        assert str(blocked.reason) == "without store 4, 2 normal stores are Up and 3 are needed"
         assert (world.pd.wrote, world.mark) == ([], None)
 
 
@@ -80,7 +80,7 @@ def test_it_may_leave() -> None:
         pytest.param((store(1), store(2), store(3), hot(5, used_bytes=None)), "SpaceNotKnown", id="usage unknown"),
     ],
 )
-def test_it_may_not(others: tuple[StoreSeen, ...], expected: str) -> None:
+def test_it_may_not(others: tuple[ObservedStore, ...], expected: str) -> None:
     assert code(hot(4), *others) == expected
 
 
@@ -96,7 +96,7 @@ def test_the_threshold_of_a_storage_rule_takes_the_place_of_pds() -> None:
 
 @pytest.mark.parametrize("what", ["miss-peer", "pending-peer", "down-peer"])
 def test_regions_that_are_not_well(what: str) -> None:
-    health = Health(needed=3, wrong={**WELL.wrong, what: 2})
+    health = RegionHealth(needed=3, unhealthy={**WELL.unhealthy, what: 2})
     others = store(1), store(2), store(3)
     assert code(hot(4), *others, health=health) == "RegionsNotHealthy"
     assert code(hot(4), *others, health=health, peer_tolerance=2) == ""
@@ -209,7 +209,7 @@ STORES = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(others=STORES, needed=st.integers(1, 5), used=st.integers(0, 100 * GIB))
 def test_a_store_only_leaves_if_the_rest_can_take_what_it_holds(
-    others: list[StoreSeen], needed: int, used: int
+    others: list[ObservedStore], needed: int, used: int
 ) -> None:
     leaving = hot(10, used_bytes=used)
     if code(leaving, *others, health=msgspec.structs.replace(WELL, needed=needed)):

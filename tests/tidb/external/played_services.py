@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
 from plimsoll.testing import run_virtual
-from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external.recommender import RecommendationFailed, RecommendationRequest, request_recommendation
 from plimsoll.tidb.model.components import Component
 from plimsoll.web.address_guard import parse_exceptions
 from plimsoll.web.client import RequestFailed, Response
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.tidb.external.recommender import Place
+    from plimsoll.web.client import PinnedUrl
 
 ADDRESS = "10.4.0.7"
 
 
 def question(
     *, host: str = "advice.prod", path: str = "/advise", secret: SecretReference | None = None, cluster: str = "db"
-) -> ExternalQuestion:
+) -> RecommendationRequest:
     endpoint = ExternalEndpoint(host=host, port=8080, path=path, tls_secret=secret)
-    return ExternalQuestion(endpoint=endpoint, home="prod", namespace="prod", cluster=cluster, component=Component.TIKV)
+    return RecommendationRequest(
+        endpoint=endpoint, autoscaler_namespace="prod", namespace="prod", cluster=cluster, component=Component.TIKV
+    )
 
 
 def advice(replicas: Any = 3, **other: Any) -> bytes:
@@ -47,7 +49,7 @@ class PlayedService:
         answers_after_s: float = 0.0,
     ) -> None:
         self.answer: Response | RequestFailed = Response(status=status, body=body or advice())
-        self.called: list[Place] = []
+        self.called: list[PinnedUrl] = []
         self.tls: list[ssl.SSLContext | None] = []
         self._addresses = list(addresses)
         self._answers_after_s = answers_after_s
@@ -56,7 +58,7 @@ class PlayedService:
         del host, port
         return self._addresses.pop(0) if len(self._addresses) > 1 else self._addresses[0]
 
-    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
+    async def get(self, place: PinnedUrl, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
         self.called.append(place)
         self.tls.append(tls)
         await asyncio.sleep(self._answers_after_s)
@@ -75,13 +77,13 @@ class PlayedSecrets:
 
 def asked(
     service: PlayedService,
-    about: ExternalQuestion | None = None,
+    about: RecommendationRequest | None = None,
     *,
     allowed: Iterable[str] = (),
     secrets: PlayedSecrets | None = None,
-) -> int | ExternalFailed:
+) -> int | RecommendationFailed:
     return run_virtual(
-        recommended(
+        request_recommendation(
             about or question(),
             caller=service,
             secrets=secrets or PlayedSecrets(),
@@ -90,7 +92,7 @@ def asked(
     )
 
 
-def problem_with(service: PlayedService, about: ExternalQuestion | None = None, **more: Any) -> str:
+def problem_with(service: PlayedService, about: RecommendationRequest | None = None, **more: Any) -> str:
     found = asked(service, about, **more)
-    assert isinstance(found, ExternalFailed)
+    assert isinstance(found, RecommendationFailed)
     return found.problem

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.services import EndpointSlice
-from plimsoll.tidb.actuation.endpoint_slices import Served, Serving, serve_through_base
+from plimsoll.tidb.actuation.endpoint_slices import ServedGroups, SliceSync, sync_endpoint_slices
 from tests.kube.worlds import KubeWorld
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def server(
     world.ask("PATCH", f"{PODS}/{name}/status", {"status": status}, content="application/merge-patch+json")
 
 
-def kept(world: KubeWorld, **replicas: int) -> Served:
+def kept(world: KubeWorld, **replicas: int) -> SliceSync:
     named = {name.replace("_", "-"): number for name, number in replicas.items()}
-    return world.do(serve_through_base(world.client, Serving(namespace="prod", base="db", replicas=named)))
+    return world.do(sync_endpoint_slices(world.client, ServedGroups(namespace="prod", base="db", replicas=named)))
 
 
 def ours(world: KubeWorld) -> list[EndpointSlice]:
@@ -76,7 +76,7 @@ def addresses(world: KubeWorld) -> list[str]:
 def test_ready_servers_of_a_group_are_served(world: KubeWorld) -> None:
     server(world)
     server(world, "auto-x-tidb-1", address="10.1.0.6", is_ready=False)
-    assert kept(world, auto_x=2) == Served(servers=1, wrote=True)
+    assert kept(world, auto_x=2) == SliceSync(servers=1, wrote=True)
     assert addresses(world) == ["10.1.0.5"]
 
 
@@ -98,35 +98,35 @@ def test_the_service_owns_the_slice(world: KubeWorld) -> None:
 def test_the_second_time_nothing_is_written(world: KubeWorld) -> None:
     server(world)
     kept(world, auto_x=1)
-    assert kept(world, auto_x=1) == Served(servers=1, wrote=False)
+    assert kept(world, auto_x=1) == SliceSync(servers=1, wrote=False)
 
 
 def test_a_server_that_is_to_go_is_taken_out_while_it_still_runs(world: KubeWorld) -> None:
     server(world)
     server(world, "auto-x-tidb-1", address="10.1.0.6")
     kept(world, auto_x=2)
-    assert kept(world, auto_x=1) == Served(servers=1, wrote=True)
+    assert kept(world, auto_x=1) == SliceSync(servers=1, wrote=True)
     assert addresses(world) == ["10.1.0.5"]
 
 
 def test_without_servers_there_is_no_slice(world: KubeWorld) -> None:
     server(world)
     kept(world, auto_x=1)
-    assert kept(world, auto_x=0) == Served(servers=0, wrote=True)
+    assert kept(world, auto_x=0) == SliceSync(servers=0, wrote=True)
     assert ours(world) == []
-    assert kept(world) == Served(servers=0, wrote=False)
+    assert kept(world) == SliceSync(servers=0, wrote=False)
 
 
 def test_servers_of_other_clusters_are_not_ours_to_serve(world: KubeWorld) -> None:
     server(world, "db-tidb-0", cluster="db", address="10.1.0.1")
     server(world, "stray-0", address="10.1.0.2")
-    assert kept(world, auto_x=3) == Served(servers=0, wrote=False)
+    assert kept(world, auto_x=3) == SliceSync(servers=0, wrote=False)
 
 
 def test_a_cluster_without_a_service_is_left_alone(world: KubeWorld) -> None:
     server(world)
     world.ask("DELETE", f"{SERVICES}/db-tidb")
-    assert kept(world, auto_x=1) == Served(servers=0, wrote=False)
+    assert kept(world, auto_x=1) == SliceSync(servers=0, wrote=False)
 
 
 def test_slices_of_kubernetes_itself_are_not_touched(world: KubeWorld) -> None:

@@ -8,22 +8,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from plimsoll.objects.api.tidb import AutoResource, ComponentAutoScaler, ExternalConfig, GroupScalingStatus
-from plimsoll.tidb.model.components import Component, group_labels, group_name
+from plimsoll.tidb.model.components import Component, make_group_labels, make_group_name
 from plimsoll.tidb.model.reconcile_types import (
-    BaseSeen,
     BringBack,
-    ComponentSeen,
     CreateGroup,
-    Decided,
-    DrainMark,
-    GroupSeen,
-    PassPolicy,
+    Decision,
+    DrainRecord,
+    ObservedBase,
+    ObservedComponent,
+    ObservedGroup,
     RaiseBase,
+    ReconcilePolicy,
     Remove,
     Size,
 )
 from plimsoll.tidb.model.scaling_plan import ScalingPlan
-from plimsoll.tidb.planning.reconcile.decide import concluded, decide
+from plimsoll.tidb.planning.reconcile.decide import conclude, decide
 
 GI = 1024**3
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,8 +31,8 @@ TIKV, TIDB = Component.TIKV, Component.TIDB
 SMALL = AutoResource(cpu="1000m", memory="2Gi", storage="10Gi", count=3)
 BIG = AutoResource(cpu="8", memory="16Gi", storage="10Gi")
 SMALL_SIZE = Size(cpu_milli=1000, memory_bytes=2 * GI, storage_bytes=10 * GI)
-POLICY = PassPolicy()
-MARK = DrainMark(store_id=4, evicting_since=START, region_count=3, regions_moved_at=START)
+POLICY = ReconcilePolicy()
+MARK = DrainRecord(store_id=4, evicting_since=START, region_count=3, regions_moved_at=START)
 OWN = "default_homogeneous_tikv"
 
 
@@ -41,7 +41,7 @@ def at(seconds: float) -> datetime:
 
 
 def key_of(kind: str = "small", component: Component = TIKV) -> str:
-    return group_name(component, kind)
+    return make_group_name(component, kind)
 
 
 KEY = key_of()
@@ -59,11 +59,11 @@ def scaled(*, limit: int | None = None, external: int | None = None, **types: Au
     )
 
 
-def base(replicas: int = 3, **changes: Any) -> BaseSeen:
-    return BaseSeen(**{"replicas": replicas, "running": replicas, "registered": replicas, **changes})
+def base(replicas: int = 3, **changes: Any) -> ObservedBase:
+    return ObservedBase(**{"replicas": replicas, "running": replicas, "registered": replicas, **changes})
 
 
-def group(kind: str = "small", replicas: int = 1, *, component: Component = TIKV, **changes: Any) -> GroupSeen:
+def group(kind: str = "small", replicas: int = 1, *, component: Component = TIKV, **changes: Any) -> ObservedGroup:
     """A finished one, 700 s old at `START`, of the size that its type has."""
     size = {"small": SMALL_SIZE}.get(kind)
     if size and component is TIDB:
@@ -78,16 +78,16 @@ def group(kind: str = "small", replicas: int = 1, *, component: Component = TIKV
         "running": replicas,
         "registered": replicas,
     }
-    return GroupSeen(**{**fields, **changes})
+    return ObservedGroup(**{**fields, **changes})
 
 
-def seen(*groups: GroupSeen, component: Component = TIKV, **changes: Any) -> ComponentSeen:
+def seen(*groups: ObservedGroup, component: Component = TIKV, **changes: Any) -> ObservedComponent:
     fields = {"component": component, "scaled": scaled(), "base": base(), "groups": groups}
-    return ComponentSeen(**{**fields, **changes})
+    return ObservedComponent(**{**fields, **changes})
 
 
 def plan(kind: str = "small", count: int = 1, *, component: Component = TIKV, key: str = "") -> ScalingPlan:
-    labels = group_labels(component, kind, group=key or key_of(kind, component))
+    labels = make_group_labels(component, kind, group=key or key_of(kind, component))
     return ScalingPlan(component=component, count=count, resource_type=kind, labels=labels)
 
 
@@ -100,16 +100,18 @@ def entry(seconds: float | None = None, **fields: Any) -> GroupScalingStatus:
     return GroupScalingStatus(last_auto_scaling_timestamp=moment, **fields)
 
 
-def decided(world: ComponentSeen, *answer: ScalingPlan, now: float = 0, policy: PassPolicy = POLICY) -> Decided:
+def decided(
+    world: ObservedComponent, *answer: ScalingPlan, now: float = 0, policy: ReconcilePolicy = POLICY
+) -> Decision:
     return decide(world, answer, policy=policy, now=at(now))
 
 
-def kinds(found: Decided) -> list[str]:
+def kinds(found: Decision) -> list[str]:
     """The acts in order, as words: `Resize pd-auto-scaling-tikv-small 2`."""
     return [" ".join([type(act).__name__, act.key, *_number(act)]) for act in found.acts]
 
 
-def codes(found: Decided) -> dict[str, str]:
+def codes(found: Decision) -> dict[str, str]:
     return {held.key: held.reason.code for held in found.held}
 
 
@@ -119,7 +121,7 @@ def _number(act: Any) -> list[str]:
     return [str(act.plan.count if isinstance(act, CreateGroup) else act.replicas)]
 
 
-def next_pass(world: ComponentSeen, found: Decided, *, now: float, crashes: bool = False) -> ComponentSeen:
+def next_pass(world: ObservedComponent, found: Decision, *, now: float, crashes: bool = False) -> ObservedComponent:
     """The world after all acts succeeded and everything has come or gone; a crash loses the status only."""
     groups = {group_seen.key: group_seen for group_seen in world.groups}
     for act in found.acts:
@@ -132,10 +134,12 @@ def next_pass(world: ComponentSeen, found: Decided, *, now: float, crashes: bool
         elif isinstance(act, Remove):
             del groups[act.key]
         elif isinstance(act, BringBack):
-            groups[act.key] = replace(groups[act.key], mark=None, leaving=0, **_all_there(act.replicas))
+            groups[act.key] = replace(groups[act.key], drain_record=None, offline=0, **_all_there(act.replicas))
         else:
-            groups[act.key] = replace(groups[act.key], mark=None, last_change=at(now), **_all_there(act.replicas))
-    status = world.status if crashes else concluded(found, {act.key for act in found.acts}, now=at(now))
+            groups[act.key] = replace(
+                groups[act.key], drain_record=None, last_change=at(now), **_all_there(act.replicas)
+            )
+    status = world.status if crashes else conclude(found, {act.key for act in found.acts}, now=at(now))
     return replace(world, groups=tuple(groups.values()), status=status)
 
 

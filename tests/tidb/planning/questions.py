@@ -10,7 +10,7 @@ from typing import Any
 
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.planning.planner.planner import plan
-from plimsoll.tidb.planning.planner.result import CannotPlan, Planned
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerResult
 from plimsoll.tidb.wire.snapshots import read_snapshot
 from plimsoll.tidb.wire.strategy import read_strategies
 
@@ -93,7 +93,7 @@ def strategy(
     return found if nodes is None else {**found, "node_count": nodes}
 
 
-def answer(asked: Json, seen: Json) -> Planned | CannotPlan:
+def answer(asked: Json, seen: Json) -> PlannerResult | CannotPlan:
     snap = read_snapshot(json.dumps(seen).encode())
     (found,) = [
         read_strategy
@@ -103,9 +103,9 @@ def answer(asked: Json, seen: Json) -> Planned | CannotPlan:
     return plan(found, snap)
 
 
-def planned(asked: Json, *instances: Json) -> Planned:
+def planned(asked: Json, *instances: Json) -> PlannerResult:
     found = answer(asked, snapshot(*instances, component=asked["rules"][0]["component"]))
-    assert isinstance(found, Planned), found
+    assert isinstance(found, PlannerResult), found
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.tidb.wire.plans import RejectedAnswer, read_plans, write_plans
+from plimsoll.tidb.wire.plans import RejectedPlans, read_plans, write_plans
 from tests.tidb.planning.questions import SMALL, TIKV, base, planned, strategy
 
 LABELS = {"group": "pd-auto-scaling-tikv-small", "resource-type": "small", "specialUse": "hotRegion"}
@@ -60,7 +60,7 @@ def test_no_plans_is_an_answer(body: bytes):
 )
 def test_one_thing_wrong_and_the_whole_is_refused(changed: dict[str, Any]):
     bad = {key: value for key, value in {**GROUP, **changed}.items() if value is not None}
-    assert isinstance(read_plans(json.dumps([OWN, bad]).encode(), TIKV), RejectedAnswer)
+    assert isinstance(read_plans(json.dumps([OWN, bad]).encode(), TIKV), RejectedPlans)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_one_thing_wrong_and_the_whole_is_refused(changed: dict[str, Any]):
     [b"", b"<html></html>", b"{}", b'"no"', b"[null]", b"[[]]", b"[{},]", b"\xff", b"[" * 100_000, b"NaN", b"[1]"],
 )
 def test_what_is_no_list_of_plans_is_refused(body: bytes):
-    assert isinstance(read_plans(body, TIKV), RejectedAnswer)
+    assert isinstance(read_plans(body, TIKV), RejectedPlans)
 
 
 def test_a_group_that_stands_twice_is_refused():
     for twice in (GROUP, OWN):
         found = read_plans(json.dumps([twice, twice]).encode(), TIKV)
-        assert isinstance(found, RejectedAnswer)
-        assert "stands twice" in found.problem
+        assert isinstance(found, RejectedPlans)
+        assert "occurs twice" in found.problem
 
 
 def test_labels_that_are_null_are_none():
@@ -85,7 +85,7 @@ def test_labels_that_are_null_are_none():
 
 
 def test_a_group_without_labels_is_refused_all_the_same():
-    assert read_plans(json.dumps([{**GROUP, "labels": None}]).encode(), TIKV) == RejectedAnswer(
+    assert read_plans(json.dumps([{**GROUP, "labels": None}]).encode(), TIKV) == RejectedPlans(
         problem="[0]: small has no label group"
     )
 
@@ -99,4 +99,4 @@ def test_a_group_without_labels_is_refused_all_the_same():
     ids=["in a plan", "in what nobody reads"],
 )
 def test_a_key_that_stands_twice_is_refused(body: bytes):
-    assert read_plans(body, TIKV) == RejectedAnswer(problem="key 'count' stands twice in one object")
+    assert read_plans(body, TIKV) == RejectedPlans(problem="key 'count' occurs twice in one object")

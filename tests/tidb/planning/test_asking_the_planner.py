@@ -9,9 +9,9 @@ import pytest
 
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import convert_object
-from plimsoll.tidb.model.components import group_name
-from plimsoll.tidb.planning.api.defaults import defaulted
-from plimsoll.tidb.planning.reconcile.planner_request import strategy_for
+from plimsoll.tidb.model.components import make_group_name
+from plimsoll.tidb.planning.api.defaults import apply_defaults
+from plimsoll.tidb.planning.reconcile.planner_request import build_strategy
 from plimsoll.tidb.wire.strategy import read_strategies, write_strategy
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.questions import TIDB, TIKV
@@ -29,7 +29,7 @@ def asked(component: Any, spec: dict[str, Any], **more: Any) -> Any:
     assert isinstance(base, TidbCluster)
     assert isinstance(given, TidbClusterAutoScaler)
     before = json.dumps(spec)
-    found = strategy_for(component, effective=defaulted(given, base), base=base, node_count=5, **more)
+    found = build_strategy(component, effective=apply_defaults(given, base), base=base, node_count=5, **more)
     assert json.dumps(spec) == before
     assert read_strategies(write_strategy(found)) == (found,)
     return json.loads(write_strategy(found))
@@ -88,7 +88,7 @@ def test_quantities_are_read_as_kubernetes_reads_them_and_rounded_up(written: An
 
 
 def test_a_group_name_stays_a_label_value():
-    assert group_name(TIKV, "storage_small") == "pd-auto-scaling-tikv-storage_small"
-    long = group_name(TIKV, "x" * 42, "0123abcd")
+    assert make_group_name(TIKV, "storage_small") == "pd-auto-scaling-tikv-storage_small"
+    long = make_group_name(TIKV, "x" * 42, "0123abcd")
     assert (len(long), long.endswith("x-0123abcd")) == (63, True)
-    assert len(group_name(TIDB, "x" * 42)) == 63
+    assert len(make_group_name(TIDB, "x" * 42)) == 63

@@ -9,27 +9,39 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.model.names import FreeName, free_name
+from plimsoll.tidb.model.names import FreeName, find_free_name
 from plimsoll.tidb.model.reconcile_types import Size
-from plimsoll.tidb.wire.annotations import is_made_by, read_change, read_collision, read_mark, written_mark
-from plimsoll.tidb.wire.cluster_manifests import MadeFor, external_body, followed, group_body, seed_of
-from plimsoll.tidb.wire.config_labels import labels_in, with_labels
+from plimsoll.tidb.wire.annotations import (
+    is_made_by,
+    read_change_time,
+    read_collision,
+    read_drain_record,
+    write_drain_record,
+)
+from plimsoll.tidb.wire.cluster_manifests import (
+    GroupOwner,
+    build_external_manifest,
+    build_follow_patch,
+    build_group_manifest,
+    make_name_seed,
+)
+from plimsoll.tidb.wire.config_labels import add_labels, read_labels
 from tests.tidb.cli.tidb_commands import cluster
 from tests.tidb.planning.pass_worlds import KEY, MARK, SMALL_SIZE, START, TIDB, TIKV, plan
 
 LABELS = {"group": KEY, "resource-type": "small", "specialUse": "hotRegion"}
 
 
-def made_for(component: Any = TIKV, **changes: Any) -> MadeFor:
+def made_for(component: Any = TIKV, **changes: Any) -> GroupOwner:
     fields = {"autoscaler": "as1", "namespace": "prod", "uid": "u-1", "component": component, "now": START}
-    return MadeFor(**{**fields, **changes})
+    return GroupOwner(**{**fields, **changes})
 
 
 def group_of(base: dict[str, Any], *, component: Any = TIKV, size: Size = SMALL_SIZE, **changes: Any) -> dict[str, Any]:
     before = copy.deepcopy(base)
     wanted = plan(count=2, component=component)
     name = FreeName(name="auto-x", collision=changes.pop("collision", 0))
-    body = group_body(base, made_for(component, **changes), plan=wanted, size=size, name=name)
+    body = build_group_manifest(base, made_for(component, **changes), plan=wanted, size=size, name=name)
     assert base == before
     return body
 
@@ -86,7 +98,7 @@ def test_t19_the_name_of_a_group():
     labels = {"group": "pd-auto-scaling-tikv-storage_small", "resource-type": "storage_small"}
     wanted = plan("storage_small")
     assert wanted.labels == {**labels, "specialUse": "hotRegion"}
-    assert free_name(seed_of(made_for(), wanted, SMALL_SIZE), ()).name == "auto-dbf6f9fdd"
+    assert find_free_name(make_name_seed(made_for(), wanted, SMALL_SIZE), ()).name == "auto-dbf6f9fdd"
 
 
 def test_an_autoscaler_elsewhere_is_no_owner():
@@ -121,13 +133,13 @@ def test_sizes_are_written_as_people_do(number: int, text: str):
 
 
 def test_t24_the_cluster_of_an_external_service_is_sized_like_the_base():
-    body = external_body(cluster(), made_for(), replicas=3)
+    body = build_external_manifest(cluster(), made_for(), replicas=3)
     assert body["metadata"]["name"] == "db-tikv-external"
     assert "tidb.pingcap.com/autoscaling-group" not in body["metadata"]["labels"]
     part = body["spec"]["tikv"]
     assert part["requests"] == cluster()["spec"]["tikv"]["requests"]
     assert (part["replicas"], part["config"]) == (3, {"server": {"labels": {"specialUse": "hotRegion"}}})
-    assert "config" not in external_body(cluster(), made_for(TIDB), replicas=3)["spec"]["tidb"]
+    assert "config" not in build_external_manifest(cluster(), made_for(TIDB), replicas=3)["spec"]["tidb"]
 
 
 # ---- labels in a configuration
@@ -148,32 +160,32 @@ TOML = '# ours\nlog-level = "info"\n\n[server]\n  grpc = 4 # four\n\n[server.lab
     ],
 )
 def test_labels_join_toml_of_any_shape(text: str):
-    found = with_labels(text, {**LABELS, "a.b/c": "d"}, TIKV)
+    found = add_labels(text, {**LABELS, "a.b/c": "d"}, TIKV)
     before, after = tomllib.loads(text), tomllib.loads(found)
     labels = after["server"].pop("labels")
     assert labels == {**before.get("server", {}).pop("labels", {}), **LABELS, "a.b/c": "d"}
     assert after == {"server": {}, **before}
-    assert with_labels(found, LABELS, TIKV) == found
+    assert add_labels(found, LABELS, TIKV) == found
 
 
 def test_comments_in_toml_stay():
-    found = with_labels(TOML, LABELS, TIKV)
+    found = add_labels(TOML, LABELS, TIKV)
     assert found.startswith("# ours\n")
     assert "grpc = 4 # four" in found
 
 
 def test_labels_join_a_map_and_overrule_it():
     config = {"server": {"labels": {"zone": "a", "group": "old"}}, "x": 1}
-    found = with_labels(config, LABELS, TIKV)
+    found = add_labels(config, LABELS, TIKV)
     assert found == {"server": {"labels": {"zone": "a", **LABELS}}, "x": 1}
     assert config["server"] == {"labels": {"zone": "a", "group": "old"}}
-    assert labels_in(found, TIKV) == {"zone": "a", **LABELS}
+    assert read_labels(found, TIKV) == {"zone": "a", **LABELS}
 
 
 @pytest.mark.parametrize("config", ["a = ", "server = 1", {"server": "x"}, {"server": {"labels": []}}, [1], 7])
 def test_a_configuration_that_takes_no_labels_is_refused_by_name(config: Any):
     with pytest.raises(InvalidInput, match=r"spec\.tikv\.config"):
-        with_labels(config, LABELS, TIKV)
+        add_labels(config, LABELS, TIKV)
 
 
 # ---- the base is edited
@@ -182,7 +194,7 @@ def test_a_configuration_that_takes_no_labels_is_refused_by_name(config: Any):
 def test_what_follows_needs_nothing():
     for config in (None, {"server": {"grpc": 4}}, TOML):
         base = cluster(tikv={"replicas": 3, "requests": {"cpu": "4"}, "config": config})
-        assert followed(base, group_of(base), component=TIKV) is None
+        assert build_follow_patch(base, group_of(base), component=TIKV) is None
 
 
 def test_version_image_and_config_follow_and_nothing_else():
@@ -191,7 +203,7 @@ def test_version_image_and_config_follow_and_nothing_else():
     config = {"y": 2, "server": {"grpc": 4}}
     after = cluster(version="v9", tikv={"replicas": 9, "requests": {"cpu": 64}, "baseImage": "b", "config": config})
     after["metadata"]["labels"] = {"a": "b"}
-    assert followed(after, ours, component=TIKV) == {
+    assert build_follow_patch(after, ours, component=TIKV) == {
         "spec": {
             "version": "v9",
             "tikv": {"baseImage": "b", "image": None, "config": {"x": None, "y": 2, "server": {"grpc": 4}}},
@@ -203,7 +215,7 @@ def test_toml_follows_as_text_with_our_labels():
     base = cluster(tikv={"replicas": 3, "requests": {"cpu": "4"}, "config": TOML})
     ours = group_of(base)
     base["spec"]["tikv"]["config"] = TOML.replace("4 # four", "5")
-    patch = followed(base, ours, component=TIKV)
+    patch = build_follow_patch(base, ours, component=TIKV)
     assert patch is not None
     text = patch["spec"]["tikv"].pop("config")
     assert patch == {"spec": {"tikv": {}}}
@@ -214,17 +226,17 @@ def test_toml_follows_as_text_with_our_labels():
 
 
 def test_a_mark_is_read_as_it_was_written_and_nothing_else_is():
-    assert read_mark({"autoscaler.tidb.pingcap.com/drain": written_mark(MARK)}) == MARK
+    assert read_drain_record({"autoscaler.tidb.pingcap.com/drain": write_drain_record(MARK)}) == MARK
     for text in ("", "{}", "[", "null"):
-        assert read_mark({"autoscaler.tidb.pingcap.com/drain": text}) is None
+        assert read_drain_record({"autoscaler.tidb.pingcap.com/drain": text}) is None
 
 
 def test_a_time_is_read_only_with_its_zone():
     name = "tidb.pingcap.com/last-autoscaling-timestamp"
-    assert read_change({name: "2026-01-01T00:00:00Z"}) == START
+    assert read_change_time({name: "2026-01-01T00:00:00Z"}) == START
     for text in ("", "yesterday", "2026-01-01T00:00:00"):
-        assert read_change({name: text}) is None
-    assert read_change({}) is None
+        assert read_change_time({name: text}) is None
+    assert read_change_time({}) is None
 
 
 @pytest.mark.parametrize("family", ["tidb.pingcap.com", "app.kubernetes.io"])

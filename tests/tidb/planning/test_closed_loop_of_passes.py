@@ -11,14 +11,21 @@ from msgspec.structs import replace
 
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import convert_object
-from plimsoll.tidb.model.components import group_labels
-from plimsoll.tidb.model.reconcile_types import ComponentSeen, CreateGroup, GroupSeen, RaiseBase, Remove, TakeOut
-from plimsoll.tidb.model.snapshot import InstanceSeen, Snapshot
-from plimsoll.tidb.planning.api.defaults import defaulted
+from plimsoll.tidb.model.components import make_group_labels
+from plimsoll.tidb.model.reconcile_types import (
+    CreateGroup,
+    ObservedComponent,
+    ObservedGroup,
+    RaiseBase,
+    Remove,
+    TakeOut,
+)
+from plimsoll.tidb.model.snapshot import ObservedInstance, Snapshot
+from plimsoll.tidb.planning.api.defaults import apply_defaults
 from plimsoll.tidb.planning.planner.planner import plan
-from plimsoll.tidb.planning.planner.result import Planned
-from plimsoll.tidb.planning.reconcile.decide import concluded, decide
-from plimsoll.tidb.planning.reconcile.planner_request import question_for
+from plimsoll.tidb.planning.planner.result import PlannerResult
+from plimsoll.tidb.planning.reconcile.decide import conclude, decide
+from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.pass_worlds import MARK, POLICY, TIDB, TIKV, at, base, group, seen
 
@@ -40,10 +47,10 @@ class Loop:
         assert isinstance(tc, TidbCluster)
         assert isinstance(tac, TidbClusterAutoScaler)
         self.cores = {name: int(one["cpu"]) for name, one in types.items()}
-        self.tc, self.effective, self.nodes = tc, defaulted(tac, tc), nodes
+        self.tc, self.effective, self.nodes = tc, apply_defaults(tac, tc), nodes
         self.start_s, self.drain_s = start_s, drain_s
         scaled = self.effective.spec.tidb if component is TIDB else self.effective.spec.tikv
-        self.world: ComponentSeen = seen(component=component, scaled=scaled, base=base(3))
+        self.world: ObservedComponent = seen(component=component, scaled=scaled, base=base(3))
         self.comes: dict[str, list[int]] = {}
         self.leaves: dict[str, int] = {}
         self.history: list[dict[str, int]] = []
@@ -65,15 +72,17 @@ class Loop:
 
     def _turn(self, now: int, load: Any) -> None:
         world = self.world
-        strategy = question_for(world, self.tc, self.effective, node_count=self.nodes, policy=POLICY, now=at(now))
+        strategy = build_planner_request(
+            world, self.tc, self.effective, node_count=self.nodes, policy=POLICY, now=at(now)
+        )
         answer = plan(strategy, Snapshot(component=world.component, instances=tuple(self._instances(load))))
-        assert isinstance(answer, Planned)
+        assert isinstance(answer, PlannerResult)
         found = decide(world, answer.plans, policy=POLICY, now=at(now))
         done = {act.key for act in found.acts if not isinstance(act, TakeOut) or self._has_left(act, now)}
         self.acts.append(len(done))
         for act in found.acts:
             self._apply(act, now, is_done=act.key in done)
-        self.world = replace(self.world, status=concluded(found, done, now=at(now)))
+        self.world = replace(self.world, status=conclude(found, done, now=at(now)))
 
     def _has_left(self, act: TakeOut, now: int) -> bool:
         return now - self.leaves.setdefault(act.key, now) >= self.drain_s
@@ -98,7 +107,7 @@ class Loop:
             up = min(one.registered or 0, act.replicas if is_offline or is_done else act.was)
             mark, replicas = (None, act.replicas) if is_done else (MARK, act.was)
             leaving = int(is_offline and not is_done)
-            one = replace(one, registered=up, leaving=leaving, mark=mark, replicas=replicas, running=replicas)
+            one = replace(one, registered=up, offline=leaving, drain_record=mark, replicas=replicas, running=replicas)
             groups[act.key] = one
             if is_done:
                 del self.leaves[act.key]
@@ -106,8 +115,8 @@ class Loop:
             one = groups[act.key]
             if act.replicas > act.was:
                 self.comes.setdefault(act.key, []).extend([now + self.start_s] * (act.replicas - act.was))
-            up = min((one.registered or 0) + one.leaving, act.replicas)
-            back = {"mark": None, "leaving": 0, "replicas": act.replicas, "running": act.replicas}
+            up = min((one.registered or 0) + one.offline, act.replicas)
+            back = {"drain_record": None, "offline": 0, "replicas": act.replicas, "running": act.replicas}
             groups[act.key] = replace(one, registered=up, **back)
             self.leaves.pop(act.key, None)
         self.world = replace(self.world, groups=tuple(groups.values()))
@@ -125,10 +134,10 @@ class Loop:
             ]
             self.world = replace(self.world, groups=tuple(groups))
 
-    def _joined(self, one: GroupSeen, number: int) -> GroupSeen:
+    def _joined(self, one: ObservedGroup, number: int) -> ObservedGroup:
         return replace(one, registered=min((one.registered or 0) + number, one.replicas))
 
-    def _instances(self, load: Any) -> list[InstanceSeen]:
+    def _instances(self, load: Any) -> list[ObservedInstance]:
         groups = {group_seen.key: group_seen for group_seen in self.world.groups}
         quotas = [4.0] * (self.world.base.registered or 0)
         members = [
@@ -140,10 +149,10 @@ class Loop:
         found = []
         for index, usage in enumerate(usages):
             quota = 4.0 if index < len(quotas) else float(members[index - len(quotas)][1])
-            one = InstanceSeen(name=f"i-{index}", base=index < len(quotas), cpu_quota_cores=quota)
+            one = ObservedInstance(name=f"i-{index}", base=index < len(quotas), cpu_quota_cores=quota)
             if index >= len(quotas):
                 of = members[index - len(quotas)][0]
-                one = replace(one, labels=group_labels(self.world.component, of.resource_type, group=of.key))
+                one = replace(one, labels=make_group_labels(self.world.component, of.resource_type, group=of.key))
             found.append(replace(one, cpu_used_seconds=usage * 60 * quota))
         return found
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.tidb.planning.reconcile.cooldown import cooling, last_change
+from plimsoll.tidb.planning.reconcile.cooldown import check_cooldown, find_last_change
 from tests.tidb.planning.pass_worlds import KEY, at, codes, decided, entry, group, next_pass, plan, seen
 
 DAY_S = 24 * 3600
@@ -14,25 +14,25 @@ DAY_S = 24 * 3600
 
 @pytest.mark.parametrize(("seconds", "waits"), [(299, True), (299.999, True), (300, False), (300.5, False)])
 def test_whole_seconds_count(seconds: float, waits: bool):
-    assert bool(cooling(last_change([at(0)], now=at(seconds)), interval_s=300, now=at(seconds))) is waits
+    assert bool(check_cooldown(find_last_change([at(0)], now=at(seconds)), interval_s=300, now=at(seconds))) is waits
 
 
 def test_the_later_of_status_and_annotation_counts():
-    assert last_change([at(5), at(9)], now=at(20)).moment == at(9)
-    assert last_change([at(5), None], now=at(20)).moment == at(5)
-    assert last_change([None, None], now=at(20)).moment is None
+    assert find_last_change([at(5), at(9)], now=at(20)).moment == at(9)
+    assert find_last_change([at(5), None], now=at(20)).moment == at(5)
+    assert find_last_change([None, None], now=at(20)).moment is None
 
 
 def test_a_time_ahead_is_waited_for_even_without_an_interval():
-    assert cooling(last_change([at(60)], now=at(0)), interval_s=0, now=at(0))
-    assert not cooling(last_change([at(60)], now=at(60)), interval_s=0, now=at(60))
+    assert check_cooldown(find_last_change([at(60)], now=at(0)), interval_s=0, now=at(0))
+    assert not check_cooldown(find_last_change([at(60)], now=at(60)), interval_s=0, now=at(60))
 
 
 def test_a_time_of_more_than_a_day_ahead_is_not_believed_and_told():
-    assert last_change([at(DAY_S)], now=at(0)).moment == at(DAY_S)
-    found = last_change([at(DAY_S + 1), at(-5)], now=at(0))
+    assert find_last_change([at(DAY_S)], now=at(0)).moment == at(DAY_S)
+    found = find_last_change([at(DAY_S + 1), at(-5)], now=at(0))
     assert found.moment == at(-5)
-    assert [note.code for note in found.notes()] == ["ClockJumped"]
+    assert [note.code for note in found.clock_notes()] == ["ClockJumped"]
     world = seen(group(), status={KEY: entry(2 * DAY_S)})
     (act,) = decided(world, plan(count=2)).acts
     assert [one.code for one in act.reason.because] == ["ClockJumped"]

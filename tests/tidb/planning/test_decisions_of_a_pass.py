@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.api.tidb import AutoResource
-from plimsoll.tidb.model.names import size_suffix
-from plimsoll.tidb.model.reconcile_types import CreateGroup, PassPolicy, Size
-from plimsoll.tidb.planning.reconcile.decide import concluded
+from plimsoll.tidb.model.names import make_size_suffix
+from plimsoll.tidb.model.reconcile_types import CreateGroup, ReconcilePolicy, Size
+from plimsoll.tidb.planning.reconcile.decide import conclude
 from tests.tidb.planning.pass_worlds import (
     GI,
     KEY,
@@ -47,7 +47,7 @@ def test_t19_a_group_is_created_once_and_the_second_pass_has_nothing_to_write():
     again = decided(world, plan(count=1), now=30)
     assert not again.acts
     assert not again.held
-    assert concluded(again, (), now=at(30)) == world.status
+    assert conclude(again, (), now=at(30)) == world.status
 
 
 def test_t20_one_clock_gates_both_directions():
@@ -111,7 +111,7 @@ def test_tikv_gives_up_instances_before_the_cluster_itself_grows_and_tidb_at_onc
     found = decided(seen(group(replicas=2)), plan(count=1), own(5))
     assert kinds(found) == [f"TakeOut {KEY} 1"]
     assert codes(found) == {OWN: "RemovalsFirst"}
-    leaving = seen(group(replicas=1, running=2, leaving=1))
+    leaving = seen(group(replicas=1, running=2, offline=1))
     assert codes(decided(leaving, plan(count=1), own(5))) == {OWN: "RemovalsFirst"}
     assert kinds(decided(seen(group(replicas=1)), plan(count=1), own(5))) == [f"RaiseBase {OWN} 5"]
     tidb = seen(group(replicas=2, component=TIDB), component=TIDB)
@@ -140,7 +140,7 @@ def test_a_group_deleted_by_hand_comes_back_after_its_cool_down_and_only_if_plan
     ],
 )
 def test_nothing_is_done_while_the_cluster_must_be_left_alone(change: dict[str, Any], code: str):
-    world = seen(group(replicas=2, mark=MARK), base=base(**change), status={KEY: entry(omitted_count=1)})
+    world = seen(group(replicas=2, drain_record=MARK), base=base(**change), status={KEY: entry(omitted_count=1)})
     for answer in ([], [plan(count=3)], [plan(count=1), own(9)]):
         found = decided(world, *answer)
         assert not found.acts
@@ -187,7 +187,7 @@ def test_an_unfinished_removal_of_servers_may_be_taken_back():
 
 
 def test_a_group_that_finds_no_node_is_not_raised_and_may_shrink_to_what_runs():
-    waiting = group(replicas=2, registered=1, waiting_since=at(-600))
+    waiting = group(replicas=2, registered=1, unschedulable_since=at(-600))
     assert codes(decided(seen(waiting), plan(count=3))) == {KEY: "Unschedulable"}
     assert codes(decided(seen(waiting), plan(count=2))) == {KEY: "Unschedulable"}
     assert kinds(decided(seen(waiting), plan(count=1))) == [f"TakeOut {KEY} 1"]
@@ -218,7 +218,7 @@ def test_of_tikv_one_store_of_one_group_leaves_at_a_time():
 
 @pytest.mark.parametrize(
     "change",
-    [{"mark": MARK}, {"leaving": 1, "registered": 1}, {"replicas": 1, "leaving": 1, "registered": 1}],
+    [{"drain_record": MARK}, {"offline": 1, "registered": 1}, {"replicas": 1, "offline": 1, "registered": 1}],
     ids=["marked", "offline", "lowered"],
 )
 def test_what_is_leaving_goes_on_before_another_begins(change: dict[str, Any]):
@@ -235,7 +235,7 @@ def test_the_next_store_waits_until_the_pod_of_the_last_is_gone():
 
 def test_a_store_that_leaves_stays_if_it_is_wanted_again():
     """Even before its cool-down: its replicas were not lowered yet."""
-    world = seen(group(replicas=2, mark=MARK), status={KEY: entry(-1, omitted_count=2)})
+    world = seen(group(replicas=2, drain_record=MARK), status={KEY: entry(-1, omitted_count=2)})
     found = decided(world, plan(count=2))
     assert kinds(found) == [f"BringBack {KEY} 2"]
     after = next_pass(world, found, now=0)
@@ -244,7 +244,7 @@ def test_a_store_that_leaves_stays_if_it_is_wanted_again():
 
 
 def test_a_store_that_was_told_to_stay_is_not_sent_away_at_once():
-    world = seen(group(replicas=2, mark=MARK))
+    world = seen(group(replicas=2, drain_record=MARK))
     world = next_pass(world, decided(world, plan(count=2)), now=0)
     assert codes(decided(world, plan(count=1), now=499)) == {KEY: "CoolingDown"}
     assert decided(world, plan(count=1), now=500).acts
@@ -252,13 +252,13 @@ def test_a_store_that_was_told_to_stay_is_not_sent_away_at_once():
 
 
 def test_a_lost_mark_does_not_keep_a_store_from_staying_or_leaving():
-    offline = seen(group(replicas=2, registered=1, leaving=1), status={KEY: entry(omitted_count=1)})
+    offline = seen(group(replicas=2, registered=1, offline=1), status={KEY: entry(omitted_count=1)})
     assert kinds(decided(offline, plan(count=2))) == [f"BringBack {KEY} 2"]
     assert kinds(decided(offline)) == [f"TakeOut {KEY} 1"]
 
 
 def test_lowered_replicas_are_restored_in_their_time_and_not_if_nobody_wants_them():
-    world = seen(group(replicas=1, running=2, registered=1, leaving=1), status={KEY: entry(0)})
+    world = seen(group(replicas=1, running=2, registered=1, offline=1), status={KEY: entry(0)})
     assert codes(decided(world, plan(count=2), now=299)) == {KEY: "CoolingDown"}
     assert kinds(decided(world, plan(count=3), now=300)) == [f"BringBack {KEY} 2"]
     assert not decided(world, plan(count=1), now=300).acts
@@ -271,7 +271,7 @@ def test_a_store_that_is_up_is_brought_back_whatever_is_told_of_its_pod():
 
 
 def test_nothing_is_brought_back_where_a_store_leaves_without_a_pod():
-    world = seen(group(replicas=1, running=1, registered=1, leaving=1), status={KEY: entry(0)})
+    world = seen(group(replicas=1, running=1, registered=1, offline=1), status={KEY: entry(0)})
     found = decided(world, plan(count=2), now=300)
     assert (found.acts, codes(found)) == ((), {KEY: "Unfinished"})
     later = decided(next_pass(world, found, now=300), plan(count=2), now=900)
@@ -299,7 +299,7 @@ def test_a_buried_store_cannot_stay():
 # ---- a type that was given another size
 
 BIGGER = AutoResource(cpu="2", memory="4Gi", storage="10Gi", count=5)
-SECOND = f"{KEY}-{size_suffix(2000, 4 * GI, 10 * GI)}"
+SECOND = f"{KEY}-{make_size_suffix(2000, 4 * GI, 10 * GI)}"
 
 
 def test_a_group_of_an_older_size_keeps_its_size_and_what_it_lacks_goes_to_a_second():
@@ -327,7 +327,7 @@ def test_a_size_that_changed_twice_gives_a_third_group_not_a_longer_name():
     size = Size(cpu_milli=2000, memory_bytes=4 * GI, storage_bytes=10 * GI)
     world = seen(group(replicas=1, key=SECOND, size=size), scaled=scaled(small=SMALL))
     found = decided(world, plan(count=2, key=SECOND))
-    assert kinds(found) == [f"CreateGroup {KEY}-{size_suffix(1000, 2 * GI, 10 * GI)} 1"]
+    assert kinds(found) == [f"CreateGroup {KEY}-{make_size_suffix(1000, 2 * GI, 10 * GI)} 1"]
 
 
 def test_groups_of_two_sizes_share_the_count_of_their_type():
@@ -345,7 +345,7 @@ def test_storage_of_a_tidb_type_makes_no_other_size():
 
 
 def test_a_change_may_have_to_be_wanted_several_times_in_a_row():
-    policy = PassPolicy(out_consecutive=3)
+    policy = ReconcilePolicy(out_consecutive=3)
     world = seen(group(replicas=1))
     for _ in range(2):
         found = decided(world, plan(count=2), policy=policy)
@@ -357,6 +357,6 @@ def test_a_change_may_have_to_be_wanted_several_times_in_a_row():
 
 
 def test_a_new_group_may_have_to_be_wanted_several_times_in_a_row():
-    policy, world = PassPolicy(out_consecutive=2), seen()
+    policy, world = ReconcilePolicy(out_consecutive=2), seen()
     world = next_pass(world, decided(world, plan(), policy=policy), now=0)
     assert kinds(decided(world, plan(), policy=policy)) == [f"CreateGroup {KEY} 1"]

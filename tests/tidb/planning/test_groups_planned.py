@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.tidb.model.names import size_suffix
+from plimsoll.tidb.model.names import make_size_suffix
 from tests.tidb.planning.questions import (
     BIG,
     SMALL,
@@ -58,7 +58,7 @@ def test_a_group_that_an_older_planner_named_takes_new_instances():
 
 
 def test_after_a_change_of_size_there_is_a_second_group_and_the_first_only_shrinks():
-    suffix = size_suffix(2000, 4, 10)
+    suffix = make_size_suffix(2000, 4, 10)
     asked = strategy({**SMALL, "group_suffix": suffix})
     found = planned(asked, *PARTLY_HOT, *group_of("small", 0.3)).plans
     first = "pd-auto-scaling-tikv-small"

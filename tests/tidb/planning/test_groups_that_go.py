@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.tidb.model.reconcile_types import EXTERNAL, ComponentSeen, CreateGroup, Decided, PassPolicy
-from plimsoll.tidb.planning.reconcile.decide import concluded, decide_external, decide_removal
+from plimsoll.tidb.model.reconcile_types import EXTERNAL, CreateGroup, Decision, ObservedComponent, ReconcilePolicy
+from plimsoll.tidb.planning.reconcile.decide import conclude, decide_external, decide_removal
 from tests.tidb.planning.pass_worlds import (
     KEY,
     MARK,
@@ -49,7 +49,7 @@ def test_a_count_of_nothing_is_as_good_as_being_left_out():
 
 
 def test_who_trusts_omissions_needs_no_second_answer():
-    assert decided(seen(group()), policy=PassPolicy(removal_confirmations=1)).acts
+    assert decided(seen(group()), policy=ReconcilePolicy(removal_confirmations=1)).acts
 
 
 def test_counting_ends_when_enough_have_been_counted():
@@ -74,7 +74,7 @@ def test_an_empty_group_of_tikv_is_deleted_only_when_its_pods_are_known_to_be_go
     assert codes(decided(seen(group(**fields), status=LEFT_OUT_ONCE))) == {KEY: "Unfinished"}
 
 
-@pytest.mark.parametrize("change", [{"registered": 1}, {"leaving": 1}])
+@pytest.mark.parametrize("change", [{"registered": 1}, {"offline": 1}])
 def test_stores_that_outlive_their_pods_are_left_to_the_drainer(change: dict[str, Any]):
     """It empties what is left before the cluster is deleted; held here, nobody would ever do that."""
     fields = {"replicas": 0, "running": 0, "registered": 0, **change}
@@ -87,7 +87,7 @@ def test_a_group_of_tidb_goes_at_once_after_its_cool_down():
     assert kinds(decided(world, now=500)) == [f"Remove {TIDB_KEY}"]
 
 
-DRAINS = PassPolicy(tidb_drain_s=60)
+DRAINS = ReconcilePolicy(tidb_drain_s=60)
 
 
 def test_servers_that_are_given_time_go_before_their_cluster():
@@ -134,20 +134,20 @@ def test_what_has_not_registered_is_not_removed_by_being_left_out(component: Any
 
 
 def test_a_store_on_its_way_out_counts_as_registered():
-    for change in ({"mark": MARK}, {"leaving": 1}):
+    for change in ({"drain_record": MARK}, {"offline": 1}):
         world = seen(group(replicas=2, registered=1, **change), status=LEFT_OUT_ONCE)
         assert kinds(decided(world)) == [f"TakeOut {KEY} 1"]
 
 
 def test_a_store_that_was_begun_with_is_finished_without_another_answer_unless_it_is_the_last():
     """The planner no longer counts the store that leaves, and so may leave out a group of which one is to stay."""
-    assert kinds(decided(seen(group(replicas=2, registered=1, mark=MARK)))) == [f"TakeOut {KEY} 1"]
-    assert codes(decided(seen(group(replicas=1, registered=0, mark=MARK)))) == {KEY: "Unconfirmed"}
+    assert kinds(decided(seen(group(replicas=2, registered=1, drain_record=MARK)))) == [f"TakeOut {KEY} 1"]
+    assert codes(decided(seen(group(replicas=1, registered=0, drain_record=MARK)))) == {KEY: "Unconfirmed"}
 
 
 def test_a_store_that_was_begun_with_is_finished_in_a_young_group_too():
     """By then the planner may leave the whole group out, and the store be buried."""
-    young = group(replicas=2, registered=1, mark=MARK, created=at(-200))
+    young = group(replicas=2, registered=1, drain_record=MARK, created=at(-200))
     assert kinds(decided(seen(young, status=LEFT_OUT_ONCE))) == [f"TakeOut {KEY} 1"]
 
 
@@ -197,7 +197,7 @@ def test_of_two_clusters_with_one_group_the_older_is_decided_about():
 # ---- an external service
 
 
-def external(world: ComponentSeen, recommended: int, now: float = 0) -> Decided:
+def external(world: ObservedComponent, recommended: int, now: float = 0) -> Decision:
     return decide_external(world, recommended, policy=POLICY, now=at(now))
 
 
@@ -211,7 +211,7 @@ def test_t24_an_external_service_sizes_one_cluster_up_to_its_maximum():
     (act,) = found.acts
     assert isinstance(act, CreateGroup)
     assert (act.key, act.plan.count, act.plan.labels) == (EXTERNAL, 3, {"specialUse": "hotRegion"})
-    assert concluded(found, {EXTERNAL}, now=at(0))[EXTERNAL].last_auto_scaling_timestamp == at(0)
+    assert conclude(found, {EXTERNAL}, now=at(0))[EXTERNAL].last_auto_scaling_timestamp == at(0)
     assert not external(seen(scaled=scaled(external=3)), 0).acts
     assert not external(seen(scaled=scaled(external=3)), -1).acts
     assert kinds(external(seen(outside(), scaled=scaled(external=3)), 2)) == ["Resize external 2"]
@@ -242,7 +242,7 @@ def test_clusters_of_the_other_way_of_scaling_are_left_as_they_are():
 # ---- an autoscaler or a component that goes
 
 
-def removal(world: ComponentSeen, *, ignores_cooldown: bool = True, now: float = 0) -> Decided:
+def removal(world: ObservedComponent, *, ignores_cooldown: bool = True, now: float = 0) -> Decision:
     return decide_removal(world, ignores_cooldown=ignores_cooldown, policy=POLICY, now=at(now))
 
 

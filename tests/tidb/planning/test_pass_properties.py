@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from plimsoll.objects.api.tidb import AutoResource
 from plimsoll.tidb.model.reconcile_types import (
     BringBack,
-    ComponentSeen,
     CreateGroup,
-    Decided,
-    GroupSeen,
-    PassPolicy,
+    Decision,
+    ObservedComponent,
+    ObservedGroup,
     RaiseBase,
+    ReconcilePolicy,
     Remove,
     Resize,
     TakeOut,
@@ -53,7 +53,7 @@ MOMENTS = st.one_of(st.none(), st.integers(-900, 200), st.sampled_from([-300, -5
 
 
 @st.composite
-def groups(draw: st.DrawFn, component: Any) -> list[GroupSeen]:
+def groups(draw: st.DrawFn, component: Any) -> list[ObservedGroup]:
     found = []
     for kind in sorted(draw(st.sets(st.sampled_from(TYPES)))):
         number = draw(NUMBERS)
@@ -64,18 +64,21 @@ def groups(draw: st.DrawFn, component: Any) -> list[GroupSeen]:
             "registered": draw(near),
             "created": at(draw(st.integers(-1200, 100))),
             "last_change": None if moment is None else at(moment),
-            "waiting_since": draw(st.sampled_from([None, at(-700), at(-10)])),
+            "unschedulable_since": draw(st.sampled_from([None, at(-700), at(-10)])),
             "size": draw(st.sampled_from([SMALL_SIZE, replace(SMALL_SIZE, cpu_milli=1)])),
             "is_being_deleted": draw(st.sampled_from([False, False, False, True])),
         }
         if component is TIKV:
-            changes |= {"mark": draw(st.sampled_from([None, None, MARK])), "leaving": draw(st.sampled_from([0, 0, 1]))}
+            changes |= {
+                "drain_record": draw(st.sampled_from([None, None, MARK])),
+                "offline": draw(st.sampled_from([0, 0, 1])),
+            }
         found.append(group(kind, number, component=component, **changes))
     return found
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> ComponentSeen:
+def worlds(draw: st.DrawFn) -> ObservedComponent:
     component = draw(st.sampled_from([TIKV, TIDB]))
     size = {"cpu": "1000m", "memory": "2Gi", "storage": "10Gi"}
     types = {name: AutoResource(**size, count=draw(st.none() | NUMBERS)) for name in ("a", "b")}
@@ -111,19 +114,19 @@ def answers(draw: st.DrawFn, component: Any) -> list[ScalingPlan]:
 
 
 @st.composite
-def worlds_and_answers(draw: st.DrawFn) -> tuple[ComponentSeen, list[ScalingPlan]]:
+def worlds_and_answers(draw: st.DrawFn) -> tuple[ObservedComponent, list[ScalingPlan]]:
     world = draw(worlds())
     return world, draw(answers(world.component))
 
 
-def times_of(world: ComponentSeen, key: str) -> list[Any]:
+def times_of(world: ObservedComponent, key: str) -> list[Any]:
     found = [group_seen.last_change for group_seen in world.groups if group_seen.key == key]
     if key in world.status:
         found.append(world.status[key].last_auto_scaling_timestamp)
     return [one for one in found if one is not None and one - at(0) <= timedelta(hours=24)]
 
 
-def sizes_after(world: ComponentSeen, found: Decided) -> dict[str, int]:
+def sizes_after(world: ObservedComponent, found: Decision) -> dict[str, int]:
     sizes = {group_seen.key: group_seen.replicas for group_seen in world.groups}
     for act in found.acts:
         match act:
@@ -140,7 +143,7 @@ def sizes_after(world: ComponentSeen, found: Decided) -> dict[str, int]:
 
 @given(worlds_and_answers())
 @OFTEN
-def test_limits_hold_and_the_cluster_itself_never_shrinks(given_: tuple[ComponentSeen, list[ScalingPlan]]):
+def test_limits_hold_and_the_cluster_itself_never_shrinks(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     assert world.scaled is not None
     found = decided(world, *answer)
@@ -163,7 +166,7 @@ def test_limits_hold_and_the_cluster_itself_never_shrinks(given_: tuple[Componen
 
 @given(worlds_and_answers())
 @OFTEN
-def test_stores_leave_one_at_a_time_and_only_by_being_taken_out(given_: tuple[ComponentSeen, list[ScalingPlan]]):
+def test_stores_leave_one_at_a_time_and_only_by_being_taken_out(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     for found in (
         decided(world, *answer),
@@ -191,7 +194,7 @@ def test_stores_leave_one_at_a_time_and_only_by_being_taken_out(given_: tuple[Co
 
 @given(worlds_and_answers())
 @OFTEN
-def test_nothing_is_done_while_held_or_cooling_down(given_: tuple[ComponentSeen, list[ScalingPlan]]):
+def test_nothing_is_done_while_held_or_cooling_down(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     found = decided(world, *answer)
     if world.base.is_paused or world.base.phase == "Upgrade":
@@ -211,7 +214,7 @@ def test_nothing_is_done_while_held_or_cooling_down(given_: tuple[ComponentSeen,
 
 @given(worlds_and_answers())
 @OFTEN
-def test_a_group_goes_by_omission_only_if_sure(given_: tuple[ComponentSeen, list[ScalingPlan]]):
+def test_a_group_goes_by_omission_only_if_sure(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     found = decided(world, *answer)
     named = {scaling_plan.group for scaling_plan in answer if scaling_plan.count}
@@ -224,16 +227,16 @@ def test_a_group_goes_by_omission_only_if_sure(given_: tuple[ComponentSeen, list
             continue
         assert world.status[group_seen.key].omitted_count >= POLICY.removal_confirmations - 1
         assert not any(scaling_plan.resource_type == "unknown" for scaling_plan in answer)
-        is_stuck = group_seen.waiting_since == at(-700)
+        is_stuck = group_seen.unschedulable_since == at(-700)
         if group_seen.replicas and not is_stuck:
             assert group_seen.created <= at(-600)
-            leaving = max(group_seen.leaving, int(group_seen.mark is not None))
+            leaving = max(group_seen.offline, int(group_seen.drain_record is not None))
             assert group_seen.registered is None or group_seen.registered + leaving >= group_seen.replicas
 
 
 @given(worlds_and_answers())
 @OFTEN
-def test_every_key_of_an_answer_is_accounted_for(given_: tuple[ComponentSeen, list[ScalingPlan]]):
+def test_every_key_of_an_answer_is_accounted_for(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     found = decided(world, *answer)
     told = {act.key for act in found.acts} | {held.key for held in found.held}
@@ -249,7 +252,7 @@ def test_every_key_of_an_answer_is_accounted_for(given_: tuple[ComponentSeen, li
 
 @given(worlds_and_answers())
 @OFTEN
-def test_a_pass_that_changes_nothing_settles(given_: tuple[ComponentSeen, list[ScalingPlan]]):
+def test_a_pass_that_changes_nothing_settles(given_: tuple[ObservedComponent, list[ScalingPlan]]):
     world, answer = given_
     for _ in range(3):
         world = replace(world, status=decided(world, *answer).status)
@@ -276,7 +279,7 @@ def test_in_any_history_changes_keep_their_distance_and_groups_go_after_confirma
     steps: list[Any], component: Any, confirmations: int
 ):
     """Answers as they come, crashes that lose the status, clocks that jump forwards and back."""
-    policy = PassPolicy(removal_confirmations=confirmations)
+    policy = ReconcilePolicy(removal_confirmations=confirmations)
     types = {name: AutoResource(cpu="1", memory="2Gi", storage="10Gi", count=3) for name in "ab"}
     world, now, changed = seen(component=component, scaled=scaled(**types)), 0.0, dict[str, float]()
     left_out: dict[str, int] = {}

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.tidb.planning.planner.result import CannotPlan, Planned
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerResult
 from plimsoll.tidb.wire.strategy import read_strategies, write_strategy
 from tests.tidb.planning.questions import Json, answer, group_of, instance, snapshot, strategy, thresholds
 
@@ -49,7 +49,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     return [*own, *groups, *foreign]
 
 
-def sizes(found: Planned) -> tuple[int | None, dict[str, int]]:
+def sizes(found: PlannerResult) -> tuple[int | None, dict[str, int]]:
     own = [scaling_plan.count for scaling_plan in found.plans if scaling_plan.is_homogeneous]
     return (own[0] if own else None), {
         scaling_plan.resource_type: scaling_plan.count
@@ -132,7 +132,7 @@ def at_rest(asked: Json, load: Any, *, groups: dict[str, int]) -> list[tuple[int
     history: list[tuple[int, dict[str, int]]] = [(own, groups)]
     for _ in range(PASSES):
         found = answer(asked, snapshot(*load(own, groups)))
-        assert isinstance(found, Planned)
+        assert isinstance(found, PlannerResult)
         raised, groups = sizes(found)
         own = raised or own
         if history[-1] == (own, groups):

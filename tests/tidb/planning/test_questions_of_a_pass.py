@@ -11,31 +11,36 @@ from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeCondition, NodeSpec, NodeStatus
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import convert_object
-from plimsoll.tidb.model.names import size_suffix
-from plimsoll.tidb.planning.api.defaults import defaulted
-from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeRoom, potential_nodes, ready_nodes
-from plimsoll.tidb.planning.reconcile.planner_request import question_for
+from plimsoll.tidb.model.names import make_size_suffix
+from plimsoll.tidb.planning.api.defaults import apply_defaults
+from plimsoll.tidb.planning.reconcile.node_counts import (
+    MOST_NODES,
+    NodeCapacity,
+    count_potential_nodes,
+    count_ready_nodes,
+)
+from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.pass_worlds import GI, KEY, MARK, OWN, POLICY, SMALL_SIZE, at, base, group, seen
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.model.reconcile_types import GroupSeen
+    from plimsoll.tidb.model.reconcile_types import ObservedGroup
     from plimsoll.tidb.model.strategy import Strategy
 
 TYPE = {"cpu": "1", "memory": "2Gi", "storage": "10Gi"}
-SUFFIX = size_suffix(1000, 2 * GI, 10 * GI)
+SUFFIX = make_size_suffix(1000, 2 * GI, 10 * GI)
 OTHER = replace(SMALL_SIZE, cpu_milli=500)
 
 
-def question(*groups: GroupSeen, **changes: Any) -> Strategy:
+def question(*groups: ObservedGroup, **changes: Any) -> Strategy:
     tc = convert_object(TidbCluster, cluster())
     rules = {"cpu": {"max_threshold": 0.8}}
     tac = convert_object(TidbClusterAutoScaler, autoscaler(tikv={"resources": {"small": TYPE}, "rules": rules}))
     assert isinstance(tc, TidbCluster)
     assert isinstance(tac, TidbClusterAutoScaler)
-    effective = defaulted(tac, tc)
+    effective = apply_defaults(tac, tc)
     world = seen(*groups, **{"scaled": effective.spec.tikv, **changes})
-    return question_for(world, tc, effective, node_count=5, policy=POLICY, now=at(0))
+    return build_planner_request(world, tc, effective, node_count=5, policy=POLICY, now=at(0))
 
 
 def test_what_is_made_and_not_registered_is_told_by_type():
@@ -48,13 +53,13 @@ def test_what_is_made_and_not_registered_is_told_by_type():
 def test_silent_stores_are_there_and_leaving_ones_are_not_missed():
     silent = group(replicas=2, registered=1, present=2)
     assert question(silent, base=base(3, registered=2, present=3)).pending == {}
-    assert question(group(replicas=2, registered=1, mark=MARK)).pending == {}
-    assert question(group(replicas=3, registered=1, leaving=1)).pending == {"small": 1}
+    assert question(group(replicas=2, registered=1, drain_record=MARK)).pending == {}
+    assert question(group(replicas=3, registered=1, offline=1)).pending == {"small": 1}
 
 
 def test_what_finds_no_node_for_long_is_not_on_its_way():
-    assert question(group(replicas=2, registered=1, waiting_since=at(-599))).pending == {"small": 1}
-    assert question(group(replicas=2, registered=1, waiting_since=at(-600))).pending == {}
+    assert question(group(replicas=2, registered=1, unschedulable_since=at(-599))).pending == {"small": 1}
+    assert question(group(replicas=2, registered=1, unschedulable_since=at(-600))).pending == {}
 
 
 def test_a_changed_size_gives_a_suffix():
@@ -109,17 +114,17 @@ def node(ready: str = "True", *, labels: dict[str, str] | None = None, cordoned:
     ids=["not-ready", "unknown", "cordoned", "master", "control-plane", "deleted", "silent"],
 )
 def test_nodes_that_take_no_instance_are_not_counted(other: Node):
-    assert ready_nodes([node(), other]) == 1
+    assert count_ready_nodes([node(), other]) == 1
 
 
 def test_a_node_selector_narrows_the_count():
-    assert ready_nodes([node(labels={"disk": "ssd", "x": "y"}), node()], selector={"disk": "ssd"}) == 1
+    assert count_ready_nodes([node(labels={"disk": "ssd", "x": "y"}), node()], selector={"disk": "ssd"}) == 1
 
 
 def test_nodes_that_may_be_added_count_up_to_the_limit():
     nodes = [node(), node(), node(), node("False"), node(cordoned=True)]
-    assert potential_nodes(nodes, NodeRoom(in_groups=2, in_new_groups=1)) == 6
-    assert potential_nodes(nodes, NodeRoom(in_groups=3, most=6)) == 5
-    assert potential_nodes(nodes, NodeRoom(in_groups=3, most=6, broken=1)) == 4
-    assert potential_nodes(nodes, NodeRoom(in_groups=3, most=2)) == 3
-    assert potential_nodes(nodes, NodeRoom(in_new_groups=9 * MOST_NODES)) == MOST_NODES
+    assert count_potential_nodes(nodes, NodeCapacity(in_groups=2, in_new_groups=1)) == 6
+    assert count_potential_nodes(nodes, NodeCapacity(in_groups=3, limit=6)) == 5
+    assert count_potential_nodes(nodes, NodeCapacity(in_groups=3, limit=6, broken=1)) == 4
+    assert count_potential_nodes(nodes, NodeCapacity(in_groups=3, limit=2)) == 3
+    assert count_potential_nodes(nodes, NodeCapacity(in_new_groups=9 * MOST_NODES)) == MOST_NODES

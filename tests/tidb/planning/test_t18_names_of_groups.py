@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.fnv import fnv1_32
-from plimsoll.tidb.model.names import NameSeed, free_name, size_suffix
+from plimsoll.tidb.model.names import NameSeed, find_free_name, fnv1_32, make_size_suffix
 from plimsoll.tidb.wire.name_seeds import read_seed
 from tests.tidb.cli.tidb_commands import run_name
 
@@ -94,9 +93,9 @@ def test_canonical_text_is_escaped_as_go_does():
 
 def test_a_name_that_is_taken_gives_way_to_the_next_collision():
     seed = read_seed(json.dumps(TIKV).encode())
-    first = free_name(seed, set())
-    second = free_name(seed, {first.name})
-    third = free_name(seed, {first.name, second.name})
+    first = find_free_name(seed, set())
+    second = find_free_name(seed, {first.name})
+    third = find_free_name(seed, {first.name, second.name})
     assert [one.collision for one in (first, second, third)] == [0, 1, 2]
     assert len({first.name, second.name, third.name}) == 3
     assert read_seed(json.dumps({**TIKV, "collision": 1}).encode()).name() == second.name
@@ -106,7 +105,7 @@ def test_a_name_that_is_taken_gives_way_to_the_next_collision():
 @pytest.mark.parametrize(
     ("seed", "complaint"),
     [
-        ({**TIKV, "count": 3}, "count: is not part of a seed"),
+        ({**TIKV, "count": 3}, "count: is not a field of a seed"),
         ({**TIKV, "cpu": "1x"}, "cpu: "),
         ({**TIKV, "cpu": 1.5}, "Expected `int`"),
         ({"cpu": 1}, "missing required field"),
@@ -124,6 +123,6 @@ def test_what_is_no_seed_is_refused(tmp_path: Path, seed: Any, complaint: str):
 
 
 def test_the_suffix_of_a_size_is_of_its_numbers():
-    assert size_suffix(1000, 2147483648, 10737418240) == size_suffix(1000, 2 * 2**30, 10 * 2**30)
-    assert len(size_suffix(1000, 1, 1)) == 8
-    assert size_suffix(1000, 1, 1) != size_suffix(1000, 1, 0)
+    assert make_size_suffix(1000, 2147483648, 10737418240) == make_size_suffix(1000, 2 * 2**30, 10 * 2**30)
+    assert len(make_size_suffix(1000, 1, 1)) == 8
+    assert make_size_suffix(1000, 1, 1) != make_size_suffix(1000, 1, 0)

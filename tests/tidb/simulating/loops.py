@@ -18,12 +18,12 @@ from plimsoll.objects.api.tidb import (
     TidbClusterSpec,
     TidbComponent,
 )
-from plimsoll.simulation.tidb.closed_loops import ClosedLoop, Setting
-from plimsoll.simulation.tidb.played_sets import Delays
-from plimsoll.simulation.tidb.runs import Run
+from plimsoll.simulation.tidb.closed_loop import ClosedLoop, SimulationSetup
+from plimsoll.simulation.tidb.simulated_sets import Delays
+from plimsoll.simulation.tidb.simulator import SimulationInput
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.planning.api.defaults import defaulted
-from plimsoll.tidb.planning.api.validation import problems_of
+from plimsoll.tidb.planning.api.defaults import apply_defaults
+from plimsoll.tidb.planning.api.validation import find_problems
 
 SMALL = AutoResource(cpu="2", memory="4Gi", storage="20Gi", count=4)
 
@@ -62,13 +62,13 @@ def setting(
     nodes: int | None = 20,
     delays: Delays | None = None,
     is_tidb_skewed: bool = False,
-) -> Setting:
+) -> SimulationSetup:
     base = base or cluster()
     spec = TidbClusterAutoScalerSpec(cluster=TidbClusterReference(name="db"), tikv=tikv, tidb=tidb)
     autoscaler = TidbClusterAutoScaler(metadata=ObjectMeta(name="as1", namespace="prod"), spec=spec)
-    assert not problems_of(autoscaler, base)
-    return Setting(
-        effective=defaulted(autoscaler, base),
+    assert not find_problems(autoscaler, base)
+    return SimulationSetup(
+        effective=apply_defaults(autoscaler, base),
         base=base,
         begin=datetime(2026, 1, 1, tzinfo=UTC),
         node_count=nodes,
@@ -85,21 +85,21 @@ def steadily(load: Load, *, hours: float = 1) -> LoadCurve:
     return curve((0, load), (3600 * hours, load))
 
 
-def run_of(curve: LoadCurve, **more: Any) -> Run:
-    return Run(setting=setting(**more), curve=curve)
+def run_of(curve: LoadCurve, **more: Any) -> SimulationInput:
+    return SimulationInput(setting=setting(**more), curve=curve)
 
 
 def rest(loop: ClosedLoop, load: Load, *, step_s: float, quiet_turns: int, most_turns: int) -> dict[str, int] | None:
     """Turn the loop under a constant load until nothing changed for so many turns; None: it never comes to rest."""
-    sizes, quiet = loop.world.sizes, 0
+    sizes, quiet = loop.simulated.sizes, 0
     for turn in range(most_turns):
-        loop.turn(load, now_s=turn * step_s)
-        quiet = quiet + 1 if loop.world.sizes == sizes and not loop.world.is_changing(turn * step_s) else 0
-        sizes = loop.world.sizes
+        loop.reconcile(load, now_s=turn * step_s)
+        quiet = quiet + 1 if loop.simulated.sizes == sizes and not loop.simulated.is_changing(turn * step_s) else 0
+        sizes = loop.simulated.sizes
         if quiet == quiet_turns:
             return sizes
     return None
 
 
-def loop_of(setting: Setting, component: Component = Component.TIKV) -> ClosedLoop:
+def loop_of(setting: SimulationSetup, component: Component = Component.TIKV) -> ClosedLoop:
     return ClosedLoop(component, setting)

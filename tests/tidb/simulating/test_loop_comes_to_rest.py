@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from plimsoll.local.tidb.load.curves import Load
 from plimsoll.objects.api.tidb import AutoResource
-from plimsoll.simulation.tidb.played_sets import Delays
+from plimsoll.simulation.tidb.simulated_sets import Delays
 from plimsoll.tidb.model.components import Component
 from tests.tidb.simulating.loops import cluster, loop_of, rest, scaled, setting
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.tidb.closed_loops import ClosedLoop
+    from plimsoll.simulation.tidb.closed_loop import ClosedLoop
 
 STEP_S = 120.0
 QUIET_TURNS = 14
@@ -122,6 +122,6 @@ def test_it_comes_to_rest_after_a_hot_time(component: Component, data: st.DataOb
     world = data.draw(worlds(component))
     before = hot_load(data.draw, world)
     for turn in range(-20, 0):
-        world.loop.turn(before, now_s=turn * STEP_S)
+        world.loop.reconcile(before, now_s=turn * STEP_S)
     drawn = even_load if data.draw(st.booleans()) else hot_load
     assert comes_to_rest(world, drawn(data.draw, world))

@@ -74,7 +74,7 @@ def test_json_tells_sums_and_decisions_with_reasons(folder: Path) -> None:
     assert summary["cost"] == pytest.approx(16 * 0.5)
     (decision,) = told["decisions"]
     assert (decision["atS"], decision["kind"], decision["added"]) == (0, "small", 2)
-    assert any("busy" in why for why in decision["why"])
+    assert any("hot" in why for why in decision["why"])
 
 
 def test_nodes_limit_what_is_added(folder: Path) -> None:

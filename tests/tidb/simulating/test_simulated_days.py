@@ -9,25 +9,25 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.tidb.load.curves import Load
 from plimsoll.objects.api.tidb import AutoResource
-from plimsoll.simulation.tidb.played_sets import Delays
-from plimsoll.simulation.tidb.runs import MOST_STEPS, Simulated, components_to_simulate, simulate
-from plimsoll.simulation.tidb.summaries import summarised
+from plimsoll.simulation.tidb.simulated_sets import Delays
+from plimsoll.simulation.tidb.simulator import MOST_STEPS, ComponentSimulation, components_to_simulate, simulate
+from plimsoll.simulation.tidb.summary import summarise
 from plimsoll.tidb.model.components import Component
 from tests.tidb.simulating.loops import SMALL, curve, run_of, scaled, setting, steadily
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.tidb.runs import Run
+    from plimsoll.simulation.tidb.simulator import SimulationInput
 
 QUIET = Load(tikv_cores=2, tidb_cores=2)
 BUSY = Load(tikv_cores=10.8, tidb_cores=7)
 HOT = Load(tikv_cores=6, hot_instances=1, hot_share=0.6)
 
 
-def played(run: Run, component: Component = Component.TIKV) -> Simulated:
+def played(run: SimulationInput, component: Component = Component.TIKV) -> ComponentSimulation:
     return simulate(run, component)
 
 
-def done(simulated: Simulated) -> list[tuple[str, str]]:
+def done(simulated: ComponentSimulation) -> list[tuple[str, str]]:
     return [(decision.kind, decision.what) for decision in simulated.decisions if not decision.is_held]
 
 
@@ -149,7 +149,7 @@ def test_only_components_with_rules_are_played() -> None:
 
 def test_sums_of_an_hour() -> None:
     run = run_of(steadily(BUSY), tikv=scaled())
-    summary = summarised(played(run), run, price_per_core_hour=0.5)
+    summary = summarise(played(run), run, price_per_core_hour=0.5)
     assert (summary.fewest_instances, summary.peak_instances) == (6, 6)
     assert (summary.instance_hours, summary.core_hours, summary.cost) == pytest.approx((6, 24, 12))
     assert (summary.scale_outs, summary.scale_ins) == (1, 0)
@@ -158,7 +158,7 @@ def test_sums_of_an_hour() -> None:
 
 def test_the_fixed_size_keeps_the_peak_at_the_threshold() -> None:
     run = run_of(curve((0, QUIET), (3600, BUSY)), tikv=scaled())
-    fixed = summarised(played(run), run, price_per_core_hour=None).fixed
+    fixed = summarise(played(run), run, price_per_core_hour=None).fixed
     assert fixed.instances == 4  # 10.8 cores of work at 0.8 are 13.5 cores
     assert fixed.core_hours == pytest.approx(16)
     assert fixed.cost is None
@@ -166,11 +166,11 @@ def test_the_fixed_size_keeps_the_peak_at_the_threshold() -> None:
 
 def test_the_fixed_size_holds_the_data_too() -> None:
     run = run_of(steadily(Load(storage_gib=500)), tikv=scaled(storage=(0.8, 0.6)))
-    assert summarised(played(run), run, price_per_core_hour=None).fixed.instances == 7
+    assert summarise(played(run), run, price_per_core_hour=None).fixed.instances == 7
 
 
 def test_work_beyond_all_cores_is_not_served() -> None:
     run = run_of(steadily(Load(tikv_cores=14)), tikv=scaled(), nodes=3)
-    summary = summarised(played(run), run, price_per_core_hour=None)
+    summary = summarise(played(run), run, price_per_core_hour=None)
     assert summary.unserved_core_hours == pytest.approx(2)
     assert summary.above_max_s == 3600

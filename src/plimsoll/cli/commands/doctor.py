@@ -13,7 +13,7 @@ from plimsoll.cli.shared.connection import (
     KubeconfigOption,
     NamespaceOption,
     ServerOption,
-    connected,
+    open_client,
 )
 from plimsoll.cli.shared.logs import log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
@@ -125,7 +125,7 @@ async def _examined(
     )
     with Progress(f"looking at {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
         progress.step("waiting for credentials")
-        async with connected(access, settings, clock=clock) as client:
+        async with open_client(access, settings, clock=clock) as client:
             scrutiny = Scrutiny(
                 controllers=controllers,
                 places=Places(home=access.namespace, watched=connection.namespace),

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption, with_client
+from plimsoll.cli.shared.connection import (
+    SYSTEM_NAMESPACE,
+    Connection,
+    ContextOption,
+    ControllerNamespaceOption,
+    KubeconfigOption,
+    ServerOption,
+    run_with_client,
+)
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
-
-SYSTEM = "kube-system"
-OfProgramOption = Annotated[
-    str, typer.Option("-n", "--namespace", help="Where the controllers of Plimsoll run.", metavar="NAMESPACE")
-]
 
 
 def pause(
@@ -23,7 +26,7 @@ def pause(
     reason: Annotated[str, typer.Option("--reason", help="Why, and who; it is told wherever something waits.")] = "",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
-    namespace: OfProgramOption = SYSTEM,
+    namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -49,7 +52,7 @@ def resume(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
-    namespace: OfProgramOption = SYSTEM,
+    namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -75,7 +78,7 @@ def _set(connection: Connection, namespace: str, why: str | None, output: Output
         return await set_pause(client, namespace, why)
 
     try:
-        return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+        return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
     except NotFound as error:
         from plimsoll.core.errors import InvalidInput
 

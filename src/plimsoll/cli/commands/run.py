@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.nodes.flag_listing import NodeFlagsCommand
-from plimsoll.cli.nodes.run import TAKES_OTHER_WORDS, nodes
+from plimsoll.cli.nodes.run import PASS_THROUGH_FLAGS, nodes
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_to_stderr
 from plimsoll.cli.tidb.run import tidb
@@ -27,12 +26,9 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 2.0
 
 app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
-app.command(
-    name="nodes",
-    cls=NodeFlagsCommand,
-    short_help="Add and remove nodes as pods need them.",
-    context_settings=TAKES_OTHER_WORDS,
-)(nodes)
+app.command(name="nodes", short_help="Add and remove nodes as pods need them.", context_settings=PASS_THROUGH_FLAGS)(
+    nodes
+)
 app.command(name="tidb", short_help="Scale TiDB clusters as their load needs it.")(tidb)
 
 
@@ -133,7 +129,7 @@ def cloud(
 
 
 @contextmanager
-def telling_if_slow(sentence: str) -> Iterator[None]:
+def report_if_slow(sentence: str) -> Iterator[None]:
     """Say what is waited for, to who has waited for it long enough to wonder."""
     import asyncio
 
@@ -145,7 +141,7 @@ def telling_if_slow(sentence: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedParts:
+class SimulatedParts:
     """Tools of simulated parts that play on a cluster which somebody else runs."""
 
     components: Components
@@ -161,7 +157,7 @@ class PlayedParts:
 
 
 @asynccontextmanager
-async def played_parts(access: Access, *, clock: Clock) -> AsyncIterator[PlayedParts]:
+async def open_simulated_parts(access: Access, *, clock: Clock) -> AsyncIterator[SimulatedParts]:
     """Connected, and known to be let in."""
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
@@ -181,16 +177,16 @@ async def played_parts(access: Access, *, clock: Clock) -> AsyncIterator[PlayedP
         # A plugin may take its time, more than a call has. What cannot be reached, or refuses us, is told now, and
         # not again and again by an informer in the background.
         await access.credentials.current()
-        with telling_if_slow(f"{access.server} does not answer yet; trying on"):
+        with report_if_slow(f"{access.server} does not answer yet; trying on"):
             await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
-        yield PlayedParts(Components(connect, clock=clock, entropy=entropy), clock, entropy)
+        yield SimulatedParts(Components(connect, clock=clock, entropy=entropy), clock, entropy)
 
 
 async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
     from plimsoll.local.components import KUBELET
     from plimsoll.local.kubelet import Kubelet
 
-    async with played_parts(access, clock=clock) as parts:
+    async with open_simulated_parts(access, clock=clock) as parts:
         played = Kubelet(parts.components.component("kubelet", manager=KUBELET), settings=settings)
         typer.echo(f"playing nodes with {settings.selector} on {access.server}; Ctrl-C ends it")
         await parts.run(played.services())
@@ -202,7 +198,7 @@ async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
     from plimsoll.local.initial_cluster import prepare_cloud
     from plimsoll.runtime.services import Service
 
-    async with played_parts(access, clock=clock) as parts:
+    async with open_simulated_parts(access, clock=clock) as parts:
         component = parts.components.component("cloud", manager=CLOUD)
         await prepare_cloud(component.client, boot_s=boot_s, clock=clock)
         made = controllers(component)

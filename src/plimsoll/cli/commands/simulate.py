@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from plimsoll.cli.shared.output import Output, echo_value, read_file, table
+from plimsoll.cli.shared.output import Output, echo_value, format_table, read_file
 from plimsoll.core.errors import InvalidInput, PlimsollError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.simulation.runner import Story
+    from plimsoll.simulation.runner import ScenarioResult
 
 _PATIENCE_S: Final = 2.0
 _PODS_SHOWN: Final = 20
 
 
-class StoryOutput(Enum):
+class ScenarioOutput(Enum):
     """Forms of a story. It has no name that `-o name` could print."""
 
     TABLE = "table"
@@ -36,7 +36,9 @@ def simulate(
     filename: Annotated[
         list[str], typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
     ],
-    output: Annotated[StoryOutput, typer.Option("-o", "--output", help="Form of the answer.")] = StoryOutput.TABLE,
+    output: Annotated[
+        ScenarioOutput, typer.Option("-o", "--output", help="Form of the answer.")
+    ] = ScenarioOutput.TABLE,
     timing: Annotated[
         bool, typer.Option("--timing", help="Tell on stderr how long steps took; adds planSeconds to loops.")
     ] = False,
@@ -57,7 +59,7 @@ def simulate(
       plimsoll simulate -f story.yaml -o json --timing
     """
     from plimsoll.cli.shared.logs import log_errors_to_stderr, log_to_stderr
-    from plimsoll.simulation.files.scenario_files import read_scenario
+    from plimsoll.simulation.files.scenario_reader import read_scenario
     from plimsoll.simulation.runner import run_scenario
 
     if verbose:
@@ -65,7 +67,7 @@ def simulate(
     else:
         log_errors_to_stderr()
     # Whoever reads JSON reads errors as JSON too: nothing else goes to stderr unasked.
-    patience_s = _PATIENCE_S if output is StoryOutput.TABLE else math.inf
+    patience_s = _PATIENCE_S if output is ScenarioOutput.TABLE else math.inf
     if len(filename) > 1:
         raise InvalidInput(f"a story is one file, here are {len(filename)}: {', '.join(filename)}", path="-f")
     source = filename[0]
@@ -75,7 +77,7 @@ def simulate(
     stopwatch.end()
     for warning in story.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    if output is StoryOutput.TABLE:
+    if output is ScenarioOutput.TABLE:
         for line in _lines(story):
             typer.echo(line)
     else:
@@ -114,17 +116,17 @@ class _Stopwatch:
             typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
 
 
-def _lines(story: Story) -> Iterator[str]:
+def _lines(story: ScenarioResult) -> Iterator[str]:
     """For people: what there is, and what was asked of the cloud. Everything is in `-o json`."""
     outcome: dict[str, Any] = story.outcome
-    yield from table(
+    yield from format_table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
             (name, one["target"], one["min"], one["max"], one["machineType"] or "-")
             for name, one in outcome["nodeGroups"].items()
         ],
     )
-    yield from table(
+    yield from format_table(
         ("NODE", "NODE GROUP", "PODS"),
         [(name, one["group"] or "-", len(one["pods"])) for name, one in outcome["nodes"].items()],
     )
@@ -135,7 +137,7 @@ def _lines(story: Story) -> Iterator[str]:
     if len(pending) > _PODS_SHOWN:
         yield f"  and {len(pending) - _PODS_SHOWN} more"
     yield ""
-    yield from table(
+    yield from format_table(
         ("CALLED AT", "NODE GROUP", "CALL", "ARG", "ANSWER"),
         [
             (one["time"], one["group"], one["call"], one["arg"] or "", "ok" if one["ok"] else one.get("message", ""))

@@ -74,9 +74,9 @@ def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[M
         return judgement
     from msgspec.structs import replace
 
-    from plimsoll.cli.tidb.files import World, complaints_of_rules
+    from plimsoll.cli.tidb.files import AutoscalerFiles, find_rule_complaints
 
-    return replace(judgement, complaints=complaints_of_rules(manifest, World.of(manifests)))
+    return replace(judgement, complaints=find_rule_complaints(manifest, AutoscalerFiles.of(manifests)))
 
 
 def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:

@@ -35,7 +35,7 @@ _KINDS = {
 _NAMESPACED = ("pod", "request", "tidbclusterautoscaler", "tidbcluster")
 
 
-def named_thing(text: str, *, namespace: str = "") -> Ref:
+def read_ref(text: str, *, namespace: str = "") -> Ref:
     """KIND/[NAMESPACE/]NAME. Ids of node groups are the cloud's, and may hold slashes themselves."""
     from plimsoll.core.plans import Ref
 
@@ -63,7 +63,7 @@ def journal_path(data: str) -> Path:
 
 
 @contextmanager
-def opened_journal(data: str) -> Iterator[JournalFile]:
+def open_journal(data: str) -> Iterator[JournalFile]:
     """Read-only; whoever writes it may go on. Raises `NothingKnown` where there is none."""
     from plimsoll.journal.errors import NothingKnown
     from plimsoll.journal.sqlite_file import JournalFile
@@ -82,7 +82,7 @@ def opened_journal(data: str) -> Iterator[JournalFile]:
         journal.close()
 
 
-def moment(text: str, *, now: datetime, path: str) -> datetime | None:
+def read_time_or_age(text: str, *, now: datetime, path: str) -> datetime | None:
     """`1h` ago, or a time as Kubernetes writes it; None where nothing was given."""
     from datetime import timedelta
 

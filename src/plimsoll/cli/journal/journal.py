@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, moment, named_thing, opened_journal
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value, table
+from plimsoll.cli.journal.files import DataOption, open_journal, read_ref, read_time_or_age
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, format_table
 
 if TYPE_CHECKING:
     from plimsoll.journal.entries import Entry, Query
@@ -46,7 +46,7 @@ def journal(
         _tell_one(_entry(number, data), output)
         return
     query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
-    with opened_journal(data) as kept:
+    with open_journal(data) as kept:
         entries = kept.entries(query)
     _tell(entries, output)
 
@@ -57,10 +57,10 @@ def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) ->
 
     now = RealClock().now()
     return Query(
-        ref=named_thing(about) if about else None,
+        ref=read_ref(about) if about else None,
         subsystem=subsystem,
-        since=moment(since, now=now, path="--since"),
-        until=moment(until, now=now, path="--until"),
+        since=read_time_or_age(since, now=now, path="--since"),
+        until=read_time_or_age(until, now=now, path="--until"),
         limit=limit or None,
     )
 
@@ -69,7 +69,7 @@ def _entry(number: int, data: str) -> Entry:
     from plimsoll.journal.entries import Query
     from plimsoll.journal.errors import NothingKnown
 
-    with opened_journal(data) as kept:
+    with open_journal(data) as kept:
         found = kept.entry(number)
         if found is None:
             last = kept.entries(Query(limit=1))
@@ -101,7 +101,7 @@ def _tell(entries: tuple[Entry, ...], output: Output) -> None:
         case Output.TABLE:
             if not entries:
                 typer.echo("nothing was decided in that time, or nothing of that is kept", err=True)
-            for line in table(JOURNAL_HEAD, list(journal_rows(entries))):
+            for line in format_table(JOURNAL_HEAD, list(journal_rows(entries))):
                 if line:
                     typer.echo(line)
         case Output.NAME:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, journal_path, named_thing, opened_journal
+from plimsoll.cli.journal.files import DataOption, journal_path, open_journal, read_ref
 from plimsoll.cli.shared.connection import (
     Connection,
     ContextOption,
     KubeconfigOption,
     NamespaceOption,
     ServerOption,
-    with_client,
+    run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 
@@ -78,7 +78,7 @@ def why(
     """
     from plimsoll.runtime.clocks import RealClock
 
-    ref = named_thing(thing, namespace=namespace)
+    ref = read_ref(thing, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     if data or (not connection.options and journal_path(data).exists()):
         stories = _from_file(ref, data, limit=limit)
@@ -105,7 +105,7 @@ def _from_file(ref: Ref, data: str, *, limit: int) -> list[Story]:
     from plimsoll.journal.entries import Query
     from plimsoll.journal.stories import Story
 
-    with opened_journal(data) as journal:
+    with open_journal(data) as journal:
         found = journal.entries(Query(ref=ref, limit=limit))
         if not found:
             last = journal.entries(Query(limit=1))
@@ -131,7 +131,7 @@ def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent
             return None
 
     where = f"ConfigMap {namespace}/{name}"
-    data = with_client(connection, read, is_silent=is_silent)
+    data = run_with_client(connection, read, is_silent=is_silent)
     if data is None:
         from plimsoll.journal.errors import NothingKnown
 

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plimsoll.cli.commands.pause import SYSTEM, OfProgramOption
-from plimsoll.cli.nodes.run import TAKES_OTHER_WORDS, read_flags
-from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption, with_client
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value, table
+from plimsoll.cli.nodes.run import PASS_THROUGH_FLAGS, read_flags
+from plimsoll.cli.shared.connection import (
+    SYSTEM_NAMESPACE,
+    Connection,
+    ContextOption,
+    ControllerNamespaceOption,
+    KubeconfigOption,
+    ServerOption,
+    run_with_client,
+)
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, format_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +48,7 @@ def status(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
-    namespace: OfProgramOption = SYSTEM,
+    namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
     name: Annotated[
         str, typer.Option("--status-config-map-name", help="ConfigMap of the status.", metavar="NAME")
@@ -82,13 +89,13 @@ def status(
             echo_value(report, output)
 
 
-@app.command(name="configure", short_help="Change options of the node autoscaler.", context_settings=TAKES_OTHER_WORDS)
+@app.command(name="configure", short_help="Change options of the node autoscaler.", context_settings=PASS_THROUGH_FLAGS)
 def configure(
     words: typer.Context,
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
-    namespace: OfProgramOption = SYSTEM,
+    namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
     unset: Annotated[
         list[str] | None,
@@ -140,7 +147,7 @@ def _read(connection: Connection, namespace: str, name: str, output: Output) -> 
     async def work(client: Client) -> tuple[ConfigMap | None, RuntimeConfig]:
         return await _status_map(client, namespace, name), await read_runtime_config(client, namespace)
 
-    return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
 def _configured(
@@ -158,7 +165,7 @@ def _configured(
         wanted = configure.ConfigChange(options=flags, unset=unset, in_force=in_force or {}, now=now)
         return await configure.configure(client, namespace, wanted), found is not None
 
-    return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
 async def _status_map(client: Client, namespace: str, name: str) -> ConfigMap | None:
@@ -216,7 +223,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str]:
         for group in report["groups"]
     ]
     head = ("NODE GROUP", "MIN", "TARGET", "MAX", "READY", "HEALTH", "SCALE-UP", "COULD GO", "BACK-OFF")
-    yield from (line for line in table(head, rows) if line)
+    yield from (line for line in format_table(head, rows) if line)
     if not rows:
         yield "no autoscaled node groups"
 
@@ -262,7 +269,7 @@ def _tell_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
             if not differences:
                 typer.echo("it is so already: nothing changed")
             rows = [(f"--{flag}", _shown(before), _shown(after)) for flag, before, after in differences]
-            for line in table(("FLAG", "BEFORE", "NOW"), list(rows)):
+            for line in format_table(("FLAG", "BEFORE", "NOW"), list(rows)):
                 if line:
                     typer.echo(line)
         case Output.NAME:

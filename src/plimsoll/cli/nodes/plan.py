@@ -73,10 +73,10 @@ def plan(
     if wanted:
         _explain(planned.proposal, answer, wanted, output)
     elif output is Output.TABLE:
-        from plimsoll.cli.nodes.plan_tables import plan_lines, request_lines
+        from plimsoll.cli.nodes.plan_tables import format_plan, format_requests
 
         answers = _request_answers(given, answer, planned.checks, policy)
-        lines = (*plan_lines(given, policy, answer), *request_lines(answers))
+        lines = (*format_plan(given, policy, answer), *format_requests(answers))
         for line in lines:
             typer.echo(line)
         if timing:
@@ -212,7 +212,7 @@ def _request_answers(
 
 
 def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) -> None:
-    from plimsoll.cli.nodes.plan_tables import explanation_lines
+    from plimsoll.cli.nodes.plan_tables import format_explanation
     from plimsoll.nodes.planning.explain.pod import explained
 
     found = explained(proposal.problem, answer, key)
@@ -223,7 +223,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
         for group in fitting:
             typer.echo(f"nodegroup/{group}")
     else:
-        for line in explanation_lines(found):
+        for line in format_explanation(found):
             typer.echo(line)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.cli.shared.output import table
+from plimsoll.cli.shared.output import format_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _SHOWN: Final = 0.005
 """Per cent: less would be shown as none."""
 
 
-def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
+def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
     """What is added, what it costs, who is left."""
     yield from _growths(answer.scale_ups)
     waiting = sum(pending.count for pending in given.snapshot.pending)
@@ -66,7 +66,7 @@ def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
         )
         for growth in growths
     ]
-    yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
+    yield from format_table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
     if len(rows) > _ROWS:
         more = growths[_ROWS:]
         cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
@@ -124,7 +124,7 @@ def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[st
 # ---- requests
 
 
-def request_lines(answers: Mapping[str, Any]) -> Iterator[str]:
+def format_requests(answers: Mapping[str, Any]) -> Iterator[str]:
     """How ProvisioningRequests are answered, one line each."""
     if answers:
         yield ""
@@ -165,7 +165,7 @@ def _counted(name: str, count: int) -> str:
 # ---- why not
 
 
-def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def format_explanation(found: Mapping[str, Any]) -> Iterator[str]:
     """What the plan does for the pods, then place by place what stands in their way."""
     yield f"{found['pod']}: {_outcome(found)}"
     if "problem" in found:
@@ -184,7 +184,7 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
         for one in found["offers"]
     ]
     rows += [("new group", one["machineType"], "-", "-", "; ".join(one["reasons"])) for one in found["machineTypes"]]
-    yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "PER HOUR", "VERDICT"), rows)
+    yield from format_table(("NODE GROUP", "MACHINE TYPE", "ZONE", "PER HOUR", "VERDICT"), rows)
     if not rows:
         yield "no node group can be grown and no machine type may be used"
     if found["nodes"]["total"]:

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plimsoll.cli.commands.pause import SYSTEM, OfProgramOption
 from plimsoll.cli.nodes.run import read_config, read_flags
-from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption, with_client
-from plimsoll.cli.shared.output import STDIN, Output, OutputOption, echo_value, read_file, table
+from plimsoll.cli.shared.connection import (
+    SYSTEM_NAMESPACE,
+    Connection,
+    ContextOption,
+    ControllerNamespaceOption,
+    KubeconfigOption,
+    ServerOption,
+    run_with_client,
+)
+from plimsoll.cli.shared.output import STDIN, Output, OutputOption, echo_value, format_table, read_file
 from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ def record(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
-    namespace: OfProgramOption = SYSTEM,
+    namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
     out: Annotated[
         str, typer.Option("--out", help="File to write; - is stdout.", metavar="FILE")
@@ -131,7 +138,7 @@ def _in_force(connection: Connection, namespace: str, output: Output) -> dict[st
             return {}
         return read_options_annotation(found.metadata.annotations) or {}
 
-    return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
 def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bool) -> Recording:
@@ -232,7 +239,7 @@ def _tell_replayed(told: dict[str, Any], turn: LoopResult, output: Output) -> No
             typer.echo(f"{verdict} recorded at {told['recordedAt']} by Plimsoll {told['recordedBy']}")
             shown = told["differences"][:_DIFFERENCES_SHOWN]
             rows = [tuple(harmless(str(one[key])) for key in ("path", "recorded", "now")) for one in shown]
-            for line in table(("WHERE", "RECORDED", "NOW"), list(rows)):
+            for line in format_table(("WHERE", "RECORDED", "NOW"), list(rows)):
                 typer.echo(line)
             if more := len(told["differences"]) - len(shown):
                 typer.echo(f"and {more} more; -o json has all")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.cli.shared.output import table
+from plimsoll.cli.shared.output import format_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ _WIDE = 80
 """So much of a message stands in the table."""
 
 
-def request_rows(found: list[Json], *, everywhere: bool) -> Iterator[str]:
+def format_request_table(found: list[Json], *, everywhere: bool) -> Iterator[str]:
     head: tuple[str, ...] = ("NAME", "CLASS", "PODS", "STATE", "NODES", "COST/H", "AGE", "SAYS")
     rows: list[tuple[Any, ...]] = [
         (
@@ -33,10 +33,10 @@ def request_rows(found: list[Json], *, everywhere: bool) -> Iterator[str]:
     if everywhere:
         head = ("NAMESPACE", *head)
         rows = [(one["namespace"], *row) for one, row in zip(found, rows, strict=True)]
-    return table(head, rows)
+    return format_table(head, rows)
 
 
-def description(report: Json) -> Iterator[str]:
+def format_request(report: Json) -> Iterator[str]:
     yield f"request      {report['namespace']}/{report['name']}"
     yield f"class        {report['class']}"
     sets = ", ".join(f"{one['count']} x {one['template']}" for one in report["podSets"])
@@ -59,7 +59,7 @@ def description(report: Json) -> Iterator[str]:
     yield from _blocking(report["blocking"])
     yield ""
     rows = [(one["type"], one["status"], one["reason"], one["since"] or "-") for one in report["conditions"]]
-    yield from table(("CONDITION", "STATUS", "REASON", "SINCE"), rows)
+    yield from format_table(("CONDITION", "STATUS", "REASON", "SINCE"), rows)
 
 
 def _blocking(blocking: Any) -> Iterator[str]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plimsoll.cli.nodes.request_tables import description, request_rows
+from plimsoll.cli.nodes.request_tables import format_request, format_request_table
 from plimsoll.cli.shared.connection import (
     Connection,
     ContextOption,
     KubeconfigOption,
     NamespaceOption,
     ServerOption,
-    with_client,
+    run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 
@@ -57,7 +57,7 @@ def requests() -> None:
 
 
 @app.command(name="list", short_help="List requests, where they stand and why.")
-def listed(
+def list_requests(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
@@ -83,7 +83,7 @@ def listed(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
 
-            for line in request_rows(found, everywhere=everywhere):
+            for line in format_request_table(found, everywhere=everywhere):
                 typer.echo(harmless(line))
             if not found:
                 typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A asks in all namespaces"))
@@ -123,7 +123,7 @@ def describe(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
 
-            for line in description(report):
+            for line in format_request(report):
                 typer.echo(harmless(line))
         case Output.NAME:
             typer.echo(f"provisioningrequest/{where}/{called}")
@@ -164,7 +164,7 @@ def wait(
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
     where, called = _named(name, connection)
     reports = _Waiting(where=where, called=called, goal=goal, wait_s=wait_s, clock=RealClock())
-    report = with_client(connection, reports.ended, is_silent=_is_for_programs(output))
+    report = run_with_client(connection, reports.ended, is_silent=_is_for_programs(output))
     if report is None and not reports.was_seen:
         raise _missing(where, called)
     _tell_end(report, goal, f"{where}/{called}", output)
@@ -218,11 +218,11 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
         line = sorted(found.items, key=lambda request: (request.metadata.namespace, request.metadata.name))
         return [request_report(request, now=RealClock().now()) for request in line]
 
-    return with_client(connection, work, is_silent=is_silent)
+    return run_with_client(connection, work, is_silent=is_silent)
 
 
 def _report(connection: Connection, namespace: str, name: str, *, is_silent: bool) -> Json | None:
-    return with_client(connection, lambda client: _read_one(client, namespace, name), is_silent=is_silent)
+    return run_with_client(connection, lambda client: _read_one(client, namespace, name), is_silent=is_silent)
 
 
 async def _read_one(client: Client, namespace: str, name: str) -> Json | None:

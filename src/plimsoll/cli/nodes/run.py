@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.app.node_autoscaling import Settings
     from plimsoll.nodes.loop_result import LoopResult
 
-TAKES_OTHER_WORDS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
+PASS_THROUGH_FLAGS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def nodes(

@@ -83,7 +83,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(access: Access, settings: ClientSettings, *, clock: Clock) -> AsyncIterator[Client]:
+async def open_client(access: Access, settings: ClientSettings, *, clock: Clock) -> AsyncIterator[Client]:
     """A client over the network, whose connections end with the block.
 
     Credentials are had first: a plugin, or the person it asks, takes longer than one call may.
@@ -97,7 +97,7 @@ async def connected(access: Access, settings: ClientSettings, *, clock: Clock) -
         yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings)
 
 
-def with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], *, is_silent: bool = False) -> T:
+def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], *, is_silent: bool = False) -> T:
     """What a short piece of work with the cluster comes to, for commands that ask once and end.
 
     `is_silent`: whoever reads JSON reads errors as JSON too, so nothing else goes to stderr.
@@ -114,7 +114,19 @@ def with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], 
 
     async def asked() -> T:
         with Progress(f"asking {access.server}", is_silent=is_silent):
-            async with connected(access, settings, clock=clock) as client:
+            async with open_client(access, settings, clock=clock) as client:
                 return await work(client)
 
     return asyncio.run(asked())
+
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+
+
+SYSTEM_NAMESPACE = "kube-system"
+
+
+ControllerNamespaceOption = Annotated[
+    str, typer.Option("-n", "--namespace", help="Where the controllers of Plimsoll run.", metavar="NAMESPACE")
+]

@@ -58,7 +58,7 @@ def echo_value(value: Any, output: Output) -> None:
         typer.echo(dump(value), nl=False)
 
 
-def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
+def format_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
     """Lines of a table, and an empty one after it; nothing without rows."""
     if not rows:
         return

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from plimsoll.core.errors import InvalidInput
 
 
-def read_moment(written: str, *, path: str) -> datetime:
+def read_time(written: str, *, path: str) -> datetime:
     """`2026-01-01T00:00:00Z`, with a time zone. Raises `InvalidInput` under the name `path`."""
     import msgspec
 

@@ -16,23 +16,25 @@ from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import convert_object, encode_object
 from plimsoll.objects.codec.manifests import Manifest, read_manifests
 from plimsoll.objects.validation import Complaint, ManifestValidator, ValidationResult
-from plimsoll.tidb.planning.api.defaults import defaulted
-from plimsoll.tidb.planning.api.validation import lets_in, problems_of
+from plimsoll.tidb.planning.api.defaults import apply_defaults
+from plimsoll.tidb.planning.api.validation import allows_namespace, find_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class World(Value):
+class AutoscalerFiles(Value):
     """What an autoscaler is judged with: clusters, and namespaces with their annotations."""
 
     clusters: tuple[TidbCluster, ...]
     annotations: dict[str, dict[str, str]]
 
     @classmethod
-    def of(cls, manifests: Sequence[Manifest]) -> World:
+    def of(cls, manifests: Sequence[Manifest]) -> AutoscalerFiles:
         """From what stands in files, as far as it can be read."""
-        found = [convert_object(TidbCluster, manifest.body) for manifest in manifests if is_tidb(manifest, TidbCluster)]
+        found = [
+            convert_object(TidbCluster, manifest.body) for manifest in manifests if is_tidb_kind(manifest, TidbCluster)
+        ]
         return cls(
             clusters=tuple(one for one in found if not isinstance(one, BadObject)),
             annotations={
@@ -53,7 +55,7 @@ class World(Value):
         )
 
     def open_to(self, namespace: str) -> frozenset[str]:
-        return frozenset(name for name, told in self.annotations.items() if lets_in(told, namespace))
+        return frozenset(name for name, told in self.annotations.items() if allows_namespace(told, namespace))
 
 
 class GivenAutoScaler(Value):
@@ -63,7 +65,7 @@ class GivenAutoScaler(Value):
     autoscaler: TidbClusterAutoScaler | None
     judgement: ValidationResult
 
-    def problems(self, world: World) -> list[str]:
+    def problems(self, world: AutoscalerFiles) -> list[str]:
         """Everything wrong, a line each. Its cluster may be missing in files as long as something else is wrong."""
         if self.autoscaler is None:
             return [str(complaint).replace("\n", " ") for complaint in self.judgement.complaints]
@@ -77,25 +79,25 @@ class GivenAutoScaler(Value):
         ]
         namespaces = world.open_to(self.autoscaler.metadata.namespace)
         base = self._base(world)
-        found = [*outside, *map(str, problems_of(self.autoscaler, base, open_namespaces=namespaces))]
+        found = [*outside, *map(str, find_problems(self.autoscaler, base, open_namespaces=namespaces))]
         if base is None and not found:
             raise self._no_base(world)
         return found
 
-    def effective(self, world: World) -> dict[str, Any]:
+    def effective(self, world: AutoscalerFiles) -> dict[str, Any]:
         """The object with its defaults. The status is left out: nobody asked how it stands."""
         assert self.autoscaler is not None, "asked only of a valid one"
-        spec = json.loads(encode_object(defaulted(self.autoscaler, self._base(world)).spec))
+        spec = json.loads(encode_object(apply_defaults(self.autoscaler, self._base(world)).spec))
         return {**{name: part for name, part in self.manifest.body.items() if name != "status"}, "spec": spec}
 
-    def _base(self, world: World) -> TidbCluster | None:
+    def _base(self, world: AutoscalerFiles) -> TidbCluster | None:
         assert self.autoscaler is not None
         base = world.base_of(self.autoscaler)
         if base is None and not self.autoscaler.spec.cluster.name and world.clusters:
             base = world.clusters[0]
         return base
 
-    def _no_base(self, world: World) -> InvalidInput:
+    def _no_base(self, world: AutoscalerFiles) -> InvalidInput:
         assert self.autoscaler is not None
         names = ", ".join(
             f"{tidb_cluster.metadata.namespace}/{tidb_cluster.metadata.name}" for tidb_cluster in world.clusters
@@ -108,13 +110,13 @@ class GivenAutoScaler(Value):
 def read_autoscaler(name: str) -> GivenAutoScaler:
     """Raises `InvalidInput` if the file holds none, or several."""
     manifests = read_manifests(read_file(name), source=name, odd_numbers=True)
-    found = [manifest for manifest in manifests if is_tidb(manifest, TidbClusterAutoScaler)]
+    found = [manifest for manifest in manifests if is_tidb_kind(manifest, TidbClusterAutoScaler)]
     if len(found) != 1:
         raise InvalidInput(f"holds {len(found)} TidbClusterAutoScalers, one was expected", path=name)
-    return given(found[0])
+    return read_given(found[0])
 
 
-def given(manifest: Manifest) -> GivenAutoScaler:
+def read_given(manifest: Manifest) -> GivenAutoScaler:
     decoded = convert_object(TidbClusterAutoScaler, manifest.body)
     judgement = ManifestValidator().judge(manifest)
     if not isinstance(decoded, BadObject):
@@ -127,31 +129,31 @@ def given(manifest: Manifest) -> GivenAutoScaler:
     return GivenAutoScaler(manifest=manifest, autoscaler=None, judgement=judgement)
 
 
-def read_world(name: str) -> World:
+def read_cluster_file(name: str) -> AutoscalerFiles:
     """Raises `InvalidInput` if it holds a TidbCluster that cannot be read."""
     manifests = read_manifests(read_file(name), source=name)
     for manifest in manifests:
-        if is_tidb(manifest, TidbCluster):
+        if is_tidb_kind(manifest, TidbCluster):
             cluster = convert_object(TidbCluster, manifest.body)
             if isinstance(cluster, BadObject):
                 raise InvalidInput(cluster.problem, path=name)
-    return World.of(manifests)
+    return AutoscalerFiles.of(manifests)
 
 
-def complaints_of_rules(manifest: Manifest, world: World) -> tuple[Complaint, ...]:
+def find_rule_complaints(manifest: Manifest, world: AutoscalerFiles) -> tuple[Complaint, ...]:
     """What the rules say of an autoscaler that its schema admits; its cluster is asked if it is among the files."""
     autoscaler = convert_object(TidbClusterAutoScaler, manifest.body)
     if isinstance(autoscaler, BadObject):
         return (Complaint(field="", reason="FieldValueTypeInvalid", message=autoscaler.problem),)
     namespaces = world.open_to(autoscaler.metadata.namespace)
-    found = problems_of(autoscaler, world.base_of(autoscaler), open_namespaces=namespaces)
+    found = find_problems(autoscaler, world.base_of(autoscaler), open_namespaces=namespaces)
     return tuple(
         Complaint(field=field_problem.field, reason="FieldValueInvalid", message=field_problem.reason)
         for field_problem in found
     )
 
 
-def is_tidb(manifest: Manifest, struct: type[TidbCluster | TidbClusterAutoScaler]) -> bool:
+def is_tidb_kind(manifest: Manifest, struct: type[TidbCluster | TidbClusterAutoScaler]) -> bool:
     return (manifest.group, manifest.kind) == (TIDB_GROUP, struct.kind_name())
 
 

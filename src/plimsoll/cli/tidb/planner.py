@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from plimsoll.cli.shared.logs import log_events_to_stderr
-from plimsoll.cli.shared.times import read_moment
+from plimsoll.cli.shared.times import read_time
 from plimsoll.cli.tidb.tokens import TokenFileOption, read_token
 from plimsoll.core.errors import InvalidInput
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.tidb.pd.members import BaseCluster
-    from plimsoll.tidb.planner.collector import Collecting
+    from plimsoll.tidb.planner.collector import CollectorSettings
     from plimsoll.web.client import AiohttpClient
 
 _INTERVALS_IN_A_WINDOW: Final = 2
@@ -74,12 +74,12 @@ def planner(
     from functools import partial
 
     from plimsoll.runtime.signals import run_until_signalled
-    from plimsoll.tidb.planner.collector import Collecting
+    from plimsoll.tidb.planner.collector import CollectorSettings
     from plimsoll.tidb.prometheus.cpu import read_queries
     from plimsoll.web.client import AiohttpClient, check_base_url
     from plimsoll.web.serving import check_address
 
-    settings = Collecting(
+    settings = CollectorSettings(
         base=_cluster(tc),
         prometheus=check_base_url(prometheus, path="--prometheus") if prometheus else "",
         window_s=_window_s(window),
@@ -89,7 +89,7 @@ def planner(
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
         told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
         typer.echo(f"warning: {told}", err=True)
-    base, fixed = check_base_url(pd, path="--pd"), read_moment(time, path="--time") if time else None
+    base, fixed = check_base_url(pd, path="--pd"), read_time(time, path="--time") if time else None
     token = read_token(pd_token_file, base, settings.prometheus)
     check_address(listen)
     log_events_to_stderr()
@@ -100,7 +100,7 @@ def planner(
 
 
 async def _serve(
-    settings: Collecting,
+    settings: CollectorSettings,
     make_web: Callable[[], AiohttpClient],
     *,
     pd: str,
@@ -110,14 +110,14 @@ async def _serve(
 ) -> None:
     """The web is made here because it belongs to the loop that runs."""
     from plimsoll.runtime.clocks import RealClock
-    from plimsoll.tidb.pd.client import Pd
+    from plimsoll.tidb.pd.client import PdClient
     from plimsoll.tidb.planner.collector import Collector
     from plimsoll.tidb.planner.service import PlannerService
     from plimsoll.web.serving import serve
 
     clock = RealClock()
     async with make_web() as web:
-        collector = Collector(settings, pd=Pd(pd, web=web), web=web)
+        collector = Collector(settings, pd=PdClient(pd, web=web), web=web)
         now = clock.now if fixed is None else lambda: fixed
         service = PlannerService(collector, now=now, falls_back=falls_back)
         typer.echo(f"planning {settings.base.namespace}/{settings.base.name} on {listen}; Ctrl-C ends it", err=True)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from plimsoll.app.tidb_autoscaling import Settings
     from plimsoll.core.clock import Clock
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
-    from plimsoll.tidb.reconciler import Failed
+    from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.settings import TidbSettings
 
 
-class Drain(Enum):
+class DrainMode(Enum):
     """Who takes stores out."""
 
     GUARD = "guard"
@@ -65,9 +65,9 @@ def tidb(
         ),
     ] = False,
     drain: Annotated[
-        Drain,
+        DrainMode,
         typer.Option("--drain", help="guard: TiDB Operator takes stores out. active: this program does."),
-    ] = Drain.GUARD,
+    ] = DrainMode.GUARD,
     peer_tolerance: Annotated[
         int,
         typer.Option(
@@ -151,11 +151,11 @@ def tidb(
       plimsoll run tidb --planner http://planner:9092
       plimsoll run tidb --prometheus http://monitor:9090 --drain=active
     """
-    from plimsoll.tidb.model.reconcile_types import PassPolicy
+    from plimsoll.tidb.model.reconcile_types import ReconcilePolicy
     from plimsoll.tidb.settings import TidbSettings
     from plimsoll.web.client import check_base_url
 
-    policy = PassPolicy(
+    policy = ReconcilePolicy(
         removal_confirmations=1 if trust_omission else removal_confirmations,
         registration_grace_s=registration_grace,
         out_consecutive=out_consecutive,
@@ -167,7 +167,7 @@ def tidb(
         pd=check_base_url(pd, path="--pd") if pd else "",
         prometheus=check_base_url(prometheus, path="--prometheus") if prometheus else "",
         falls_back=fallback_heterogeneous,
-        drains_actively=drain is Drain.ACTIVE,
+        drains_actively=drain is DrainMode.ACTIVE,
         peer_tolerance=peer_tolerance,
         potential_nodes=node_count is NodeCount.POTENTIAL,
         makes_endpoint_slices=endpoint_slice,
@@ -175,7 +175,7 @@ def tidb(
         policy=policy,
         dry_run=dry_run,
         namespace=autoscaler_namespace,
-        home=home,
+        controller_namespace=home,
         resync_s=resync,
     )
     log_to_stderr() if once else log_events_to_stderr()
@@ -213,7 +213,7 @@ def _chosen(connection: Connection, settings: TidbSettings, *, data: str, addres
 
 def _clock(now: str, *, once: bool) -> Clock:
     from plimsoll.app.tidb_autoscaling import FixedClock
-    from plimsoll.cli.shared.times import read_moment
+    from plimsoll.cli.shared.times import read_time
     from plimsoll.core.errors import InvalidInput
     from plimsoll.runtime.clocks import RealClock
 
@@ -221,7 +221,7 @@ def _clock(now: str, *, once: bool) -> Clock:
         return RealClock()
     if not once:
         raise InvalidInput("only a single pass can be at another time; add --once", path="--now")
-    return FixedClock(read_moment(now, path="--now"))
+    return FixedClock(read_time(now, path="--now"))
 
 
 def _run_once(chosen: Settings, clock: Clock, output: Output) -> None:
@@ -229,32 +229,35 @@ def _run_once(chosen: Settings, clock: Clock, output: Output) -> None:
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
     from plimsoll.runtime.chance import SystemEntropy
-    from plimsoll.tidb.reconciler import Failed
+    from plimsoll.tidb.reconciler import FailedReconcile
 
-    async def once() -> tuple[ReconcileResult | Failed, ...]:
+    async def once() -> tuple[ReconcileResult | FailedReconcile, ...]:
         async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as running:
             return await running.run_once()
 
     results = asyncio.run(once())
     _tell(results, output)
-    failed = [result for result in results if isinstance(result, Failed)]
+    failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
         raise _why_failed(failed)
     if any(
-        component.problem for result in results if not isinstance(result, Failed) for component in result.components
+        component.problem
+        for result in results
+        if not isinstance(result, FailedReconcile)
+        for component in result.components
     ):
         raise typer.Exit(1)
 
 
-class PassFailed(PlimsollError):
+class ReconcileFailed(PlimsollError):
     """The server answered, and passes could not be brought to their end."""
 
 
-def _why_failed(failed: Sequence[Failed]) -> PlimsollError:
+def _why_failed(failed: Sequence[FailedReconcile]) -> PlimsollError:
     """A server that answers with an error is reached, whatever it says: that is not exit code 4."""
     told = "; ".join(f"{one.namespace}/{one.name}: {one.error}" for one in failed)
     lost = any(isinstance(one.error, Unreachable) for one in failed)
-    return Unreachable(told) if lost else PassFailed(told)
+    return Unreachable(told) if lost else ReconcileFailed(told)
 
 
 def _run(chosen: Settings, clock: Clock) -> None:
@@ -274,22 +277,22 @@ def _run(chosen: Settings, clock: Clock) -> None:
         typer.echo("stopped", err=True)
 
 
-def _tell(results: Sequence[ReconcileResult | Failed], output: Output) -> None:
+def _tell(results: Sequence[ReconcileResult | FailedReconcile], output: Output) -> None:
     from plimsoll.journal.rendering import harmless
-    from plimsoll.tidb.reconciler import Failed
-    from plimsoll.tidb.reporting.messages import sentences_of
+    from plimsoll.tidb.reconciler import FailedReconcile
+    from plimsoll.tidb.reporting.messages import build_sentences
 
-    told = [result for result in results if not isinstance(result, Failed)]
+    told = [result for result in results if not isinstance(result, FailedReconcile)]
     match output:
         case Output.TABLE:
             for reconcile_result in told:
-                for sentence in sentences_of(reconcile_result):
+                for sentence in build_sentences(reconcile_result):
                     typer.echo(harmless(sentence))
             if not results:
                 typer.echo("there is no TidbClusterAutoScaler")
         case Output.NAME:
             for result in told:
-                typer.echo(f"tidbclusterautoscaler/{result.about.namespace}/{result.about.name}")
+                typer.echo(f"tidbclusterautoscaler/{result.autoscaler.namespace}/{result.autoscaler.name}")
         case _:
             echo_value([_plain(one) for one in told], output)
 
@@ -298,14 +301,14 @@ def _plain(result: ReconcileResult) -> dict[str, Any]:
     """For programs: what was said, and the plan with its reasons."""
     import msgspec
 
-    from plimsoll.tidb.reporting.messages import plan_of, sentences_of
+    from plimsoll.tidb.reporting.messages import build_journal_plan, build_sentences
 
-    plan, outcomes = plan_of(result, number=0)
+    plan, outcomes = build_journal_plan(result, number=0)
     return {
-        "namespace": result.about.namespace,
-        "name": result.about.name,
-        "standing": result.standing.value,
-        "sentences": sentences_of(result),
+        "namespace": result.autoscaler.namespace,
+        "name": result.autoscaler.name,
+        "standing": result.phase.value,
+        "sentences": build_sentences(result),
         "plan": msgspec.to_builtins(plan),
         "outcomes": msgspec.to_builtins(outcomes),
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared.output import Output, echo_value, read_file, table
+from plimsoll.cli.shared.output import Output, echo_value, format_table, read_file
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from plimsoll.local.tidb.load.curves import LoadCurve
     from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
-    from plimsoll.simulation.tidb.closed_loops import Setting
-    from plimsoll.simulation.tidb.outcomes import Outcome
-    from plimsoll.simulation.tidb.runs import Run
+    from plimsoll.simulation.tidb.closed_loop import SimulationSetup
+    from plimsoll.simulation.tidb.outcome import SimulationOutcome
+    from plimsoll.simulation.tidb.simulator import SimulationInput
 
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """Midnight, so that times in reasons are hours of the curve."""
@@ -80,9 +80,9 @@ def simulate(
       plimsoll tidb simulate --load examples/tidb/day.csv -f examples/tidb/tac.yaml --tc examples/tidb/tc.yaml
       plimsoll tidb simulate --load day.csv -f tac.yaml --tc tc.yaml --price-per-core-hour 0.04 --plot day.html
     """
-    from plimsoll.simulation.tidb.closed_loops import Setting
-    from plimsoll.simulation.tidb.played_sets import Delays
-    from plimsoll.simulation.tidb.runs import Run
+    from plimsoll.simulation.tidb.closed_loop import SimulationSetup
+    from plimsoll.simulation.tidb.simulated_sets import Delays
+    from plimsoll.simulation.tidb.simulator import SimulationInput
 
     if plot and Path(plot).suffix not in _PICTURES:
         raise InvalidInput(f"{plot!r} ends in none of {', '.join(_PICTURES)}", path="--plot")
@@ -92,7 +92,7 @@ def simulate(
         start_s=_seconds(start_delay, path="--start-delay"), drain_s=_seconds(drain_delay, path="--drain-delay")
     )
     effective, base = _given(filename, tc)
-    setting = Setting(
+    setting = SimulationSetup(
         effective=effective,
         base=base,
         begin=_BEGIN,
@@ -100,7 +100,7 @@ def simulate(
         delays=delays,
         is_tidb_skewed=skewed_tidb,
     )
-    run = Run(setting=setting, curve=_curve(load), step_s=_seconds(step, path="--step", least=1.0))
+    run = SimulationInput(setting=setting, curve=_curve(load), step_s=_seconds(step, path="--step", least=1.0))
     outcomes = _simulated(run, price, load=load)
     if plot:
         _write(plot, _drawn(plot, outcomes, title=_title(setting, load)))
@@ -137,30 +137,30 @@ def _curve(load: str) -> LoadCurve:
 
 def _given(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
     """The effective autoscaler and its cluster; one that is not valid is told as `validate` tells it."""
-    from plimsoll.cli.tidb.files import read_autoscaler, read_world
-    from plimsoll.tidb.planning.api.defaults import defaulted
-    from plimsoll.tidb.planning.api.validation import warnings_of
+    from plimsoll.cli.tidb.files import read_autoscaler, read_cluster_file
+    from plimsoll.tidb.planning.api.defaults import apply_defaults
+    from plimsoll.tidb.planning.api.validation import find_warnings
 
-    given, world = read_autoscaler(filename), read_world(tc)
+    given, world = read_autoscaler(filename), read_cluster_file(tc)
     problems = given.problems(world)
     for line in problems:
         typer.echo(line, err=True)
     if problems or given.autoscaler is None:
         raise typer.Exit(1)
-    for warning in warnings_of(given.autoscaler):
+    for warning in find_warnings(given.autoscaler):
         typer.echo(f"warning: {warning}", err=True)
     base = world.base_of(given.autoscaler)
     assert base is not None, "problems were asked of it"
-    return defaulted(given.autoscaler, base), base
+    return apply_defaults(given.autoscaler, base), base
 
 
 # ---- what is done
 
 
-def _simulated(run: Run, price: float | None, *, load: str) -> list[Outcome]:
-    from plimsoll.simulation.tidb.outcomes import Outcome
-    from plimsoll.simulation.tidb.runs import components_to_simulate, simulate
-    from plimsoll.simulation.tidb.summaries import summarised, thresholds_of
+def _simulated(run: SimulationInput, price: float | None, *, load: str) -> list[SimulationOutcome]:
+    from plimsoll.simulation.tidb.outcome import SimulationOutcome
+    from plimsoll.simulation.tidb.simulator import components_to_simulate, simulate
+    from plimsoll.simulation.tidb.summary import read_thresholds, summarise
 
     components = components_to_simulate(run.setting)
     if not components:
@@ -172,10 +172,10 @@ def _simulated(run: Run, price: float | None, *, load: str) -> list[Outcome]:
         except InvalidInput as error:
             raise error.under(load) from error
         outcomes.append(
-            Outcome(
+            SimulationOutcome(
                 simulated=simulated,
-                summary=summarised(simulated, run, price_per_core_hour=price),
-                thresholds=thresholds_of(run.setting, component),
+                summary=summarise(simulated, run, price_per_core_hour=price),
+                thresholds=read_thresholds(run.setting, component),
             )
         )
     return outcomes
@@ -195,17 +195,17 @@ class _Patience:
             typer.echo(f"{self._title}: {part:.0%} simulated", err=True)
 
 
-def _drawn(plot: str, outcomes: Sequence[Outcome], *, title: str) -> bytes:
+def _drawn(plot: str, outcomes: Sequence[SimulationOutcome], *, title: str) -> bytes:
     try:
-        from plimsoll.simulation.tidb.plots import picture
+        from plimsoll.simulation.tidb.plots import draw_plot
     except ImportError as error:
         raise InvalidInput(f"needs matplotlib ({error}): install plimsoll[plots]", path="--plot") from error
-    from plimsoll.simulation.tidb.pages import page
+    from plimsoll.simulation.tidb.html_page import build_page
 
     suffix = Path(plot).suffix
     if suffix == ".html":
-        return page(title, picture("", outcomes, form="svg"), outcomes)
-    return picture(title, outcomes, form="png" if suffix == ".png" else "svg")
+        return build_page(title, draw_plot("", outcomes, form="svg"), outcomes)
+    return draw_plot(title, outcomes, form="png" if suffix == ".png" else "svg")
 
 
 def _write(plot: str, data: bytes) -> None:
@@ -216,19 +216,19 @@ def _write(plot: str, data: bytes) -> None:
     typer.echo(f"drawn: {plot}", err=True)
 
 
-def _title(setting: Setting, load: str) -> str:
+def _title(setting: SimulationSetup, load: str) -> str:
     metadata = setting.effective.metadata
     place = f"{metadata.namespace}/" if metadata.namespace else ""
     return f"Autoscaler {place}{metadata.name} of cluster {setting.base.metadata.name}, load of {Path(load).name}"
 
 
-def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, decision_row, summary_row
+def _lines(outcomes: Sequence[SimulationOutcome]) -> Iterator[str]:
+    from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, format_decision, format_summary
 
-    yield from table(SUMMARY_HEAD, [summary_row(outcome.summary) for outcome in outcomes])
+    yield from format_table(SUMMARY_HEAD, [format_summary(outcome.summary) for outcome in outcomes])
     decisions = sorted(
         (d for outcome in outcomes for d in outcome.simulated.decisions), key=lambda decision: decision.at_s
     )
     if not decisions:
         yield "Nothing is decided: the cluster stays as it is."
-    yield from table(DECISION_HEAD, [decision_row(decision) for decision in decisions])
+    yield from format_table(DECISION_HEAD, [format_decision(decision) for decision in decisions])

@@ -169,16 +169,16 @@ def validate(
       plimsoll tidb validate -f autoscaler.yaml --tc cluster.yaml
       plimsoll tidb validate -f autoscaler.yaml --tc cluster.yaml --show-defaulted
     """
-    from plimsoll.cli.tidb.files import read_autoscaler, read_world
-    from plimsoll.tidb.planning.api.validation import warnings_of
+    from plimsoll.cli.tidb.files import read_autoscaler, read_cluster_file
+    from plimsoll.tidb.planning.api.validation import find_warnings
 
     given = read_autoscaler(filename)
-    world = read_world(tc)
+    world = read_cluster_file(tc)
     problems = given.problems(world)
     for line in problems:
         typer.echo(line)
     if given.autoscaler is not None:
-        for warning in warnings_of(given.autoscaler):
+        for warning in find_warnings(given.autoscaler):
             typer.echo(f"warning: {warning}", err=True)
     if problems:
         raise typer.Exit(1)

@@ -57,7 +57,7 @@ class Instance(Value):
     capacity_bytes: int = 0
 
 
-def labels_of(cluster: str, component: str) -> dict[str, str]:
+def component_labels(cluster: str, component: str) -> dict[str, str]:
     """By which pods and services of a component are found."""
     return {
         NAME_LABEL: NAME,
@@ -91,7 +91,7 @@ def component_of(cluster: TidbCluster, component: str) -> TidbComponent | None:
     return {PD: cluster.spec.pd, TIKV: cluster.spec.tikv, TIDB: cluster.spec.tidb}[component]
 
 
-def instances_of(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, ...]:
+def list_instances(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, ...]:
     """The servers of one TidbCluster, in the order of their pods; those that do not run yet are among them."""
     found = []
     for pod in sorted(pods, key=lambda one: (len(one.metadata.name), one.metadata.name)):
@@ -102,7 +102,7 @@ def instances_of(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, .
     return tuple(found)
 
 
-def server_labels(component: str, config: Any) -> dict[str, str]:
+def read_server_labels(component: str, config: Any) -> dict[str, str]:
     """What a server tells PD of itself: TiKV's `server.labels`, TiDB's `labels`. A config that is unreadable has none.
 
     It is absent, TOML text or a map.
@@ -136,7 +136,7 @@ def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: st
         is_base=not cluster.is_heterogeneous,
         is_ready=is_pod_ready(pod) and not is_leaving,
         since=ready_since(pod),
-        labels=server_labels(component, spec.config),
+        labels=read_server_labels(component, spec.config),
         cpu_cores=_amount(spec, "cpu"),
         capacity_bytes=int(_amount(spec, "storage")),
     )

@@ -1,7 +1,7 @@
 """Simulated TiDB on any API server: its operator, its PDs, its load and its monitoring, put together.
 
 `LocalCluster` runs the services, and whoever speaks to PD or Prometheus is routed to `answer`: in memory by the
-address (`route`), over a socket by `serving.Doors`. Without a TidbCluster nothing here does anything.
+address (`route_to_simulated`), over a socket by `serving.Doors`. Without a TidbCluster nothing here does anything.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.tidb.instances import OPERATOR
-from plimsoll.local.tidb.load.loads import Loads
+from plimsoll.local.tidb.load.cluster_loads import ClusterLoads
 from plimsoll.local.tidb.operator import controller as clusters
-from plimsoll.local.tidb.operator.controller import TidbClusters
+from plimsoll.local.tidb.operator.controller import TidbOperator
 from plimsoll.local.tidb.pd.api import Request
-from plimsoll.local.tidb.pd.pds import SimulatedPds
-from plimsoll.local.tidb.prometheus.queries import exposition, query_answer
-from plimsoll.local.tidb.prometheus.scraper import Monitoring
+from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
+from plimsoll.local.tidb.prometheus.queries import answer_query, exposition
+from plimsoll.local.tidb.prometheus.scraper import Scraper
 from plimsoll.local.tidb.topology import Topology
 from plimsoll.runtime.services import Service
 
@@ -44,10 +44,10 @@ class SimulatedTidb:
         component = components.component(clusters.NAME, manager=OPERATOR)
         self._clock = component.clock
         self.topology = Topology(component.informers)
-        self._loads = Loads(component.client)
+        self._loads = ClusterLoads(component.client)
         self.pds = SimulatedPds(component, self.topology, self._loads, metric_storage=metric_storage, speed=speed)
-        self._clusters = TidbClusters(component, self.topology, self.pds)
-        self._monitoring = Monitoring(self.topology, self.pds, self._loads, clock=component.clock)
+        self._clusters = TidbOperator(component, self.topology, self.pds)
+        self._monitoring = Scraper(self.topology, self.pds, self._loads, clock=component.clock)
 
     def services(self) -> list[Service]:
         controllers = (self.pds.controller, self._clusters.controller)
@@ -61,7 +61,7 @@ class SimulatedTidb:
         if path == METRICS:
             return HTTPStatus.OK, exposition(self._monitoring.series, now_s=now_s)
         if path == QUERY:
-            return query_answer(self._monitoring.series, query=query, body=body, now_s=now_s)
+            return answer_query(self._monitoring.series, query=query, body=body, now_s=now_s)
         parts = target.split("/", 3)
         if len(parts) < 4 or parts[0]:
             return HTTPStatus.NOT_FOUND, _told(f"there are {METRICS}, {QUERY} and /NAMESPACE/TIDBCLUSTER/pd/api/v1/…")
@@ -72,7 +72,7 @@ class SimulatedTidb:
         return answer.status, answer.body
 
 
-def route(url: str) -> str | None:
+def route_to_simulated(url: str) -> str | None:
     """Where `answer` has what is at a cluster's own address; None: not ours."""
     split = urlsplit(url)
     rest = f"{split.path}?{split.query}" if split.query else split.path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.enqueue import states_in
 from plimsoll.kube.informer.events import Key
-from plimsoll.local.tidb.instances import PD, base_key, cluster_key, instances_of
+from plimsoll.local.tidb.instances import PD, base_key, cluster_key, list_instances
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.tidb import TidbCluster
 
@@ -59,7 +59,7 @@ class Topology:
 
     def instances_in(self, cluster: TidbCluster) -> tuple[Instance, ...]:
         key = Key(cluster.metadata.namespace, cluster.metadata.name)
-        return instances_of(cluster, self.pods.cache.by_index(_BY_CLUSTER, key))
+        return list_instances(cluster, self.pods.cache.by_index(_BY_CLUSTER, key))
 
     def has_pd(self, base: Key) -> bool:
         """Whether its PD runs, so that somebody answers."""

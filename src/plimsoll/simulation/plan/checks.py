@@ -25,7 +25,7 @@ from plimsoll.core.names import (
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.api.simulated_cloud import CapacityType, MachineType, NodeGroupSpec
 from plimsoll.objects.codec.decode_problems import problem_of
-from plimsoll.simulation.files.document import Problems, named, path_inside
+from plimsoll.simulation.document import Problems, describe_value, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def check_objects(bodies: Iterable[Json]) -> None:
         for where, amount in asked:
             if _is_absurd(amount):
                 named_as = "/".join(filter(None, (kind.lower(), metadata.get("namespace"), metadata.get("name"))))
-                problems.add(f"{named_as}: {where}", f"is more than any machine has: {named(amount)}")
+                problems.add(f"{named_as}: {where}", f"is more than any machine has: {describe_value(amount)}")
     problems.raise_if_any()
 
 
@@ -88,7 +88,7 @@ def _node_amounts(body: Json) -> Iterator[tuple[str, Any]]:
     status = _mapping(body.get("status")) if body["kind"] == "Node" else {}
     for part in ("capacity", "allocatable"):
         for name, amount in _mapping(status.get(part)).items():
-            yield path_inside(f"status.{part}", name), amount
+            yield join_path(f"status.{part}", name), amount
 
 
 def check_requests(requests: Iterable[ProvisioningRequest]) -> None:
@@ -107,7 +107,7 @@ def check_requests(requests: Iterable[ProvisioningRequest]) -> None:
     problems.raise_if_any()
 
 
-def deeper(path: str, problem: str) -> tuple[str, str]:
+def join_problem_path(path: str, problem: str) -> tuple[str, str]:
     """The complaint of decoding, `spec.x: expected …`, with its own path behind that of the whole."""
     inside, colon, told = problem.partition(": ")
     return (f"{path}.{inside}", told) if colon and " " not in inside else (path, problem)
@@ -120,19 +120,19 @@ def _check_type(body: Json, path: str, problems: Problems) -> None:
     try:
         one = msgspec.convert(body, MachineType)
     except msgspec.ValidationError as error:
-        problems.add(*deeper(path, problem_of(error, value=body)))
+        problems.add(*join_problem_path(path, problem_of(error, value=body)))
         return
     whole = {"cpu": one.cpu, "memory": one.memory, "pods": one.pods}
     for name, amount in whole.items():
         _check_amount(amount, f"{path}.{name}", problems, positive=True)
     for name, amount in one.gpu.items():
-        _check_amount(amount, path_inside(f"{path}.gpu", name), problems)
+        _check_amount(amount, join_path(f"{path}.gpu", name), problems)
     for name, amount in one.allocatable.items():
-        where = path_inside(f"{path}.allocatable", name)
+        where = join_path(f"{path}.allocatable", name)
         _check_amount(amount, where, problems, positive=name in whole)
         _check_within(amount, {**whole, **one.gpu}.get(name), where, problems)
     if one.capacity_type not in tuple(CapacityType):
-        told = f"must be one of {', '.join(CapacityType)}, is {named(one.capacity_type)}"
+        told = f"must be one of {', '.join(CapacityType)}, is {describe_value(one.capacity_type)}"
         problems.add(f"{path}.capacityType", told)
     _check_price(one.price, f"{path}.price", problems)
     _check_labels(one.labels, f"{path}.labels", problems)
@@ -144,21 +144,21 @@ def _check_group(entry: GroupEntry, path: str, problems: Problems) -> None:
     try:
         spec = msgspec.convert(entry.spec, NodeGroupSpec)
     except msgspec.ValidationError as error:
-        problems.add(*deeper(path, problem_of(error, value=entry.spec)))
+        problems.add(*join_problem_path(path, problem_of(error, value=entry.spec)))
         return
     for name, size, most in (("max", spec.max, MOST), ("target", spec.target, MOST_NODES)):
         if size > most:
             problems.add(f"{path}.{name}", f"must be at most {most}, is {size}")
     template = spec.template
     for name, amount in template.capacity.items():
-        where = path_inside(f"{path}.template.capacity", name)
+        where = join_path(f"{path}.template.capacity", name)
         _check_amount(amount, where, problems, positive=name in {"cpu", "memory", "pods"})
     if template.capacity and not spec.machine_type:
         for name in ("cpu", "memory"):
             if name not in template.capacity:
                 problems.add(f"{path}.template.capacity", f"{name} is missing: no pod could run there")
     for name, amount in template.allocatable.items():
-        where = path_inside(f"{path}.template.allocatable", name)
+        where = join_path(f"{path}.template.allocatable", name)
         _check_amount(amount, where, problems)
         _check_within(amount, template.capacity.get(name), where, problems)
     _check_price(spec.price, f"{path}.price", problems)
@@ -174,7 +174,7 @@ def _check_taints(taints: Sequence[Taint], path: str, problems: Problems) -> Non
         _add(qualified_name_problems(taint.key), f"{where}.key", taint.key, problems)
         _add(label_value_problems(taint.value), f"{where}.value", taint.value, problems)
         if taint.effect not in _EFFECTS:
-            problems.add(f"{where}.effect", f"must be one of {', '.join(_EFFECTS)}, is {named(taint.effect)}")
+            problems.add(f"{where}.effect", f"must be one of {', '.join(_EFFECTS)}, is {describe_value(taint.effect)}")
 
 
 def _check_amount(amount: Any, path: str, problems: Problems, *, positive: bool = False) -> None:
@@ -184,9 +184,9 @@ def _check_amount(amount: Any, path: str, problems: Problems, *, positive: bool 
         problems.add(path, f"must be a quantity such as 4, 500m or 16Gi: {error.problem}")
         return
     if quantity.nano < 0 or (positive and not quantity.nano):
-        problems.add(path, f"must be {'more than' if positive else 'at least'} 0, is {named(amount)}")
+        problems.add(path, f"must be {'more than' if positive else 'at least'} 0, is {describe_value(amount)}")
     elif quantity.ceil() > _LARGEST:
-        problems.add(path, f"is more than any machine has: {named(amount)}")
+        problems.add(path, f"is more than any machine has: {describe_value(amount)}")
 
 
 def _check_within(amount: Any, whole: Any, path: str, problems: Problems) -> None:
@@ -195,14 +195,14 @@ def _check_within(amount: Any, whole: Any, path: str, problems: Problems) -> Non
         return
     try:
         if Quantity.parse(amount).nano > Quantity.parse(whole).nano:
-            problems.add(path, f"is more than the machine has: {named(amount)} of {named(whole)}")
+            problems.add(path, f"is more than the machine has: {describe_value(amount)} of {describe_value(whole)}")
     except InvalidInput:
         return  # told already
 
 
 def _check_price(price: float | None, path: str, problems: Problems) -> None:
     if price is not None and price > _DEAREST:
-        problems.add(path, f"must be at most {_DEAREST:.0f} an hour, is {named(price)}")
+        problems.add(path, f"must be at most {_DEAREST:.0f} an hour, is {describe_value(price)}")
 
 
 # ---- pods
@@ -210,7 +210,7 @@ def _check_price(price: float | None, path: str, problems: Problems) -> None:
 
 def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
     if entry.count > MOST:
-        problems.add(f"{path}.count", f"must be at most {MOST}, is {named(entry.count)}")
+        problems.add(f"{path}.count", f"must be at most {MOST}, is {describe_value(entry.count)}")
     _add(subdomain_problems(entry.name), f"{path}.name", entry.name, problems)
     _add(dns1123_label_problems(entry.namespace), f"{path}.namespace", entry.namespace, problems)
     metadata, spec = (_mapping(entry.template.get(part)) for part in ("metadata", "spec"))
@@ -228,7 +228,7 @@ def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
         problems.add(f"{path}.template.spec.affinity.{where}.topologyKey", "is missing")
     for where, amount in _asked_amounts(spec):
         if _is_absurd(amount):
-            problems.add(f"{path}.template.spec.{where}", f"is more than any machine has: {named(amount)}")
+            problems.add(f"{path}.template.spec.{where}", f"is more than any machine has: {describe_value(amount)}")
 
 
 def _asked_amounts(spec: Json) -> Iterator[tuple[str, Any]]:
@@ -237,13 +237,13 @@ def _asked_amounts(spec: Json) -> Iterator[tuple[str, Any]]:
         for index, container in enumerate(_listed(spec.get(kind))):
             yield from _amounts_of(container.get("resources"), f"{kind}[{index}].resources")
     yield from _amounts_of(spec.get("resources"), "resources")
-    yield from ((path_inside("overhead", name), amount) for name, amount in _mapping(spec.get("overhead")).items())
+    yield from ((join_path("overhead", name), amount) for name, amount in _mapping(spec.get("overhead")).items())
 
 
 def _amounts_of(resources: Any, path: str) -> Iterator[tuple[str, Any]]:
     for part in ("requests", "limits"):
         for name, amount in _mapping(_mapping(resources).get(part)).items():
-            yield path_inside(f"{path}.{part}", name), amount
+            yield join_path(f"{path}.{part}", name), amount
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
@@ -271,21 +271,21 @@ def _terms_without_topology(affinity: Json) -> Iterator[str]:
 def _check_toleration(one: Json, path: str, problems: Problems) -> None:
     operator, effect = one.get("operator") or "Equal", one.get("effect") or ""
     if operator not in ("Equal", "Exists"):  # a tuple: what people write need not be hashable
-        problems.add(f"{path}.operator", f"must be one of Equal, Exists, is {named(operator)}")
+        problems.add(f"{path}.operator", f"must be one of Equal, Exists, is {describe_value(operator)}")
     elif operator == "Equal" and not one.get("key"):
         problems.add(f"{path}.operator", "must be Exists when key is empty")
     if effect and effect not in _EFFECTS:
-        problems.add(f"{path}.effect", f"must be one of {', '.join(_EFFECTS)}, is {named(effect)}")
+        problems.add(f"{path}.effect", f"must be one of {', '.join(_EFFECTS)}, is {describe_value(effect)}")
 
 
 def _check_spread(one: Json, path: str, problems: Problems) -> None:
     skew, key, how = one.get("maxSkew"), one.get("topologyKey"), one.get("whenUnsatisfiable")
     if isinstance(skew, int) and skew < 1:
-        problems.add(f"{path}.maxSkew", f"must be a whole number of at least 1, is {named(skew)}")
+        problems.add(f"{path}.maxSkew", f"must be a whole number of at least 1, is {describe_value(skew)}")
     if not key:
         problems.add(f"{path}.topologyKey", "is missing")
     if how is not None and how not in _CONTENT_OF_SPREAD:
-        told = f"must be one of {', '.join(_CONTENT_OF_SPREAD)}, is {named(how)}"
+        told = f"must be one of {', '.join(_CONTENT_OF_SPREAD)}, is {describe_value(how)}"
         problems.add(f"{path}.whenUnsatisfiable", told)
 
 
@@ -293,7 +293,7 @@ def _check_labels(labels: Mapping[str, Any], path: str, problems: Problems) -> N
     """Texts only; what is of another type, decoding complains about."""
     for key, value in labels.items():
         if found := _label_problems(key, value if isinstance(value, str) else ""):
-            problems.add(path_inside(path, key[:64]), found)
+            problems.add(join_path(path, key[:64]), found)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -304,7 +304,7 @@ def _label_problems(key: str, value: str) -> str:
 
 def _add(found: Sequence[str], path: str, value: str, problems: Problems) -> None:
     if found:
-        problems.add(path, f"{named(value)}: {'; '.join(found)}")
+        problems.add(path, f"{describe_value(value)}: {'; '.join(found)}")
 
 
 def _mapping(value: Any) -> Json:

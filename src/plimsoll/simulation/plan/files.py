@@ -15,9 +15,9 @@ from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.local.cloud.catalogue import Catalogue, read_catalogue, shipped_catalogue, shipped_names
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.objects.codec.manifests import read_documents
-from plimsoll.simulation.files.document import named, path_inside
-from plimsoll.simulation.files.scenario_files import scenario_of
-from plimsoll.simulation.plan.group_templates import with_shape
+from plimsoll.simulation.document import describe_value, join_path
+from plimsoll.simulation.files.scenario_reader import scenario_of
+from plimsoll.simulation.plan.group_templates import add_node_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,11 +69,11 @@ def _check_integers(documents: Sequence[Any], source: str) -> None:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(path_inside(path, key), one) for key, one in value.items()]
+            waiting += [(join_path(path, key), one) for key, one in value.items()]
         elif isinstance(value, list):
             waiting += [(f"{path}[{index}]", one) for index, one in enumerate(value)]
         elif isinstance(value, int) and abs(value) > _WIDEST:
-            raise InvalidInput(f"{named(value)} is wider than 64 bits", path=path or source)
+            raise InvalidInput(f"{describe_value(value)} is wider than 64 bits", path=path or source)
 
 
 # ---- documents
@@ -81,7 +81,7 @@ def _check_integers(documents: Sequence[Any], source: str) -> None:
 
 def _merge(merged: Json, document: Any, *, source: str) -> None:
     if not isinstance(document, dict):
-        told = f"is {named(document)}: neither a scenario nor an object of Kubernetes"
+        told = f"is {describe_value(document)}: neither a scenario nor an object of Kubernetes"
         raise UnreadableDocument(told, path=source)
     if "kind" in document:
         merged.setdefault("objects", []).extend(_objects_of(document, source))
@@ -90,12 +90,12 @@ def _merge(merged: Json, document: Any, *, source: str) -> None:
         if name in _LISTS and isinstance(value, list):
             before = merged.setdefault(name, [])
             if not isinstance(before, list):
-                raise InvalidInput(f"must be a list, is {named(before)}", path=name)
+                raise InvalidInput(f"must be a list, is {describe_value(before)}", path=name)
             before.extend(value)
         elif name == "options" and isinstance(value, dict) and isinstance(merged.get(name, {}), dict):
             merged.setdefault(name, {}).update(value)
         elif name in merged and value is not None and merged[name] != value:
-            told = f"{name} is {named(merged[name])} in another file and {named(value)} here"
+            told = f"{name} is {describe_value(merged[name])} in another file and {describe_value(value)} here"
             raise InvalidInput(told, path=source)
         elif value is not None:
             merged[name] = value
@@ -109,12 +109,12 @@ def _objects_of(document: Json, source: str) -> Iterator[Json]:
         return
     items = document["items"] or []
     if not isinstance(items, list):
-        raise UnreadableDocument(f"items must be a list, is {named(items)}", path=source)
+        raise UnreadableDocument(f"items must be a list, is {describe_value(items)}", path=source)
     typed = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion", "v1")}
     for index, item in enumerate(items):
         where = f"{source}: items[{index}]"
         if not isinstance(item, dict):
-            raise UnreadableDocument(f"is {named(item)}, no object", path=where)
+            raise UnreadableDocument(f"is {describe_value(item)}, no object", path=where)
         yield _object(item if "kind" in item or kind == "List" else {**typed, **item}, where)
 
 
@@ -192,7 +192,7 @@ def _with_shapes(merged: Json) -> list[Any]:
     listed = merged.get("machineTypes")
     types = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return [
-        with_shape(group, nodes.get(group["id"], ()), types) if _id_of(group) in bare else group for group in groups
+        add_node_shape(group, nodes.get(group["id"], ()), types) if _id_of(group) in bare else group for group in groups
     ]
 
 

@@ -37,7 +37,7 @@ class Template:
     daemons: tuple[Pod, ...] | None = None
 
 
-def real_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *, now: datetime) -> Template | None:
+def find_node_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *, now: datetime) -> Template | None:
     """Of a group's good nodes the newest: groups are changed, and the next is made as the last. `on`: pods by node."""
     good = [node for node in nodes if _is_good(node, now)]
     if not good:
@@ -79,7 +79,7 @@ def _comes_with_the_node(pod: Pod) -> bool:
 # ---- groups of which a file says only that they are there
 
 
-def with_shape(group: Mapping[str, Any], nodes: Sequence[Json], types: Collection[str]) -> Json:
+def add_node_shape(group: Mapping[str, Any], nodes: Sequence[Json], types: Collection[str]) -> Json:
     """The entry of a group with what its nodes are, where it does not say so itself."""
     if "machineType" in group or "template" in group or not nodes:
         return dict(group)

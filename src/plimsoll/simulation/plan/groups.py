@@ -23,9 +23,9 @@ from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, CloudSpec, NodeGro
 from plimsoll.objects.api.simulated_cloud import MachineType as SoldType
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import convert_object
-from plimsoll.simulation.files.cloud_entries import cloud_manifests
-from plimsoll.simulation.plan.checks import deeper
-from plimsoll.simulation.plan.group_templates import Template, real_template
+from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests
+from plimsoll.simulation.plan.checks import join_problem_path
+from plimsoll.simulation.plan.group_templates import Template, find_node_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _SPOT_WORDS: Final = ("spot", "true")
 
 def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[Group]:
     """Those that exist, in the order of the file; a node that is there goes before what the file says of its group."""
-    cloud, *manifests = (body for _, body in cloud_manifests(scenario))
+    cloud, *manifests = (body for _, body in build_cloud_manifests(scenario))
     spec = msgspec.convert(cloud["spec"], CloudSpec)
     types = {
         machine_type_["name"]: msgspec.convert(machine_type_, SoldType) for machine_type_ in scenario.machine_types
@@ -66,8 +66,8 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
         body = node_manifest(
             shape, f"{shape.group}-template", zone=known, provider_id="", ready=True, now=scenario.start
         )
-        real = real_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
-        said = readable(Node, body, path=f"nodeGroups[{index}]")
+        real = find_node_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
+        said = decode_object(Node, body, path=f"nodeGroups[{index}]")
         yield _group(group, shape, real or Template(node=said), zone=known if group.spec.zones else "")
 
 
@@ -76,7 +76,7 @@ def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[Machi
 
     Beside nodes that have zones of their own, none is made up for it.
     """
-    cloud, *_ = (body for _, body in cloud_manifests(scenario))
+    cloud, *_ = (body for _, body in build_cloud_manifests(scenario))
     zones = msgspec.convert(cloud["spec"], CloudSpec).zones
     sold = [msgspec.convert(machine_type_, SoldType) for machine_type_ in scenario.machine_types]
     zones_are_said = "zones" in cloud["spec"] or not _have_zones(nodes)
@@ -125,10 +125,10 @@ def _unknown(group: NodeGroup, index: int, shape: InvalidTemplate, types: Mappin
     return InvalidInput(f"no machine type is called {name}; {help_}", path=f"nodeGroups[{index}].machineType")
 
 
-def readable(struct: type[T], body: Json, *, path: str) -> T:
+def decode_object(struct: type[T], body: Json, *, path: str) -> T:
     """The object; raises `InvalidInput` with the path of the field that cannot be read."""
     one = convert_object(struct, body)
     if isinstance(one, BadObject):
-        inside, told = deeper(path, one.problem)
+        inside, told = join_problem_path(path, one.problem)
         raise InvalidInput(told, path=inside)
     return one

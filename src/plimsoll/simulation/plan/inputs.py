@@ -41,12 +41,12 @@ from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.objects.limit_ranges import as_admitted, without_nulls
 from plimsoll.scheduling import ClusterView, Storage
 from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolved_priority
-from plimsoll.simulation.files.cloud_entries import initial_nodes, with_groups
-from plimsoll.simulation.plan.checks import check_objects, check_requests, check_scenario, deeper
+from plimsoll.simulation.files.cloud_manifests import build_initial_nodes, label_nodes
+from plimsoll.simulation.plan.checks import check_objects, check_requests, check_scenario, join_problem_path
 from plimsoll.simulation.plan.files import read_plan_files
-from plimsoll.simulation.plan.groups import read_groups, read_machine_types, readable
-from plimsoll.simulation.plan.requests import PlanRequests, classes_of, read_plan_requests
-from plimsoll.simulation.worlds.completion import completed_status
+from plimsoll.simulation.plan.groups import decode_object, read_groups, read_machine_types
+from plimsoll.simulation.plan.requests import PlanRequests, read_classes, read_plan_requests
+from plimsoll.simulation.worlds.completion import complete_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -81,10 +81,10 @@ class PlanInput:
 
 def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> PlanInput:
     """From the files of the command line, taken together; raises `InvalidInput` with the place of what is wrong."""
-    return plan_input(read_plan_files(files, catalogue=catalogue))
+    return build_plan_input(read_plan_files(files, catalogue=catalogue))
 
 
-def plan_input(scenario: Scenario) -> PlanInput:
+def build_plan_input(scenario: Scenario) -> PlanInput:
     """What the first loop of a scenario would see."""
     check_scenario(scenario)
     return _Reading(scenario).input()
@@ -99,7 +99,7 @@ class _Reading:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._now = written_time(scenario.start)
-        bodies = [*with_groups(scenario.objects, scenario.node_groups), *initial_nodes(scenario)]
+        bodies = [*label_nodes(scenario.objects, scenario.node_groups), *build_initial_nodes(scenario)]
         self._bodies = [_completed(one, now=self._now) for one in bodies]
         check_objects(self._bodies)
         self._by_kind: dict[str, list[Json]] = {}
@@ -166,7 +166,7 @@ class _Reading:
             one = convert_object(struct, body)
             if isinstance(one, BadObject):
                 if one.kind in _MUST_BE_READABLE:
-                    path, told = deeper(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
+                    path, told = join_problem_path(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
                     raise InvalidInput(told, path=path)
                 self._bad[one.kind, one.namespace, one.name] = one
             else:
@@ -197,7 +197,7 @@ class _Reading:
         for pod in pods:
             if not is_pending(pod):
                 continue
-            if why := told_set_aside(pod, cutoff=cutoff):
+            if why := explain_set_aside(pod, cutoff=cutoff):
                 self._set_aside[_key(pod)] = why
                 continue
             yield PendingPods(
@@ -207,8 +207,8 @@ class _Reading:
     def _entries(self, cutoff: int) -> Iterator[PendingPods]:
         for index, entry in enumerate(self._scenario.pods):
             body = self._filled(_pod_body(entry), entry.namespace)
-            pod = self._with_priority(readable(Pod, body, path=f"pods[{index}].template"))
-            if why := told_set_aside(pod, cutoff=cutoff):
+            pod = self._with_priority(decode_object(Pod, body, path=f"pods[{index}].template"))
+            if why := explain_set_aside(pod, cutoff=cutoff):
                 self._set_aside[f"{entry.namespace}/{entry.name}"] = why
                 continue
             yield PendingPods(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
@@ -221,7 +221,7 @@ class _Reading:
             templates=self._templates(),
             limit_ranges=self._limit_ranges,
             priority_classes=tuple(self._all(PriorityClass)),
-            provisioning_classes=classes_of(self._by_kind.get("ProvisioningClass", ())),
+            provisioning_classes=read_classes(self._by_kind.get("ProvisioningClass", ())),
             as_scheduled=as_scheduled.of,
         )
         return read_plan_requests(listed, self._scenario.options, self._scenario.start)
@@ -260,7 +260,7 @@ def _completed(body: Json, *, now: str) -> Json:
         copy["metadata"]["namespace"] = _DEFAULT_NAMESPACE
     if copy["kind"] == Node.kind_name() and not isinstance(convert_object(Node, body), BadObject):
         copy["status"] = without_nulls(body.get("status") or {})
-        completed_status(copy, {}, is_new=True, now=now)
+        complete_status(copy, {}, is_new=True, now=now)
     return copy
 
 
@@ -340,7 +340,7 @@ _WORDS: Final = {
 }
 
 
-def told_set_aside(pod: Pod, *, cutoff: int) -> str:
+def explain_set_aside(pod: Pod, *, cutoff: int) -> str:
     """Of a waiting pod; empty: it is planned for."""
     reason = find_set_aside_reason(pod, PodRules(expendable_below=cutoff))
     return "" if reason is None else _WORDS.get(reason.code, reason.message).format(cutoff=cutoff)

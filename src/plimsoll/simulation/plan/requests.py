@@ -57,7 +57,7 @@ def read_plan_requests(listed: ListedRequests, options: Mapping[str, Any], now: 
     )
 
 
-def classes_of(bodies: Iterable[Json]) -> tuple[ProvisioningClass, ...]:
+def read_classes(bodies: Iterable[Json]) -> tuple[ProvisioningClass, ...]:
     """ProvisioningClasses of a file, in which numbers may stand without quotes."""
     return tuple(
         ProvisioningClass(

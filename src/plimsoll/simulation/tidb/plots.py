@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from plimsoll.simulation.tidb.played_components import BASE
+from plimsoll.simulation.tidb.simulated_component import BASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from plimsoll.simulation.tidb.outcomes import Outcome
+    from plimsoll.simulation.tidb.outcome import SimulationOutcome
 
 _HOUR_S: Final = 3600.0
 _NAMES: Final = {"tikv": "TiKV", "tidb": "TiDB"}
@@ -36,7 +36,7 @@ _TICKS_H: Final = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168)
 _MOST_TICKS: Final = 9
 
 
-def picture(title: str, outcomes: Sequence[Outcome], *, form: Literal["png", "svg"]) -> bytes:
+def draw_plot(title: str, outcomes: Sequence[SimulationOutcome], *, form: Literal["png", "svg"]) -> bytes:
     """Components beside one another."""
     with mpl.rc_context({"svg.hashsalt": "plimsoll", "font.size": 9, "axes.titlesize": 10, "hatch.linewidth": 0.6}):
         figure = Figure(figsize=(7.2 * len(outcomes) + 0.8, 10.5), layout="constrained")
@@ -52,7 +52,7 @@ def picture(title: str, outcomes: Sequence[Outcome], *, form: Literal["png", "sv
     return buffer.getvalue()
 
 
-def _draw_load(axes: Axes, outcome: Outcome) -> None:
+def _draw_load(axes: Axes, outcome: SimulationOutcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
     cores = [sample.cores for sample in samples]
     axes.fill_between(hours, [sample.asked_cores for sample in samples], color=_LOAD, alpha=0.45, lw=0, label="work")
@@ -71,7 +71,7 @@ def _draw_load(axes: Axes, outcome: Outcome) -> None:
     _legend(axes)
 
 
-def _draw_usage(axes: Axes, outcome: Outcome) -> None:
+def _draw_usage(axes: Axes, outcome: SimulationOutcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
     average = [sample.average_usage for sample in samples]
     axes.plot(hours, average, color=_COLOURS[0], lw=3.0, label="average")
@@ -93,7 +93,7 @@ def _draw_usage(axes: Axes, outcome: Outcome) -> None:
     _legend(axes)
 
 
-def _draw_instances(axes: Axes, outcome: Outcome) -> None:
+def _draw_instances(axes: Axes, outcome: SimulationOutcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
     ground = [0] * len(samples)
     for index, kind in enumerate(outcome.kinds):
@@ -119,7 +119,7 @@ def _draw_instances(axes: Axes, outcome: Outcome) -> None:
     _legend(axes)
 
 
-def _draw_cost(axes: Axes, outcome: Outcome) -> None:
+def _draw_cost(axes: Axes, outcome: SimulationOutcome) -> None:
     summary, samples, hours = outcome.summary, outcome.simulated.samples, _hours(outcome)
     price = summary.cost / summary.core_hours if summary.cost is not None and summary.core_hours else None
     step_h = summary.hours / len(samples) * (1 if price is None else price)
@@ -140,7 +140,7 @@ def _draw_cost(axes: Axes, outcome: Outcome) -> None:
     _legend(axes)
 
 
-def _finish(column: Sequence[Axes], outcome: Outcome) -> None:
+def _finish(column: Sequence[Axes], outcome: SimulationOutcome) -> None:
     length = outcome.summary.hours
     tick = next((one for one in _TICKS_H if length / one <= _MOST_TICKS), None)
     for axes in column:
@@ -153,7 +153,7 @@ def _finish(column: Sequence[Axes], outcome: Outcome) -> None:
     column[-1].set_xlabel("hours since the beginning")
 
 
-def _hours(outcome: Outcome) -> list[float]:
+def _hours(outcome: SimulationOutcome) -> list[float]:
     return [sample.at_s / _HOUR_S for sample in outcome.simulated.samples]
 
 

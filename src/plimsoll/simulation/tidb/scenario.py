@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.journal.memory import MemoryJournal
-from plimsoll.local.tidb.simulated import route
+from plimsoll.local.tidb.simulated import route_to_simulated
 from plimsoll.objects.api.tidb import TIDB_GROUP
 from plimsoll.simulation.scenario import ApplyStep
-from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import RequestFailed
 from plimsoll.web.in_memory import InMemoryClient
@@ -34,7 +34,7 @@ SETTINGS: Final = TidbSettings(drains_actively=True, potential_nodes=True)
 """Of simulated worlds: nobody but us takes stores out, and machines come when pods ask for them."""
 
 
-class NobodyOutside:
+class NoExternalServices:
     """A `Caller` where there is no outside."""
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
@@ -44,7 +44,7 @@ class NobodyOutside:
         return RequestFailed(problem="there is nobody outside of a simulated world")
 
 
-def speaks_of_tidb(scenario: Scenario) -> bool:
+def has_tidb_objects(scenario: Scenario) -> bool:
     return any(str(manifest.get("apiVersion", "")).startswith(f"{TIDB_GROUP}/") for manifest in _manifests(scenario))
 
 
@@ -52,15 +52,15 @@ def scales_tidb(scenario: Scenario) -> bool:
     return any(manifest.get("kind") == AUTOSCALER_KIND for manifest in _manifests(scenario))
 
 
-def tidb_scaling_services(
+def build_tidb_services(
     components: Components, tidb: SimulatedTidb, *, clock: Clock, entropy: Entropy
 ) -> list[Service]:
     component = components.component(NAME, manager=NAME)
-    parts = TidbParts(
+    parts = TidbAutoscalerParts(
         Dependencies(
             client=component.client,
-            web=InMemoryClient(tidb.answer, route=route),
-            caller=NobodyOutside(),
+            web=InMemoryClient(tidb.answer, route=route_to_simulated),
+            caller=NoExternalServices(),
             clock=clock,
             settings=SETTINGS,
             informers=component.informers,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.tidb.runs import Decision
-    from plimsoll.simulation.tidb.summaries import Summary
+    from plimsoll.simulation.tidb.simulator import SimulatedDecision
+    from plimsoll.simulation.tidb.summary import Summary
 
 SUMMARY_HEAD: Final = (
     "COMPONENT",
@@ -23,7 +23,7 @@ SUMMARY_HEAD: Final = (
 DECISION_HEAD: Final = ("TIME", "COMPONENT", "INSTANCES OF", "DECISION", "WHY")
 
 
-def summary_row(one: Summary) -> tuple[str, ...]:
+def format_summary(one: Summary) -> tuple[str, ...]:
     fixed = f"{one.fixed.instances} ({one.fixed.core_hours:.1f} core h{_with_cost(one.fixed.cost)})"
     return (
         one.component.value,
@@ -39,11 +39,11 @@ def summary_row(one: Summary) -> tuple[str, ...]:
     )
 
 
-def decision_row(one: Decision) -> tuple[str, ...]:
-    return clock(one.at_s), one.component.value, one.kind or "all", one.what, "; ".join(dict.fromkeys(one.why))
+def format_decision(one: SimulatedDecision) -> tuple[str, ...]:
+    return format_clock(one.at_s), one.component.value, one.kind or "all", one.what, "; ".join(dict.fromkeys(one.why))
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Time since the beginning: hours, minutes, seconds."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60:02d}:{minutes % 60:02d}:{rest:02d}"

@@ -17,14 +17,14 @@ from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.kernel_warming import load_kernels
-from plimsoll.simulation.outcome import time_text
+from plimsoll.simulation.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.runtime.services import Service
-    from plimsoll.simulation.ports import LoopTools
+    from plimsoll.simulation.ports import LoopDependencies
 
 T = TypeVar("T")
 
@@ -34,13 +34,13 @@ NAME: Final = "cluster-autoscaler"
 class ScenarioLoop:
     """A `simulation.ports.Loop`."""
 
-    def __init__(self, tools: LoopTools) -> None:
+    def __init__(self, tools: LoopDependencies) -> None:
         component = tools.components.component(NAME, manager=NAME)
         provider = SimulatedProvider(tools.cloud)
         self._is_timed = tools.is_timed
         if tools.is_timed:
             load_kernels()
-        self._on_turn = tools.on_turn
+        self._on_turn = tools.on_loop
         self._parts = NodeAutoscaler(
             Dependencies(
                 client=component.client,
@@ -75,7 +75,7 @@ class ScenarioLoop:
         return build_loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
 
     def _told(self, turn: LoopResult) -> None:
-        self._on_turn(time_text(turn.at), build_loop_entry(turn, is_timed=self._is_timed))
+        self._on_turn(format_time(turn.at), build_loop_entry(turn, is_timed=self._is_timed))
 
     def metrics(self) -> dict[str, float]:
         return self._parts.reporter.metrics.samples()

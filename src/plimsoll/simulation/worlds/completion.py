@@ -26,7 +26,7 @@ _OF_CLASS: Final = ("priorityClassName", "preemptionPolicy")
 _SERVERS_OWN: Final = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 
 
-def for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json:
+def prepare_for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json:
     """The manifest as it can be applied."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name not in _SERVERS_OWN}
     if namespace:
@@ -66,7 +66,7 @@ def _owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> Any:
     return completed
 
 
-def completed_status(body: Json, manifest: Json, *, is_new: bool, now: str) -> None:
+def complete_status(body: Json, manifest: Json, *, is_new: bool, now: str) -> None:
     """Give the stored `body` the status of the manifest; a new node or pod also what it would have by now."""
     given = manifest.get("status")
     if isinstance(given, dict):
@@ -94,6 +94,6 @@ def _complete_node(body: Json, *, now: str) -> None:
         status["conditions"] = [{"type": "Ready", "status": "True", **since, **ready}]
 
 
-def is_kept_out(taint: Any) -> bool:
+def is_not_ready_taint(taint: Any) -> bool:
     """Whether it is the taint that admission gives to every new node."""
     return isinstance(taint, dict) and taint.get("key") == NOT_READY

@@ -1,6 +1,6 @@
 """The end of a process between two calls: what it did is done, what was to follow is not, and nothing of it runs again.
 
-A `Lifeline` is what the clients of one process share. `PlannedCrashes` outlive it: each counts the writes of one
+A `ProcessLife` is what the clients of one process share. `PlannedCrashes` outlive it: each counts the writes of one
 component that took effect. With the last of them the process is dead: `on_crash` is called, and whoever made the call
 or makes another one gets no answer but `Crashed`, which nothing of the process catches. Reads, and writes that were
 refused, are not counted: they took no effect that a crash could come after.
@@ -53,31 +53,31 @@ class PlannedCrashes:
         return due[0] if due else None
 
 
-class Lifeline:
+class ProcessLife:
     """One process. `on_crash` must not wait."""
 
     def __init__(self, on_crash: Callable[[], None], planned: PlannedCrashes) -> None:
         self._on_crash = on_crash
         self._planned = planned
-        self.is_cut = False
+        self.has_crashed = False
 
-    def cut(self, component: str, *, path: str) -> None:
-        if not self.is_cut:
-            self.is_cut = True
+    def crash(self, component: str, *, path: str) -> None:
+        if not self.has_crashed:
+            self.has_crashed = True
             log.warning("simulation.process_crashed", component=component, step=path)
             self._on_crash()
 
     def wrote(self, component: str) -> None:
         """A write of this component took effect."""
-        due = None if self.is_cut else self._planned.due_after_write(component)
+        due = None if self.has_crashed else self._planned.due_after_write(component)
         if due is not None:
-            self.cut(component, path=due.path)
+            self.crash(component, path=due.path)
 
 
-class MortalTransport:
+class CrashingTransport:
     """The calls of one component, as long as its process lives."""
 
-    def __init__(self, transport: Transport, *, component: str, life: Lifeline) -> None:
+    def __init__(self, transport: Transport, *, component: str, life: ProcessLife) -> None:
         self._transport = transport
         self._component = component
         self._life = life
@@ -91,17 +91,17 @@ class MortalTransport:
         return reply
 
     def _check_alive(self) -> None:
-        if self._life.is_cut:
+        if self._life.has_crashed:
             raise Crashed(self._component)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
 
-async def until_crash(doing: Coroutine[Any, Any, None], life: Lifeline) -> None:
+async def until_crash(doing: Coroutine[Any, Any, None], life: ProcessLife) -> None:
     """Do something inside of a process. How a dead one ends is nobody's business."""
     try:
         await doing
     except (Crashed, BaseExceptionGroup):
-        if not life.is_cut:
+        if not life.has_crashed:
             raise

@@ -38,7 +38,7 @@ class GroupNames:
     def id_of(self, name: str) -> str:
         return self._id_of.get(name, name)
 
-    def renamed(self, manifest: Json) -> Json:
+    def rename(self, manifest: Json) -> Json:
         """A NodeGroup, a node of one, or a pod on such a node, as the API server takes it."""
         meta = manifest["metadata"]
         if manifest["kind"] == "NodeGroup" and meta["name"] in self._name_of:

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 _MOST: Final = 10_000
 
 
-class TurnLog:
+class LoopLog:
     """Entries with their time, oldest first."""
 
     def __init__(self, *, most: int = _MOST) -> None:

@@ -13,7 +13,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import ApiError
 from plimsoll.local.cloud.faults.injection import FaultInjector
 from plimsoll.objects.api.simulated_cloud_errors import CloudError
-from plimsoll.simulation.files.document import path_inside
+from plimsoll.simulation.document import join_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from plimsoll.simulation.worlds.world import World
 
 
-def provide(world: World, step: ProviderStep, *, path: str) -> None:
+def apply_provider_step(world: World, step: ProviderStep, *, path: str) -> None:
     """Raises `InvalidInput` for a name that nothing has, before anything is changed."""
-    world.at_once(_check_names(world, step, path=path))
-    world.at_once(_intervene(world, step, path=path))
+    world.run_now(_check_names(world, step, path=path))
+    world.run_now(_intervene(world, step, path=path))
     for call in step.calls:
         # Its answer may come late: the caller waits for it while the story goes on.
         world.run.spawn(_called(world, call), name=f"{call.call} {call.group}")
@@ -52,20 +52,20 @@ def _check(name: str, known: Iterable[str], what: str, *, path: str) -> None:
         return
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names[:10])}" if names else "there are none"
-    raise InvalidInput(f"there is no {what} {name}; {hint}", path=path_inside(path, name))
+    raise InvalidInput(f"there is no {what} {name}; {hint}", path=join_path(path, name))
 
 
 async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
     at, hand, names = path, FaultInjector(world.client), world.group_names
     try:
         for failing in step.fail_increases:
-            at = path_inside(f"{path}.failIncrease", failing.group)
+            at = join_path(f"{path}.failIncrease", failing.group)
             await hand.fail_increase(names.name_of(failing.group), failing.message, until=failing.until)
         for machine_type, left in step.stockouts:
-            at = path_inside(f"{path}.stockout", machine_type)
+            at = join_path(f"{path}.stockout", machine_type)
             await hand.stock_out(machine_type, left=left)
         for limits in step.limits:
-            at = path_inside(f"{path}.setGroup", limits.group)
+            at = join_path(f"{path}.setGroup", limits.group)
             await hand.set_group(names.name_of(limits.group), min_size=limits.min, max_size=limits.max)
     except ApiError as error:
         raise InvalidInput(str(error), path=at) from error

@@ -20,7 +20,12 @@ from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.api.meta import WireObject, written_time
 from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.builtin import is_builtin
-from plimsoll.simulation.worlds.completion import admitted_priority, completed_status, for_server, is_kept_out
+from plimsoll.simulation.worlds.completion import (
+    admitted_priority,
+    complete_status,
+    is_not_ready_taint,
+    prepare_for_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.transport import Request
     from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.server import Server
-    from plimsoll.simulation.files.document import Problems
+    from plimsoll.simulation.document import Problems
     from plimsoll.simulation.scenario import Json, PodEntry
 
 SCENARIO: Final = "scenario"
@@ -87,7 +92,7 @@ class Seeder:
             await self.ensure_namespace(namespace)
         key = Key(resource.stored_as, namespace, metadata["name"])
         is_new = self._server.store.get(key) is None
-        body = for_server(manifest, namespace=namespace, uid_of=self._uid_of)
+        body = prepare_for_server(manifest, namespace=namespace, uid_of=self._uid_of)
         if "status" in manifest and resource.subresource("status") is None:
             body["status"] = manifest["status"]
         try:
@@ -144,7 +149,7 @@ class Seeder:
     def _applied(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Request:
         """A call of its own: no struct is there for every kind that a file may hold."""
         calls = self._client.calls
-        path = calls.path(plain_resource(resource), key.name, namespace=key.namespace)
+        path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace)
         return calls.patch(
             path, encoded(body), APPLY_PATCH, {"force": True, "field_manager": manager, "field_validation": "Strict"}
         )
@@ -155,7 +160,7 @@ class Seeder:
         if status is None or resource.subresource("status") is None or is_builtin(resource.api_version, resource.kind):
             return
         calls = self._client.calls
-        path = calls.path(plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
+        path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
         await self._client.call(
             calls.patch(path, encoded({"status": status}), MERGE_PATCH, {"dry_run": True, "field_validation": "Strict"})
         )
@@ -216,7 +221,7 @@ class Seeder:
                 body["metadata"]["uid"] = uid
             if metadata.get("creationTimestamp"):
                 body["metadata"]["creationTimestamp"] = metadata["creationTimestamp"]
-            completed_status(body, manifest, is_new=is_new, now=now)
+            complete_status(body, manifest, is_new=is_new, now=now)
             if is_new and (admitted := admitted_priority(manifest)):
                 body["spec"] |= admitted
             if is_new and body.get("kind") == "Node":
@@ -242,7 +247,7 @@ class Seeder:
 def _keep_given_taints(body: Json, manifest: Json) -> None:
     """A node is as it is given: the server's taint for new ones is for kubelets that are still to come."""
     given = (manifest.get("spec") or {}).get("taints") or ()
-    taints = [one for one in body.get("spec", {}).get("taints", ()) if one in given or not is_kept_out(one)]
+    taints = [one for one in body.get("spec", {}).get("taints", ()) if one in given or not is_not_ready_taint(one)]
     if taints:
         body["spec"]["taints"] = taints
     else:
@@ -261,7 +266,7 @@ def _rank(manifest: Json) -> int:
     return _EARLY.index(kind) if kind in _EARLY else len(_EARLY) + (kind == "Pod")
 
 
-def plain_resource(resource: ServedResource) -> Resource:
+def build_plain_resource(resource: ServedResource) -> Resource:
     """A kind for calls whose answer is not decoded."""
     return Resource(
         group=resource.group,

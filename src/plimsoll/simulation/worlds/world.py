@@ -34,14 +34,14 @@ from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_runs import VirtualRun
-from plimsoll.simulation.files.cloud_entries import cloud_manifests, initial_nodes, with_groups
-from plimsoll.simulation.files.document import Problems
-from plimsoll.simulation.ports import LoopTools, Plugs
+from plimsoll.simulation.document import Problems
+from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests, build_initial_nodes, label_nodes
+from plimsoll.simulation.ports import LoopDependencies, Plugins
 from plimsoll.simulation.scenario import WorldKind
-from plimsoll.simulation.tidb.scenario import scales_tidb, speaks_of_tidb, tidb_scaling_services
-from plimsoll.simulation.worlds.crashes import Lifeline, MortalTransport, PlannedCrashes, until_crash
+from plimsoll.simulation.tidb.scenario import build_tidb_services, has_tidb_objects, scales_tidb
+from plimsoll.simulation.worlds.crashes import CrashingTransport, PlannedCrashes, ProcessLife, until_crash
 from plimsoll.simulation.worlds.group_names import GroupNames
-from plimsoll.simulation.worlds.loop_log import TurnLog
+from plimsoll.simulation.worlds.loop_log import LoopLog
 from plimsoll.simulation.worlds.request_history import RequestHistory
 from plimsoll.simulation.worlds.seeding import SCENARIO, WORLD, Seeder
 from plimsoll.tidb.settings import NAME as TIDB_AUTOSCALER
@@ -88,14 +88,14 @@ LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informe
 class World:
     """`with World(scenario) as world:`; then `world.run` lets time pass."""
 
-    def __init__(self, scenario: Scenario, *, plugs: Plugs | None = None, is_timed: bool = False) -> None:
+    def __init__(self, scenario: Scenario, *, plugs: Plugins | None = None, is_timed: bool = False) -> None:
         self.scenario = scenario
         self.group_names = GroupNames(group_entry.id for group_entry in scenario.node_groups)
         self.options: dict[str, Any] = dict(scenario.options)
         self.log = CallLog(most=None)
-        self.turns = TurnLog()
+        self.loop_log = LoopLog()
         self.run = VirtualRun(start=scenario.start)
-        self._plugs = plugs or Plugs()
+        self._plugs = plugs or Plugins()
         self._is_timed = is_timed
         self._entropy = SeededEntropy(scenario.seed)
         self._token = self._entropy.child("administrator").token()
@@ -112,7 +112,7 @@ class World:
         self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.child("seeds"))
         self._starts = 0
         self.planned_crashes = PlannedCrashes()
-        self._life = Lifeline(lambda: None, self.planned_crashes)
+        self._life = ProcessLife(lambda: None, self.planned_crashes)
         self._running: list[asyncio.Task[None]] = []
         self.loop: Loop | None = None
         self.cluster: LocalCluster | None = None
@@ -127,11 +127,11 @@ class World:
     def __exit__(self, *error: object) -> None:
         self.run.close(after_error=error[0] is not None)
 
-    def at_once(self, doing: Coroutine[Any, Any, T]) -> T:
+    def run_now(self, doing: Coroutine[Any, Any, T]) -> T:
         """Do something that takes no time, as one who stands outside of the world does."""
         return self.run.until(doing)
 
-    def served(self, kind: str, *, api_version: str = "") -> ServedResource | None:
+    def find_resource(self, kind: str, *, api_version: str = "") -> ServedResource | None:
         """What a kind is here; without an apiVersion the first that is called so."""
         served = self._application.server.catalogue
         return next(
@@ -142,7 +142,7 @@ class World:
     # ---- the world at the start
 
     def _begin(self) -> None:
-        self.at_once(self._built())
+        self.run_now(self._built())
         self.run.spawn(NamespaceDefaults(self._application.server, ca_certificate="").run(), name="namespace contents")
         self.run.spawn(self.requests.run(), name="request histories")
         self._start_process()
@@ -154,17 +154,17 @@ class World:
         for definition in shipped_definitions():
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
         problems = Problems()
-        for path, manifest in cloud_manifests(scenario):
+        for path, manifest in build_cloud_manifests(scenario):
             with problems.collecting():
-                await self.seeder.put_spec(self.group_names.renamed(manifest), path=path, manager=WORLD)
+                await self.seeder.put_spec(self.group_names.rename(manifest), path=path, manager=WORLD)
         objects = [
-            self.group_names.renamed(with_group) for with_group in with_groups(scenario.objects, scenario.node_groups)
+            self.group_names.rename(with_group) for with_group in label_nodes(scenario.objects, scenario.node_groups)
         ]
         await self.seeder.put_all(objects, path="objects", problems=problems)
         # What the cloud refuses has no nodes that could be made.
         problems.raise_if_any()
-        for node in initial_nodes(scenario):
-            await self.seeder.put(self.group_names.renamed(node), path="nodeGroups", manager=WORLD)
+        for node in build_initial_nodes(scenario):
+            await self.seeder.put(self.group_names.rename(node), path="nodeGroups", manager=WORLD)
         for index, entry in enumerate(scenario.pods):
             with problems.collecting():
                 await self.seeder.put_pods(entry, path=f"pods[{index}].template")
@@ -175,10 +175,10 @@ class World:
     def _start_process(self) -> None:
         """Build everything that runs, from the world alone."""
         self._starts += 1
-        self._life = Lifeline(self._replace_process, self.planned_crashes)
+        self._life = ProcessLife(self._replace_process, self.planned_crashes)
         connect = partial(self._connect, life=self._life)
         is_live = self.scenario.world == WorldKind.LIVE
-        kind_of_cluster = replace(LIVE if is_live else STEPPED, plays_tidb=speaks_of_tidb(self.scenario))
+        kind_of_cluster = replace(LIVE if is_live else STEPPED, plays_tidb=has_tidb_objects(self.scenario))
         entropy = self._entropy.child(f"process {self._starts}")
         clock = self.run.clock
         self.cluster = LocalCluster(
@@ -192,7 +192,7 @@ class World:
         services = [*self.cluster.services(), *scaling]
         if self._plugs.make_loop is not None:
             components = Components(connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
-            tools = LoopTools(
+            tools = LoopDependencies(
                 components=components,
                 cloud=SimulatedCloud(connect(AUTOSCALER), clock=clock, log=self.log),
                 clock=clock,
@@ -200,7 +200,7 @@ class World:
                 is_live=is_live,
                 is_timed=self._is_timed,
                 knows_owner=lambda uid: uid not in self.seeder.absent_owners,
-                on_turn=self.turns.add,
+                on_loop=self.loop_log.add,
             )
             self.loop = self._plugs.make_loop(tools)
             services += [*components.services(whose="autoscaler"), *self.loop.services()]
@@ -210,7 +210,7 @@ class World:
     def _tidb_scaling(self, cluster: LocalCluster, entropy: SeededEntropy) -> list[Service]:
         if cluster.tidb is None or not scales_tidb(self.scenario):
             return []
-        return tidb_scaling_services(
+        return build_tidb_services(
             cluster.components, cluster.tidb, clock=self.run.clock, entropy=entropy.child("tidb autoscaler")
         )
 
@@ -223,7 +223,7 @@ class World:
     def crash(self, component: str, *, after_calls: int, path: str) -> None:
         """The process dies now, or when this component has written so many times more; and another one starts."""
         if after_calls == 0:
-            self._life.cut(component, path=path)
+            self._life.crash(component, path=path)
         else:
             self.planned_crashes.add(component, after_calls=after_calls, path=path)
 
@@ -236,11 +236,11 @@ class World:
             self.run.loop.call_soon(task.cancel)
         self._start_process()
 
-    def _connect(self, manager: str, *, life: Lifeline) -> Client:
+    def _connect(self, manager: str, *, life: ProcessLife) -> Client:
         embedded_transport = EmbeddedTransport(self._application, token=self._token)
-        return self._client(MortalTransport(embedded_transport, component=manager, life=life), manager)
+        return self._client(CrashingTransport(embedded_transport, component=manager, life=life), manager)
 
-    def _client(self, transport: EmbeddedTransport | MortalTransport, manager: str) -> Client:
+    def _client(self, transport: EmbeddedTransport | CrashingTransport, manager: str) -> Client:
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
         entropy = self._entropy.child(f"client {manager}")
         return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)

@@ -1,12 +1,8 @@
-"""Does what a pass decided, one act after the other: writes TidbClusters, and lets the drainer empty stores.
+"""Carries out the acts of a decision, one after the other: writes TidbClusters and drains stores.
 
-Every write says the version of the object it was decided on, so that nobody's change is written over: `Conflict` passes
-through, and the pass is made anew. Acts are idempotent by what they say; a crash between two of them is harmless. What
-cannot be done now is a result and no exception. Nothing is decided here.
-
-TidbClusters as they are written to: each write on the version of the one before, so that nobody is written over.
-
-Acting writes replicas and what goes with them, the drainer its marks; both through one `WrittenCluster` a pass.
+Every write carries the version of the object that the decision was based on, so that no other change is overwritten: a
+`Conflict` makes the reconcile start again. Acts are idempotent, so a crash between two of them is harmless. What cannot
+be done now is a result, not an exception. Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -25,8 +21,8 @@ from plimsoll.objects.api.tidb import TidbCluster
 from plimsoll.tidb.actuation.deletion import Finalization
 from plimsoll.tidb.actuation.volumes import defer_deletion
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.names import free_name
-from plimsoll.tidb.model.reconcile_result import ActDone, cluster_of
+from plimsoll.tidb.model.names import find_free_name
+from plimsoll.tidb.model.reconcile_result import ActResult, target_cluster
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
 from plimsoll.tidb.observing.component_state import clusters_of
 from plimsoll.tidb.pd.client import PdFailed
@@ -37,10 +33,16 @@ from plimsoll.tidb.planning.drain.types import (
     DrainInProgress,
     StoreDrain,
     Unknown,
-    delete_slots_of,
+    read_delete_slots,
 )
-from plimsoll.tidb.wire import annotations as marks
-from plimsoll.tidb.wire.cluster_manifests import MadeFor, external_body, followed, group_body, seed_of
+from plimsoll.tidb.wire.annotations import DRAIN, LAST_CHANGE, read_drain_record, write_change_time, write_drain_record
+from plimsoll.tidb.wire.cluster_manifests import (
+    GroupOwner,
+    build_external_manifest,
+    build_follow_patch,
+    build_group_manifest,
+    make_name_seed,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.objects.api.meta import ObjectMeta
     from plimsoll.operator.intents import IntentStore
-    from plimsoll.tidb.model.reconcile_types import Act, DrainMark
+    from plimsoll.tidb.model.reconcile_types import Act, DrainRecord
     from plimsoll.tidb.observing.observer import Cluster, Observed
 
 
@@ -62,25 +64,28 @@ PD_UNKNOWN: Final = "PdUnknown"
 CHANGED_MEANWHILE: Final = "ChangedMeanwhile"
 
 
-class Drainer(Protocol):
-    """What is asked of `draining.Drainer`."""
+class StoreDrainer(Protocol):
+    """Drains the TiKV stores of a TidbCluster."""
 
     async def take_out(
-        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
+        self, drain: StoreDrain, *, now: datetime, write_record: IntentStore[DrainRecord]
     ) -> Drained | DrainInProgress | Blocked | Unknown: ...
 
-    async def clear(
-        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
+    async def drain_all(
+        self, drain: StoreDrain, *, now: datetime, write_record: IntentStore[DrainRecord]
     ) -> Drained | DrainInProgress | Blocked | Unknown: ...
 
     async def bring_back(
-        self, leaving: StoreDrain, *, wanted: int, remember: IntentStore[DrainMark]
+        self, drain: StoreDrain, *, wanted: int, write_record: IntentStore[DrainRecord]
     ) -> Drained | PdFailed | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActContext:
-    """Where acts are done: a component of what was observed. `highest_usage`: that of disks, after a store left."""
+    """The component and the observation that acts belong to.
+
+    `highest_usage`: the allowed disk usage after a removal.
+    """
 
     observed: Observed
     component: Component
@@ -89,7 +94,7 @@ class ActContext:
 
     @property
     def base(self) -> Cluster:
-        assert self.observed.base is not None, "nothing is done without a base cluster"
+        assert self.observed.base is not None, "acts need a base cluster"
         return self.observed.base
 
     @property
@@ -100,9 +105,9 @@ class ActContext:
         return next(raw for raw in self.observed.clusters if raw.metadata.name == name)
 
     @property
-    def made_for(self) -> MadeFor:
+    def owner(self) -> GroupOwner:
         metadata = self.observed.autoscaler.metadata
-        return MadeFor(
+        return GroupOwner(
             autoscaler=metadata.name,
             namespace=metadata.namespace,
             uid=metadata.uid,
@@ -113,27 +118,27 @@ class ActContext:
 
 
 class Actuator:
-    """For one component in one pass. The drainer speaks to the PD of the base cluster."""
+    """Acts on one component in one reconcile. The drainer uses the PD of the base cluster."""
 
-    def __init__(self, client: Client, drainer: Drainer, site: ActContext) -> None:
+    def __init__(self, client: Client, drainer: StoreDrainer, context: ActContext) -> None:
         self._client = client
         self._drainer = drainer
-        self._site = site
-        self._parting = Finalization(client)
-        self._written: dict[str, WrittenCluster] = {}
+        self._context = context
+        self._finalization = Finalization(client)
+        self._writers: dict[str, ClusterWriter] = {}
 
-    async def do(self, act: Act) -> ActDone:
-        """Overtaken: somebody wrote to the object since it was read; all is looked at anew then."""
+    async def do(self, act: Act) -> ActResult:
+        """Carry out an act. `OVERTAKEN`: the object was changed since it was read; the reconcile starts again."""
         try:
             return await self._do(act)
         except (Conflict, NotFound) as error:
             if isinstance(act, CreateGroup) and isinstance(error, NotFound):
                 raise
-            cluster = cluster_of(act, base=self._site.base.metadata.name)
-            told = Reason(code=CHANGED_MEANWHILE, message=str(error))
-            return ActDone(act=act, cluster=cluster, result=Result.OVERTAKEN, reason=told)
+            cluster = target_cluster(act, base=self._context.base.metadata.name)
+            reason = Reason(code=CHANGED_MEANWHILE, message=str(error))
+            return ActResult(act=act, cluster=cluster, result=Result.OVERTAKEN, reason=reason)
 
-    async def _do(self, act: Act) -> ActDone:
+    async def _do(self, act: Act) -> ActResult:
         match act:
             case RaiseBase():
                 return await self._raise_base(act)
@@ -150,174 +155,187 @@ class Actuator:
         assert_never(act)
 
     async def follow(self) -> tuple[str, ...]:
-        """Let our clusters follow the base where that was edited; the names of those that had to."""
-        base = msgspec.json.decode(self._site.base.raw)
+        """Update our clusters where the base was edited. Returns the names of updated clusters."""
+        base = msgspec.json.decode(self._context.base.raw)
         found = []
-        for cluster in self._site.clusters:
+        for cluster in self._context.clusters:
             patch = self._patch_to_follow(base, cluster)
             if patch is None or cluster.metadata.deletion_timestamp is not None:
                 continue
             try:
-                await self._cluster(cluster.metadata.name).patch(patch)
+                await self._writer(cluster.metadata.name).patch(patch)
             except (Conflict, NotFound):
-                # The next pass follows.
+                # The next reconcile follows.
                 continue
             log.info("cluster.followed", namespace=cluster.metadata.namespace, name=cluster.metadata.name)
             found.append(cluster.metadata.name)
         return tuple(found)
 
     def _patch_to_follow(self, base: Json, cluster: Cluster) -> Json | None:
-        """What cannot be read is not followed, nor written over; that of the base is told by who decided."""
+        """The patch, or None.
+
+        An unreadable configuration is neither followed nor overwritten; the decision reports it.
+        """
         try:
-            return followed(base, msgspec.json.decode(cluster.raw), component=self._site.component)
+            return build_follow_patch(base, msgspec.json.decode(cluster.raw), component=self._context.component)
         except InvalidInput as error:
             metadata = cluster.metadata
             log.warning("cluster.not_followed", namespace=metadata.namespace, name=metadata.name, problem=str(error))
             return None
 
-    def _cluster(self, name: str) -> WrittenCluster:
-        """As it was last written by this pass."""
-        if name not in self._written:
-            self._written[name] = WrittenCluster(self._client, self._site.cluster(name).metadata)
-        return self._written[name]
+    def _writer(self, name: str) -> ClusterWriter:
+        """The writer of a cluster, with the version that this reconcile wrote last."""
+        if name not in self._writers:
+            self._writers[name] = ClusterWriter(self._client, self._context.cluster(name).metadata)
+        return self._writers[name]
 
     # ---- the base cluster
 
-    async def _raise_base(self, act: RaiseBase) -> ActDone:
-        """Only the replicas: the rest of it is its owner's."""
-        await WrittenCluster(self._client, self._site.base.metadata).patch(
-            _replicas(self._site.component, act.replicas)
+    async def _raise_base(self, act: RaiseBase) -> ActResult:
+        """Write only the replicas: everything else belongs to the owner of the cluster."""
+        await ClusterWriter(self._client, self._context.base.metadata).patch(
+            _build_replicas(self._context.component, act.replicas)
         )
-        return ActDone(act=act, cluster=self._site.base.metadata.name)
+        return ActResult(act=act, cluster=self._context.base.metadata.name)
 
-    # ---- making
+    # ---- new groups
 
-    async def _create(self, act: CreateGroup) -> ActDone:
-        metadata = self._site.observed.autoscaler.metadata
-        namespace = self._site.observed.namespace
-        if not await self._parting.hold(metadata, component=self._site.component, namespace=namespace):
-            told = Reason(code="BeingDeleted", message="the autoscaler is being deleted")
-            return ActDone(act=act, cluster="", result=Result.OVERTAKEN, reason=told)
+    async def _create(self, act: CreateGroup) -> ActResult:
+        metadata = self._context.observed.autoscaler.metadata
+        namespace = self._context.observed.namespace
+        if not await self._finalization.ensure_finalizer(
+            metadata, component=self._context.component, namespace=namespace
+        ):
+            reason = Reason(code="BeingDeleted", message="the autoscaler is being deleted")
+            return ActResult(act=act, cluster="", result=Result.OVERTAKEN, reason=reason)
         if act.key == EXTERNAL:
-            body = external_body(msgspec.json.decode(self._site.base.raw), self._site.made_for, replicas=act.plan.count)
+            body = build_external_manifest(
+                msgspec.json.decode(self._context.base.raw), self._context.owner, replicas=act.plan.count
+            )
             return await self._create_named(act, body)
-        taken = set(self._site.observed.taken)
+        taken = set(self._context.observed.taken)
         for _ in range(_NAMES_TRIED):
-            name = free_name(seed_of(self._site.made_for, act.plan, act.size), taken)
-            base = msgspec.json.decode(self._site.base.raw)
-            body = group_body(base, self._site.made_for, plan=act.plan, size=act.size, name=name)
-            done = await self._create_named(act, body)
-            if done.result is not Result.FAILED:
-                return done
+            name = find_free_name(make_name_seed(self._context.owner, act.plan, act.size), taken)
+            base = msgspec.json.decode(self._context.base.raw)
+            body = build_group_manifest(base, self._context.owner, plan=act.plan, size=act.size, name=name)
+            result = await self._create_named(act, body)
+            if result.result is not Result.FAILED:
+                return result
             taken.add(name.name)
-        raise GaveUp(f"{_NAMES_TRIED} names for the group {act.key} are taken by others")
+        raise GaveUp(f"{_NAMES_TRIED} names for the group {act.key} are taken")
 
-    async def _create_named(self, act: CreateGroup, body: Json) -> ActDone:
-        """Failed: another cluster has the name."""
+    async def _create_named(self, act: CreateGroup, body: Json) -> ActResult:
+        """Create the TidbCluster. `FAILED`: another cluster has the name."""
         metadata = body["metadata"]
         try:
-            await self._client.create(TidbCluster, body, namespace=self._site.observed.namespace)
+            await self._client.create(TidbCluster, body, namespace=self._context.observed.namespace)
         except AlreadyExists:
-            there = await self._client.get(TidbCluster, metadata["name"], namespace=self._site.observed.namespace)
-            if all(there.metadata.labels.get(key) == value for key, value in metadata["labels"].items()):
-                told = Reason(code="Adopted", message="it is there already, with our labels")
-                return ActDone(act=act, cluster=metadata["name"], result=Result.ALREADY_SO, reason=told)
-            told = Reason(code="NameTaken", message=f"the name {metadata['name']} is taken by another TidbCluster")
-            return ActDone(act=act, cluster=metadata["name"], result=Result.FAILED, reason=told)
-        return ActDone(act=act, cluster=metadata["name"])
+            existing = await self._client.get(TidbCluster, metadata["name"], namespace=self._context.observed.namespace)
+            if all(existing.metadata.labels.get(key) == value for key, value in metadata["labels"].items()):
+                reason = Reason(code="Adopted", message="it exists already, with our labels")
+                return ActResult(act=act, cluster=metadata["name"], result=Result.ALREADY_SO, reason=reason)
+            reason = Reason(code="NameTaken", message=f"the name {metadata['name']} is taken by another TidbCluster")
+            return ActResult(act=act, cluster=metadata["name"], result=Result.FAILED, reason=reason)
+        return ActResult(act=act, cluster=metadata["name"])
 
-    # ---- another size
+    # ---- size changes
 
-    async def _resize(self, act: Resize) -> ActDone:
-        patch = {**_changed_at(self._site.now), **_replicas(self._site.component, act.replicas)}
-        await self._cluster(act.group).patch(patch)
-        return ActDone(act=act, cluster=act.group)
+    async def _resize(self, act: Resize) -> ActResult:
+        patch = {**_build_change_time(self._context.now), **_build_replicas(self._context.component, act.replicas)}
+        await self._writer(act.group).patch(patch)
+        return ActResult(act=act, cluster=act.group)
 
-    async def _take_out(self, act: TakeOut) -> ActDone:
-        written, leaving = self._cluster(act.group), _leaving(self._site, act.group)
-        left = await self._drainer.take_out(leaving, now=self._site.now, remember=written.remember)
-        if isinstance(left, Drained):
-            if left.is_disk_free:
-                await defer_deletion(self._client, leaving, now=self._site.now)
-            await written.patch(_lowered(self._site, act.replicas))
-            return ActDone(act=act, cluster=act.group)
-        return _not_out(act, left)
+    async def _take_out(self, act: TakeOut) -> ActResult:
+        written, drain = self._writer(act.group), _store_drain(self._context, act.group)
+        drained = await self._drainer.take_out(drain, now=self._context.now, write_record=written.write_record)
+        if isinstance(drained, Drained):
+            if drained.is_disk_free:
+                await defer_deletion(self._client, drain, now=self._context.now)
+            await written.patch(_build_lowering(self._context, act.replicas))
+            return ActResult(act=act, cluster=act.group)
+        return _drain_result(act, drained)
 
-    async def _bring_back(self, act: BringBack) -> ActDone:
-        written, leaving = self._cluster(act.group), _leaving(self._site, act.group)
-        back = await self._drainer.bring_back(leaving, wanted=act.replicas, remember=written.remember)
-        if isinstance(back, PdFailed):
-            told = Reason(code=PD_UNKNOWN, message=back.problem)
-            return ActDone(act=act, cluster=act.group, result=Result.FAILED, reason=told, is_underway=True)
-        if isinstance(back, Drained):
-            # Buried already: its pod goes first, and a pass after that asks for the instance anew.
-            await defer_deletion(self._client, leaving, now=self._site.now)
-            await written.patch(_lowered(self._site, max(0, act.was - 1)))
-            told = Reason(code="TooLate", message=back.said)
-            return ActDone(act=act, cluster=act.group, result=Result.OVERTAKEN, reason=told, is_underway=True)
+    async def _bring_back(self, act: BringBack) -> ActResult:
+        written, drain = self._writer(act.group), _store_drain(self._context, act.group)
+        cancelled = await self._drainer.bring_back(drain, wanted=act.replicas, write_record=written.write_record)
+        if isinstance(cancelled, PdFailed):
+            reason = Reason(code=PD_UNKNOWN, message=cancelled.problem)
+            return ActResult(act=act, cluster=act.group, result=Result.FAILED, reason=reason, is_underway=True)
+        if isinstance(cancelled, Drained):
+            # It is a Tombstone already: its pod is removed first, and a later reconcile adds the instance again.
+            await defer_deletion(self._client, drain, now=self._context.now)
+            await written.patch(_build_lowering(self._context, max(0, act.was - 1)))
+            reason = Reason(code="TooLate", message=cancelled.message)
+            return ActResult(act=act, cluster=act.group, result=Result.OVERTAKEN, reason=reason, is_underway=True)
         if act.replicas != act.was:
-            await written.patch({**_changed_at(self._site.now), **_replicas(self._site.component, act.replicas)})
-        return ActDone(act=act, cluster=act.group)
+            await written.patch(
+                {**_build_change_time(self._context.now), **_build_replicas(self._context.component, act.replicas)}
+            )
+        return ActResult(act=act, cluster=act.group)
 
-    async def _remove(self, act: Remove) -> ActDone:
-        """A TiKV cluster only when PD has no store of it left."""
-        cluster = self._site.cluster(act.group)
-        if self._site.component is Component.TIKV:
-            remember = self._cluster(act.group).remember
-            left = await self._drainer.clear(_leaving(self._site, act.group), now=self._site.now, remember=remember)
-            if not isinstance(left, Drained):
-                return _not_out(act, left)
+    async def _remove(self, act: Remove) -> ActResult:
+        """Delete a TidbCluster; for TiKV only when PD has no store of it left."""
+        cluster = self._context.cluster(act.group)
+        if self._context.component is Component.TIKV:
+            write_record = self._writer(act.group).write_record
+            drained = await self._drainer.drain_all(
+                _store_drain(self._context, act.group), now=self._context.now, write_record=write_record
+            )
+            if not isinstance(drained, Drained):
+                return _drain_result(act, drained)
         metadata = cluster.metadata
         try:
-            options = DeleteOptions(uid=metadata.uid, resource_version=self._cluster(act.group).version)
+            options = DeleteOptions(uid=metadata.uid, resource_version=self._writer(act.group).version)
             await self._client.delete(TidbCluster, metadata.name, namespace=metadata.namespace, options=options)
         except NotFound:
             log.debug("cluster.gone_already", namespace=metadata.namespace, name=metadata.name)
-        return ActDone(act=act, cluster=act.group)
+        return ActResult(act=act, cluster=act.group)
 
 
-def _leaving(site: ActContext, group: str) -> StoreDrain:
-    return leaving_from(site.cluster(group).view, highest_usage=site.highest_usage)
+def _store_drain(context: ActContext, group: str) -> StoreDrain:
+    return build_store_drain(context.cluster(group).view, highest_usage=context.highest_usage)
 
 
-def _not_out(act: TakeOut | Remove, left: DrainInProgress | Blocked | Unknown) -> ActDone:
-    match left:
+def _drain_result(act: TakeOut | Remove, drained: DrainInProgress | Blocked | Unknown) -> ActResult:
+    match drained:
         case DrainInProgress():
-            return ActDone(act=act, cluster=act.group, result=Result.HELD_BACK, reason=left.reason, is_underway=True)
+            return ActResult(
+                act=act, cluster=act.group, result=Result.HELD_BACK, reason=drained.reason, is_underway=True
+            )
         case Blocked():
-            return ActDone(
+            return ActResult(
                 act=act,
                 cluster=act.group,
                 result=Result.HELD_BACK,
-                reason=left.reason,
+                reason=drained.reason,
                 is_blocked=True,
-                is_underway=left.mark is not None,
+                is_underway=drained.record is not None,
             )
         case Unknown():
-            told = Reason(code=PD_UNKNOWN, message=left.problem)
-            return ActDone(act=act, cluster=act.group, result=Result.FAILED, reason=told, is_blocked=True)
-    assert_never(left)
+            reason = Reason(code=PD_UNKNOWN, message=drained.problem)
+            return ActResult(act=act, cluster=act.group, result=Result.FAILED, reason=reason, is_blocked=True)
+    assert_never(drained)
 
 
-def _replicas(component: Component, replicas: int) -> Json:
+def _build_replicas(component: Component, replicas: int) -> Json:
     return {"spec": {component.value: {"replicas": replicas}}}
 
 
-def _changed_at(now: datetime) -> Json:
-    return {"metadata": {"annotations": {marks.LAST_CHANGE: marks.written_change(now)}}}
+def _build_change_time(now: datetime) -> Json:
+    return {"metadata": {"annotations": {LAST_CHANGE: write_change_time(now)}}}
 
 
-def _lowered(site: ActContext, replicas: int) -> Json:
-    """After a store left: one write, so that nobody sees one without the other."""
-    annotations = {marks.LAST_CHANGE: marks.written_change(site.now), marks.DRAIN: None}
-    return {"metadata": {"annotations": annotations}, **_replicas(site.component, replicas)}
+def _build_lowering(context: ActContext, replicas: int) -> Json:
+    """The patch after a store was removed: replicas and record change in one write."""
+    annotations = {LAST_CHANGE: write_change_time(context.now), DRAIN: None}
+    return {"metadata": {"annotations": annotations}, **_build_replicas(context.component, replicas)}
 
 
 _DELETE_SLOTS: Final = "tikv.tidb.pingcap.com/delete-slots"
 
 
-class WrittenCluster:
-    """One of them, perhaps written several times."""
+class ClusterWriter:
+    """Writes a TidbCluster, possibly several times: each write is based on the version of the previous one."""
 
     def __init__(self, client: Client, metadata: ObjectMeta) -> None:
         self.version = metadata.resource_version
@@ -325,27 +343,27 @@ class WrittenCluster:
         self._metadata = metadata
 
     async def patch(self, body: Json) -> None:
-        """Merge; raises `Conflict` if somebody else wrote since."""
+        """Merge `body`. Raises `Conflict` if the object was changed meanwhile."""
         metadata = {**body.get("metadata", {}), **({"resourceVersion": self.version} if self.version else {})}
         whole = {**body, **({"metadata": metadata} if metadata else {})}
         name, namespace = self._metadata.name, self._metadata.namespace
         written = await self._client.merge_patch(TidbCluster, name, whole, namespace=namespace)
         self.version = written.metadata.resource_version
 
-    async def remember(self, mark: DrainMark | None, /) -> None:
-        """A `draining.MarkKeeper`."""
-        text = None if mark is None else marks.written_mark(mark)
-        await self.patch({"metadata": {"annotations": {marks.DRAIN: text}}})
+    async def write_record(self, record: DrainRecord | None, /) -> None:
+        """An `IntentStore` for drain records."""
+        text = None if record is None else write_drain_record(record)
+        await self.patch({"metadata": {"annotations": {DRAIN: text}}})
 
 
-def leaving_from(cluster: TidbCluster, *, highest_usage: Fraction = LOW_SPACE) -> StoreDrain:
-    """The cluster as the drainer is told of it."""
+def build_store_drain(cluster: TidbCluster, *, highest_usage: Fraction = LOW_SPACE) -> StoreDrain:
+    """The input of the drainer for a cluster."""
     own, metadata = cluster.spec.tikv, cluster.metadata
     return StoreDrain(
         namespace=metadata.namespace,
         cluster=metadata.name,
         replicas=own.replicas if own is not None else 0,
-        mark=marks.read_mark(metadata.annotations),
+        record=read_drain_record(metadata.annotations),
         highest_usage=highest_usage,
-        delete_slots=delete_slots_of(metadata.annotations.get(_DELETE_SLOTS)),
+        delete_slots=read_delete_slots(metadata.annotations.get(_DELETE_SLOTS)),
     )

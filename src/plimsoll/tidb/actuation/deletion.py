@@ -1,13 +1,10 @@
-"""What becomes of the TidbClusters that an autoscaler made when it is deleted itself.
+"""Deletion of an autoscaler: what happens to the TidbClusters that it created.
 
-`autoscaler` asks `Finalization.part` in every pass over an autoscaler that is on its way out. Stores of TiKV must be
-emptied before their pods go, and the garbage collector knows nothing of that: so a finalizer keeps the autoscaler until
-all is done, from before its first store is made. By default everything is drained (`Drains` asks the caller to go on
-with that, through the same deciding and acting as ever); an annotation may ask to leave the clusters where they are, or
-to delete them as they are. Without a base cluster there is nothing to drain into; one that cannot be seen is no such
-case.
-
-The base cluster keeps the replicas it has.
+TiKV stores must be drained before their pods are deleted, and the garbage collector does not know that. So a finalizer
+keeps the autoscaler until everything is done; it is set before the first store is created. By default all stores are
+drained (`DrainFirst` asks the caller to continue with that). An annotation may ask to keep the clusters, or to delete
+them as they are. Without a base cluster there is nothing to drain into; a base cluster that cannot be read is not such
+a case. The base cluster keeps its replicas.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.wire.annotations import BASE_CLUSTER, DELETION_POLICY, DRAIN, read_mark
+from plimsoll.tidb.wire.annotations import BASE_CLUSTER, DELETION_POLICY, DRAIN, read_drain_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,147 +33,144 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class DeletionPolicy(StrEnum):
-    """What the annotation may say."""
+    """Values of the annotation."""
 
     DRAIN = "drain"
     ORPHAN = "orphan"
-    """The clusters stay, and belong to nobody."""
+    """The clusters stay and have no owner."""
     FORCE = "force"
-    """The clusters go at once, with whatever their stores hold."""
+    """The clusters are deleted at once, with all data of their stores."""
 
 
-class BaseStanding(Enum):
-    """What is known of the cluster that was scaled."""
+class BaseState(Enum):
+    """What is known about the base cluster."""
 
     THERE = "there"
     GONE = "gone"
-    """The server says so."""
+    """The API server says so."""
     OUT_OF_SIGHT = "out of sight"
-    """Its namespace does not let the autoscaler in: neither the cluster nor what was made beside it was looked at."""
+    """Its namespace does not admit the autoscaler: neither the cluster nor its groups were read."""
 
 
 class Released(Value):
-    """Nothing is left to do: the autoscaler may go."""
+    """Nothing is left to do: the autoscaler may be deleted."""
 
-    told: str
+    message: str
 
 
-class Drains(Value):
-    """These are to be removed first, as if no answer named them any more, without regard for cool-downs."""
+class DrainFirst(Value):
+    """These clusters must be removed first, as if every answer omitted them, ignoring cool-downs."""
 
     clusters: tuple[str, ...]
 
     @property
-    def told(self) -> str:
-        return f"{', '.join(self.clusters)} must be emptied and removed first"
+    def message(self) -> str:
+        return f"{', '.join(self.clusters)} must be drained and removed first"
 
 
-class Waits(Value):
-    """It comes to its end by itself, or cannot be brought there now: look again."""
+class DeletionWaits(Value):
+    """The deletion finishes by itself, or cannot continue now: check again."""
 
-    told: str
+    message: str
 
 
 class EndDrain(Protocol):
-    """Ends the removal of a store that a mark on the cluster tells of; the problem if that cannot be done now.
-
-    `Drainer.bring_back`, for the replicas that the cluster has.
-    """
+    """Cancels the recorded store removal of a cluster. Returns the problem if that is not possible now."""
 
     async def __call__(self, cluster: TidbCluster, /) -> str: ...
 
 
-def deletion_policy(annotations: Mapping[str, str]) -> DeletionPolicy:
-    """What is not a policy is taken for the one that loses nothing."""
+def read_deletion_policy(annotations: Mapping[str, str]) -> DeletionPolicy:
+    """The policy. An unknown value counts as the policy that loses no data."""
     written = annotations.get(DELETION_POLICY, "").strip().lower()
     return DeletionPolicy(written) if written in set(DeletionPolicy) else DeletionPolicy.DRAIN
 
 
 class Finalization:
-    """Of autoscalers from what they made."""
+    """The finalizer of autoscalers, and the deletion of what they created."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._finalizer = Finalizer(client, DRAIN)
 
-    async def hold(self, autoscaler: ObjectMeta, *, component: Component, namespace: str) -> bool:
-        """Before a TidbCluster is made in `namespace`. False: none may be made, the autoscaler is on its way out.
+    async def ensure_finalizer(self, autoscaler: ObjectMeta, *, component: Component, namespace: str) -> bool:
+        """Set the finalizer before a TidbCluster is created in `namespace`. False: the autoscaler is being deleted.
 
-        Stores need it. So does whatever is in another namespace, where no owner can be named and nobody else would
-        ever remove it.
+        Stores need it. So do clusters in another namespace, where no owner reference is possible and nothing else would
+        ever delete them.
         """
-        if self.is_held(autoscaler, component=component, namespace=namespace):
+        if self.has_finalizer(autoscaler, component=component, namespace=namespace):
             return True
         return await self._finalizer.add(TidbClusterAutoScaler, autoscaler) in {Kept.CHANGED, Kept.UNCHANGED}
 
-    def is_held(self, autoscaler: ObjectMeta, *, component: Component, namespace: str) -> bool:
-        """Whether nothing is to be done for that, by what was read of it."""
+    def has_finalizer(self, autoscaler: ObjectMeta, *, component: Component, namespace: str) -> bool:
+        """Whether the autoscaler that was read needs no finalizer, or has it already."""
         if component is not Component.TIKV and namespace == autoscaler.namespace:
             return True
         return self._finalizer.is_on(autoscaler) and autoscaler.deletion_timestamp is None
 
-    async def part(
+    async def finalize(
         self,
         autoscaler: TidbClusterAutoScaler,
         clusters: Sequence[TidbCluster],
         *,
-        base: BaseStanding,
+        base: BaseState,
         end_drain: EndDrain,
-    ) -> Released | Drains | Waits:
-        """`clusters` are those that it made and that are still there."""
-        policy = deletion_policy(autoscaler.metadata.annotations)
+    ) -> Released | DrainFirst | DeletionWaits:
+        """One step of the deletion. `clusters` are those that it created and that still exist."""
+        policy = read_deletion_policy(autoscaler.metadata.annotations)
         others = await self._owned_beside(autoscaler, clusters)
         if policy is DeletionPolicy.ORPHAN:
             return await self._orphan(autoscaler, [*clusters, *others], end_drain)
-        if base is BaseStanding.OUT_OF_SIGHT and policy is not DeletionPolicy.FORCE:
-            return Waits(told=_out_of_sight(autoscaler))
+        if base is BaseState.OUT_OF_SIGHT and policy is not DeletionPolicy.FORCE:
+            return DeletionWaits(message=_closed_namespace_message(autoscaler))
         if not clusters and others and policy is not DeletionPolicy.FORCE:
-            return Waits(told=_of_another_base(others))
+            return DeletionWaits(message=_other_base_message(others))
         if not clusters:
-            return await self._release(autoscaler, "nothing that it made is left")
-        if base is BaseStanding.GONE:
+            return await self._release(autoscaler, "nothing that it created is left")
+        if base is BaseState.GONE:
             return await self._delete(autoscaler, clusters)
         if policy is DeletionPolicy.FORCE:
             await self._end_drains(clusters, end_drain)
             return await self._delete(autoscaler, clusters)
-        return Drains(clusters=tuple(sorted(tidb_cluster.metadata.name for tidb_cluster in clusters)))
+        return DrainFirst(clusters=tuple(sorted(cluster.metadata.name for cluster in clusters)))
 
     async def _owned_beside(
         self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster]
     ) -> list[TidbCluster]:
-        """What the garbage collector would take with it, and was not made for the cluster it names now."""
-        known, owner = {tidb_cluster.metadata.name for tidb_cluster in clusters}, autoscaler.metadata
+        """Clusters that the garbage collector would delete and that were not created for the present base cluster."""
+        known, owner = {cluster.metadata.name for cluster in clusters}, autoscaler.metadata
         listed = await self._client.list(TidbCluster, Selection(namespace=owner.namespace))
         return [
-            tidb_cluster
-            for tidb_cluster in listed.items
-            if tidb_cluster.metadata.name not in known
-            and any(of.uid == owner.uid for of in tidb_cluster.metadata.owner_references)
+            cluster
+            for cluster in listed.items
+            if cluster.metadata.name not in known
+            and any(reference.uid == owner.uid for reference in cluster.metadata.owner_references)
         ]
 
     async def _orphan(
         self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster], end_drain: EndDrain
-    ) -> Released | Waits:
+    ) -> Released | DeletionWaits:
         if problem := await self._end_drains(clusters, end_drain):
-            return Waits(told=f"a store is on its way out and cannot be brought back now: {problem}")
+            return DeletionWaits(message=f"the removal of a store cannot be cancelled now: {problem}")
         for cluster in clusters:
             await self._disown(cluster.metadata, owner=autoscaler.metadata.uid)
-        return await self._release(autoscaler, "what it made stays, without an owner")
+        return await self._release(autoscaler, "the clusters that it created stay, without an owner")
 
-    async def _delete(self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster]) -> Released | Waits:
-        left = [
-            tidb_cluster.metadata.name for tidb_cluster in clusters if not await self._is_deleted(tidb_cluster.metadata)
-        ]
+    async def _delete(
+        self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster]
+    ) -> Released | DeletionWaits:
+        left = [cluster.metadata.name for cluster in clusters if not await self._is_deleted(cluster.metadata)]
         if left:
-            return Waits(told=f"{', '.join(left)} is being deleted")
-        return await self._release(autoscaler, "what it made was deleted as it was")
+            return DeletionWaits(message=f"{', '.join(left)} is being deleted")
+        return await self._release(autoscaler, "the clusters that it created were deleted without draining")
 
     async def _end_drains(self, clusters: Sequence[TidbCluster], end_drain: EndDrain) -> str:
-        """All of them, whatever becomes of one; the first problem."""
+        """Cancel all of them, whatever happens to each. Returns the first problem."""
         problems = [
-            await end_drain(tidb_cluster)
-            for tidb_cluster in clusters
-            if read_mark(tidb_cluster.metadata.annotations) is not None
+            await end_drain(cluster)
+            for cluster in clusters
+            if read_drain_record(cluster.metadata.annotations) is not None
         ]
         return next((problem for problem in problems if problem), "")
 
@@ -191,34 +185,34 @@ class Finalization:
         return found.metadata.uid != metadata.uid
 
     async def _disown(self, metadata: ObjectMeta, *, owner: str) -> None:
-        """Read anew: ending a drain has written to it."""
+        """Remove the owner reference. The object is read again, because cancelling a drain has written to it."""
         name, namespace = metadata.name, metadata.namespace
         try:
             found = (await self._client.get(TidbCluster, name, namespace=namespace)).metadata
             others = [owner_reference for owner_reference in found.owner_references if owner_reference.uid != owner]
             if len(others) == len(found.owner_references):
                 return
-            kept = {"ownerReferences": msgspec.to_builtins(others) or None}
-            patch = {"metadata": {"resourceVersion": found.resource_version, **kept}}
+            references = {"ownerReferences": msgspec.to_builtins(others) or None}
+            patch = {"metadata": {"resourceVersion": found.resource_version, **references}}
             await self._client.merge_patch(TidbCluster, name, patch, namespace=namespace)
         except NotFound:
             return
 
-    async def _release(self, autoscaler: TidbClusterAutoScaler, told: str) -> Released:
+    async def _release(self, autoscaler: TidbClusterAutoScaler, message: str) -> Released:
         await self._finalizer.remove(TidbClusterAutoScaler, autoscaler.metadata)
         _log.info("autoscaler.released", namespace=autoscaler.metadata.namespace, name=autoscaler.metadata.name)
-        return Released(told=told)
+        return Released(message=message)
 
 
-def _out_of_sight(autoscaler: TidbClusterAutoScaler) -> str:
+def _closed_namespace_message(autoscaler: TidbClusterAutoScaler) -> str:
     namespace = autoscaler.spec.cluster.namespace
     return (
-        f"the namespace {namespace} does not let it in, or cannot be read: what it made there cannot be drained; "
-        f"{DELETION_POLICY}: orphan lets it go without"
+        f"namespace {namespace} does not allow the autoscaler or cannot be read: its groups there cannot be drained; "
+        f"{DELETION_POLICY}: orphan deletes the autoscaler and keeps them"
     )
 
 
-def _of_another_base(clusters: Sequence[TidbCluster]) -> str:
+def _other_base_message(clusters: Sequence[TidbCluster]) -> str:
     first = clusters[0].metadata
     base = first.labels.get(BASE_CLUSTER, "another")
-    return f"{first.name} was made for the cluster {base}: name that in spec.cluster, so that it can be drained"
+    return f"{first.name} was created for the cluster {base}: set spec.cluster to it, so that it can be drained"

@@ -1,12 +1,11 @@
-"""Taking TiKV stores out of a cluster, one at a time, and bringing back those that are wanted after all.
+"""Removes TiKV stores from a cluster, one at a time, and cancels removals of stores that are needed again.
 
-The acting half calls it in every pass. What it is about to do is written on the TidbCluster first, through `Remember`
-that its caller gives it, so a crash at any point leaves a mark for whatever stands in PD; it keeps nothing itself. It
-goes as far as it can without waiting: look, ask `drain_steps` for one step, take it, look again. A store is never
-removed by force.
+Every intention is first written to the TidbCluster, by the given `IntentStore`, so that after a crash a record
+exists for whatever was done in PD; the drainer keeps no state. It goes as far as possible without waiting: read PD, ask
+`planning.drain.steps` for one step, take it, read again. A store is never removed by force.
 
-Active, it does all of it. Guarding (an operator is there that takes stores out when `replicas` falls), it takes none
-out and only says whether `replicas` may fall; bringing back writes to PD in either mode, because nobody else does it.
+An active drainer does everything. A guarding one (an operator removes stores when `replicas` falls) removes none and
+only says whether `replicas` may fall. Cancelling writes to PD in both modes, because no operator does it.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ import structlog
 from plimsoll.core.plans import Reason
 from plimsoll.operator.intents import StoredIntent
 from plimsoll.tidb.pd.client import PdFailed
-from plimsoll.tidb.pd.members import pod_of
-from plimsoll.tidb.pd.types import TOMBSTONE, replicas_needed
-from plimsoll.tidb.planning.drain.steps import next_guarding_step, next_returning_step, next_step
-from plimsoll.tidb.planning.drain.store_health import OFFLINE, Health, StoreSeen
+from plimsoll.tidb.pd.members import parse_pod_address
+from plimsoll.tidb.pd.types import TOMBSTONE, count_needed_replicas
+from plimsoll.tidb.planning.drain.steps import next_cancel_step, next_guarding_step, next_step
+from plimsoll.tidb.planning.drain.store_health import OFFLINE, ObservedStore, RegionHealth
 from plimsoll.tidb.planning.drain.types import (
     Blocked,
     Drained,
     DrainInProgress,
-    DrainSeen,
     DrainSettings,
     Evict,
+    ObservedStores,
     PutBack,
-    Remember,
     StopEvicting,
     StoreDrain,
     TakeOffline,
     Unknown,
-    leaving_store,
+    WriteRecord,
+    store_to_drain,
 )
 
 if TYPE_CHECKING:
@@ -44,107 +43,108 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.operator.intents import IntentStore
-    from plimsoll.tidb.model.reconcile_types import DrainMark
-    from plimsoll.tidb.pd.client import Pd, RegionCheck
+    from plimsoll.tidb.model.reconcile_types import DrainRecord
+    from plimsoll.tidb.pd.client import PdClient, RegionCheck
     from plimsoll.tidb.pd.types import Store
-    from plimsoll.tidb.planning.drain.types import Step
+    from plimsoll.tidb.planning.drain.types import DrainStep
 
 _log = structlog.get_logger(__name__)
 
 STEPS_AT_MOST: Final = 40
-"""In one call; a store needs about eight. Whoever is not done goes on in the next pass."""
+"""Per call. A store needs about eight steps; unfinished work continues in the next reconcile."""
 _CHECKS: Final[Sequence[RegionCheck]] = ("miss-peer", "pending-peer", "down-peer")
 
 
 class Drainer:
-    """Of one PD, whose stores may be those of several TidbClusters.
+    """The drainer of one PD, whose stores may belong to several TidbClusters.
 
-    `StoreDrain` is made from the TidbCluster as just read. On `Drained` its `replicas` are lowered by one and its mark
-    is cleared, in one write that carries the `resourceVersion` it was read at: somebody who changed `replicas` in
-    between would lose a store otherwise. Marks are written by the drainer, through `remember`, and by nobody else.
+    A `StoreDrain` is built from the TidbCluster as just read. On `Drained` the caller lowers `replicas` by one and
+    clears the record, in one write with the `resourceVersion` that was read: a concurrent change of `replicas` would
+    otherwise lose a store. Only the drainer writes records.
     """
 
-    def __init__(self, pd: Pd, *, is_active: bool, settings: DrainSettings | None = None) -> None:
+    def __init__(self, pd: PdClient, *, is_active: bool, settings: DrainSettings | None = None) -> None:
         self._pd = pd
         self._is_active = is_active
         self._settings = settings or DrainSettings()
 
     async def take_out(
-        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
+        self, drain: StoreDrain, *, now: datetime, write_record: IntentStore[DrainRecord]
     ) -> Drained | DrainInProgress | Blocked | Unknown:
-        """Towards one replica less. A mark in the answer is the one that stands on the TidbCluster."""
-        call = _Call(self._pd, leaving, remember=remember)
+        """Work towards one replica fewer. The record in the result is the stored one."""
+        call = _Call(self._pd, drain, write_record=write_record)
         for _ in range(STEPS_AT_MOST):
-            seen = await call.look(with_health=True, is_active=self._is_active)
-            if isinstance(seen, PdFailed):
-                return Unknown(problem=seen.problem)
-            step = self._next(call.leaving, seen, now)
+            observed = await call.look(with_health=True, is_active=self._is_active)
+            if isinstance(observed, PdFailed):
+                return Unknown(problem=observed.problem)
+            step = self._next(call.drain, observed, now)
             if isinstance(step, Drained | DrainInProgress | Blocked):
                 return step
             ended = await call.take(step, now)
             if ended is not None:
                 return ended
-        text = f"{leaving.cluster} has more to be done than one pass does"
-        return DrainInProgress(mark=call.leaving.mark, reason=Reason(code="Draining", message=text))
+        text = f"{drain.cluster} needs more steps than one reconcile takes"
+        return DrainInProgress(record=call.drain.record, reason=Reason(code="Draining", message=text))
 
-    async def clear(
-        self, leaving: StoreDrain, *, now: datetime, remember: IntentStore[DrainMark]
+    async def drain_all(
+        self, drain: StoreDrain, *, now: datetime, write_record: IntentStore[DrainRecord]
     ) -> Drained | DrainInProgress | Blocked | Unknown:
-        """Towards no store at all, before a TidbCluster is deleted; `Drained`: it may be deleted."""
-        return await self.take_out(msgspec.structs.replace(leaving, replicas=0), now=now, remember=remember)
+        """Work towards no store at all, before a TidbCluster is deleted. `Drained`: it may be deleted."""
+        return await self.take_out(msgspec.structs.replace(drain, replicas=0), now=now, write_record=write_record)
 
     async def bring_back(
-        self, leaving: StoreDrain, *, wanted: int, remember: IntentStore[DrainMark]
+        self, drain: StoreDrain, *, wanted: int, write_record: IntentStore[DrainRecord]
     ) -> Drained | PdFailed | None:
-        """Undo what was begun, so that there may be `wanted` replicas; None: it is undone and the mark is cleared.
+        """Undo what was started, so that there may be `wanted` replicas; None: done, and the record is cleared.
 
-        `Drained`: too late, the store is buried. Its pod has to go, as after `take_out`, before another can come.
+        `Drained`: too late, the store is a Tombstone. Its pod must be removed, as after `take_out`, before another is
+        added.
         """
-        call = _Call(self._pd, leaving, remember=remember)
+        call = _Call(self._pd, drain, write_record=write_record)
         for _ in range(STEPS_AT_MOST):
-            seen = await call.look(with_health=False, is_active=self._is_active)
-            if isinstance(seen, PdFailed):
-                return seen
-            step = next_returning_step(call.leaving, seen, wanted=wanted, is_active=self._is_active)
+            observed = await call.look(with_health=False, is_active=self._is_active)
+            if isinstance(observed, PdFailed):
+                return observed
+            step = next_cancel_step(call.drain, observed, wanted=wanted, is_active=self._is_active)
             if step is None or isinstance(step, Drained):
                 return step
             failed = await call.undo(step)
             if failed is not None:
                 return failed
-        return PdFailed(problem=f"{leaving.cluster} has more to be undone than one pass does", status=200)
+        return PdFailed(problem=f"{drain.cluster} needs more steps to undo than one reconcile takes", status=200)
 
-    def _next(self, leaving: StoreDrain, seen: DrainSeen, now: datetime) -> Step:
+    def _next(self, drain: StoreDrain, observed: ObservedStores, now: datetime) -> DrainStep:
         if not self._is_active:
-            return next_guarding_step(leaving, seen, settings=self._settings)
-        return next_step(leaving, seen, settings=self._settings, now=now)
+            return next_guarding_step(drain, observed, settings=self._settings)
+        return next_step(drain, observed, settings=self._settings, now=now)
 
 
 class _Call:
-    """One call of the drainer: what PD and the mark say now, and what was told to PD on the way."""
+    """One call of the drainer: the state of PD and of the record, and what was requested from PD meanwhile."""
 
-    def __init__(self, pd: Pd, leaving: StoreDrain, *, remember: IntentStore[DrainMark]) -> None:
-        self.leaving = leaving
+    def __init__(self, pd: PdClient, drain: StoreDrain, *, write_record: IntentStore[DrainRecord]) -> None:
+        self.drain = drain
         self._pd = pd
-        self._mark = StoredIntent(remember, leaving.mark)
+        self._record = StoredIntent(write_record, drain.record)
         self._evicting: set[int] = set()
         self._ended: set[int] = set()
         self._is_refused = False
 
-    # ---- looking
+    # ---- reading
 
-    async def look(self, *, with_health: bool, is_active: bool) -> DrainSeen | PdFailed:
+    async def look(self, *, with_health: bool, is_active: bool) -> ObservedStores | PdFailed:
         stores = await self._stores()
         if isinstance(stores, PdFailed):
             return stores
         evicting = await self._listed_evictions() if is_active else frozenset[int]()
         if isinstance(evicting, PdFailed):
             return evicting
-        store = leaving_store(self.leaving, stores)
+        store = store_to_drain(self.drain, stores)
         is_asked = with_health and store is not None and store.state != OFFLINE
         health = await self._health() if is_asked else None
         if isinstance(health, PdFailed):
             return health
-        return DrainSeen(
+        return ObservedStores(
             stores=stores,
             evicting=(evicting | self._evicting) - self._ended,
             ended=frozenset(self._ended),
@@ -152,30 +152,33 @@ class _Call:
             eviction_refused=self._is_refused,
         )
 
-    async def _stores(self) -> tuple[StoreSeen, ...] | PdFailed:
+    async def _stores(self) -> tuple[ObservedStore, ...] | PdFailed:
         listed = await self._pd.stores()
         if isinstance(listed, PdFailed):
             return listed
-        alive = {store.id: _seen(store) for store in listed if store.state != TOMBSTONE}
-        mark = self.leaving.mark
-        if mark is not None and mark.store_id and mark.store_id not in alive:
-            # That a list lacks it is not enough to let its pod go.
-            marked = await self._pd.store(mark.store_id)
-            if isinstance(marked, PdFailed) and not marked.is_gone:
-                return marked
-            if not isinstance(marked, PdFailed) and marked.state != TOMBSTONE:
-                alive[marked.id] = _seen(marked)
+        alive = {store.id: _observe_store(store) for store in listed if store.state != TOMBSTONE}
+        record = self.drain.record
+        if record is not None and record.store_id and record.store_id not in alive:
+            # A missing list entry is not enough to remove its pod.
+            recorded = await self._pd.store(record.store_id)
+            if isinstance(recorded, PdFailed) and not recorded.is_gone:
+                return recorded
+            if not isinstance(recorded, PdFailed) and recorded.state != TOMBSTONE:
+                alive[recorded.id] = _observe_store(recorded)
         return tuple(alive[store_id] for store_id in sorted(alive))
 
     async def _listed_evictions(self) -> frozenset[int] | PdFailed:
-        """None of them if PD answers and cannot tell: then it is told again, which does no harm."""
+        """Evictions in PD; none if PD answers and cannot say: requesting them again is harmless."""
         listed = await self._pd.evicting()
         if isinstance(listed, PdFailed):
             return listed if listed.is_unreachable else frozenset()
         return listed
 
-    async def _health(self) -> Health | PdFailed:
-        """A PD too old for placement rules, or for one of the checks, has no such page; nothing else is passed over."""
+    async def _health(self) -> RegionHealth | PdFailed:
+        """Region health.
+
+        A PD too old for placement rules or for a check has no such page; other errors are reported.
+        """
         replication = await self._pd.replication()
         if isinstance(replication, PdFailed):
             return replication
@@ -190,14 +193,14 @@ class _Call:
             elif not count.is_gone:
                 return count
         rules = () if isinstance(rules, PdFailed) else rules
-        return Health(needed=replicas_needed(replication, rules), wrong=wrong)
+        return RegionHealth(needed=count_needed_replicas(replication, rules), unhealthy=wrong)
 
     # ---- acting
 
     async def take(
-        self, step: Remember | Evict | TakeOffline | StopEvicting | PutBack, now: datetime
+        self, step: WriteRecord | Evict | TakeOffline | StopEvicting | PutBack, now: datetime
     ) -> Blocked | Unknown | None:
-        """None: look again."""
+        """Take a step; None: read again."""
         match step:
             case Evict(store_id=store_id):
                 return await self._evict(store_id)
@@ -207,26 +210,26 @@ class _Call:
                 failed = await self.undo(step)
                 return None if failed is None else Unknown(problem=failed.problem)
 
-    async def undo(self, step: Remember | StopEvicting | PutBack) -> PdFailed | None:
-        """The steps that lead back, and the mark."""
+    async def undo(self, step: WriteRecord | StopEvicting | PutBack) -> PdFailed | None:
+        """Take a step that leads back, or write the record."""
         match step:
-            case Remember(mark=mark):
-                await self._write(mark)
+            case WriteRecord(record=record):
+                await self._write(record)
                 return None
             case StopEvicting(store_id=store_id):
                 return await self._stop_evicting(store_id)
             case PutBack(store_id=store_id):
-                _log.info("store.put_back", cluster=self.leaving.cluster, store=store_id)
+                _log.info("store.put_back", cluster=self.drain.cluster, store=store_id)
                 failed = await self._pd.set_store_state(store_id, "Up")
-                # Buried in the meantime: the next look shows it.
+                # It became a Tombstone meanwhile: the next read shows it.
                 return None if failed is not None and failed.is_gone else failed
 
-    async def _write(self, mark: DrainMark | None) -> None:
-        await self._mark.write(mark)
-        self.leaving = msgspec.structs.replace(self.leaving, mark=mark)
+    async def _write(self, record: DrainRecord | None) -> None:
+        await self._record.write(record)
+        self.drain = msgspec.structs.replace(self.drain, record=record)
 
     async def _evict(self, store_id: int) -> Unknown | None:
-        _log.info("store.leaders_evicted", cluster=self.leaving.cluster, store=store_id)
+        _log.info("store.leaders_evicted", cluster=self.drain.cluster, store=store_id)
         failed = await self._pd.evict_leaders(store_id)
         if failed is None:
             self._evicting.add(store_id)
@@ -234,19 +237,19 @@ class _Call:
         elif failed.is_unreachable:
             return Unknown(problem=failed.problem)
         else:
-            # Moving leaders first is a courtesy to clients: without it the store waits as long, then goes.
+            # Evicting leaders first spares clients errors. Without it the store waits as long and is then removed.
             _log.warning("store.eviction_refused", store=store_id, problem=failed.problem)
             self._is_refused = True
         return None
 
     async def _take_offline(self, step: TakeOffline, now: datetime) -> Blocked | Unknown | None:
-        _log.info("store.taken_offline", cluster=self.leaving.cluster, store=step.store_id)
+        _log.info("store.taken_offline", cluster=self.drain.cluster, store=step.store_id)
         failed = await self._pd.delete_store(step.store_id)
         if failed is None:
-            await self._write(msgspec.structs.replace(step.mark, regions_moved_at=now))
+            await self._write(msgspec.structs.replace(step.record, regions_moved_at=now))
         elif failed.is_refused:
             message = f"{step.blocked.message}: {failed.problem}"
-            return Blocked(reason=msgspec.structs.replace(step.blocked, message=message), mark=self.leaving.mark)
+            return Blocked(reason=msgspec.structs.replace(step.blocked, message=message), record=self.drain.record)
         elif not failed.is_gone:
             return Unknown(problem=failed.problem)
         return None
@@ -254,7 +257,7 @@ class _Call:
     async def _stop_evicting(self, store_id: int) -> PdFailed | None:
         failed = await self._pd.stop_evicting_leaders(store_id)
         if failed is not None and not failed.is_unreachable:
-            # Old ones have other words for a scheduler that is not there.
+            # Older PDs report a missing scheduler with another message.
             left = await self._pd.evicting()
             failed = failed if isinstance(left, PdFailed) or store_id in left else None
         if failed is None:
@@ -263,9 +266,9 @@ class _Call:
         return failed
 
 
-def _seen(store: Store) -> StoreSeen:
-    pod = pod_of(store.store.address)
-    return StoreSeen(
+def _observe_store(store: Store) -> ObservedStore:
+    pod = parse_pod_address(store.store.address)
+    return ObservedStore(
         id=store.id,
         pod=pod.name if pod else "",
         namespace=pod.namespace if pod else "",

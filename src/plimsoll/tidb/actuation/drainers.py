@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.tidb.actuation.actuator import WrittenCluster, leaving_from
+from plimsoll.tidb.actuation.actuator import ClusterWriter, build_store_drain
 from plimsoll.tidb.actuation.drain import Drainer
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planning.drain.types import DrainSettings
@@ -31,7 +31,7 @@ class DrainerFactory:
         """The drainer of the base cluster, which must exist."""
         assert observed.base is not None, "draining needs the PD of a base cluster"
         settings = DrainSettings(peer_tolerance=self.settings.peer_tolerance)
-        pd = self.pds.of(observed.base.view)
+        pd = self.pds.client_for(observed.base.view)
         return Drainer(pd, is_active=self.settings.drains_actively, settings=settings)
 
     def end_drain(self, observed: Observed) -> EndDrain:
@@ -40,9 +40,9 @@ class DrainerFactory:
         async def end(cluster: TidbCluster, /) -> str:
             if observed.base is None:
                 return ""
-            leaving = leaving_from(cluster)
-            remember = WrittenCluster(self.client, cluster.metadata).remember
-            back = await self.build(observed).bring_back(leaving, wanted=leaving.replicas, remember=remember)
-            return back.problem if isinstance(back, PdFailed) else ""
+            drain = build_store_drain(cluster)
+            write_record = ClusterWriter(self.client, cluster.metadata).write_record
+            cancelled = await self.build(observed).bring_back(drain, wanted=drain.replicas, write_record=write_record)
+            return cancelled.problem if isinstance(cancelled, PdFailed) else ""
 
         return end

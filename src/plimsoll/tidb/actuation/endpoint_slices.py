@@ -1,8 +1,8 @@
-"""Clients of a cluster's TiDB Service reach the servers of its groups as well: through an EndpointSlice of ours.
+"""Lets clients of a cluster's TiDB Service reach the servers of its groups, through an EndpointSlice of ours.
 
-The Service `<cluster>-tidb` selects pods of its own TidbCluster only, so servers that were added would have no traffic.
-The controller calls `serve_through_base` in every pass, before it removes a server as well: a server that is to go is
-taken out of the slice first. The Service owns the slice, so it goes when the Service goes.
+The Service `<cluster>-tidb` selects only pods of its own TidbCluster, so added servers would get no traffic. Slices are
+synchronised in every reconcile, and before a server is removed: it leaves the slice first. The Service owns the slice,
+so the slice is deleted with it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SERVICE_NAME: Final = "kubernetes.io/service-name"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 MOST_IN_A_SLICE: Final = 1000
-"""What the API takes. More servers than that have no use for one slice."""
+"""The limit of the API. One slice is enough for any realistic number of servers."""
 _NAMES: Final = {"IPv4": "autoscaled", "IPv6": "autoscaled-ipv6"}
 
 
-class Serving(Value):
-    """Which servers of groups the Service of a cluster should have: of each TidbCluster those with the first ordinals.
+class ServedGroups(Value):
+    """The group servers that the Service should reach: of each TidbCluster, the servers with the lowest ordinals.
 
-    A group that is to go has 0; one that is to shrink has the number it will have.
+    A group that is to be removed has 0; a group that is to shrink has its future count.
     """
 
     namespace: str
@@ -56,36 +56,36 @@ class Serving(Value):
         return is_server and int(ordinal) < self.replicas.get(cluster, 0) and _is_ready(pod)
 
 
-class Served(Value):
-    """How many servers of groups the Service has now, and whether anything was written."""
+class SliceSync(Value):
+    """The number of group servers in the slices, and whether anything was written."""
 
     servers: int
     wrote: bool
 
 
-async def serve_through_base(client: Client, serving: Serving) -> Served:
-    """Make the slices of the cluster's Service what they should be. Errors of the API server are raised."""
-    standing = {endpoint_slice.metadata.name: endpoint_slice for endpoint_slice in await _slices(client, serving)}
-    is_needed = bool(standing) or any(serving.replicas.values())
-    service = await _found(client, serving) if is_needed else None
+async def sync_endpoint_slices(client: Client, serving: ServedGroups) -> SliceSync:
+    """Update the slices of the cluster's Service. Errors of the API server are raised."""
+    existing = {endpoint_slice.metadata.name: endpoint_slice for endpoint_slice in await _slices(client, serving)}
+    is_needed = bool(existing) or any(serving.replicas.values())
+    service = await _find_service(client, serving) if is_needed else None
     if service is None:
-        return Served(servers=0, wrote=False)
+        return SliceSync(servers=0, wrote=False)
     pods = await _pods(client, serving)
-    wanted = slice_bodies(service, pods)
+    wanted = build_slices(service, pods)
     wrote = False
     for name, body in wanted.items():
-        wrote |= await _written(client, body, standing.get(name), namespace=serving.namespace)
-    for name in sorted(standing.keys() - wanted.keys()):
-        await _deleted(client, standing[name])
+        wrote |= await _write_slice(client, body, existing.get(name), namespace=serving.namespace)
+    for name in sorted(existing.keys() - wanted.keys()):
+        await _delete_slice(client, existing[name])
         wrote = True
-    return Served(servers=len(pods), wrote=wrote)
+    return SliceSync(servers=len(pods), wrote=wrote)
 
 
-# ---- how slices look
+# ---- manifests
 
 
-def slice_bodies(service: Service, pods: Sequence[Pod]) -> dict[str, dict[str, Any]]:
-    """By name, one for each family of addresses that pods have and the Service serves; without pods none."""
+def build_slices(service: Service, pods: Sequence[Pod]) -> dict[str, dict[str, Any]]:
+    """Slices by name, one per address family that pods have and the Service serves; none without pods."""
     families = service.spec.ip_families or ("IPv4",)
     bodies: dict[str, dict[str, Any]] = {}
     for family in families:
@@ -134,7 +134,10 @@ def _endpoint(pod: Pod, address: str) -> dict[str, Any]:
 
 
 def _port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
-    """A target that is a name is looked up in the pods; without a target it is the Service's own port."""
+    """The port of a slice.
+
+    A named target port is looked up in the pods; without a target the Service's own port is used.
+    """
     target = port.target_port or port.port
     if isinstance(target, str) and not target.isdecimal():
         ports = [
@@ -143,8 +146,8 @@ def _port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
         target = next(
             (container_port.container_port for container_port in ports if container_port.name == target), port.port
         )
-    drawn: dict[str, Any] = {"name": port.name, "protocol": port.protocol or "TCP", "port": int(target)}
-    return drawn | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
+    slice_port: dict[str, Any] = {"name": port.name, "protocol": port.protocol or "TCP", "port": int(target)}
+    return slice_port | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
 
 
 def _address(pod: Pod, family: str) -> str:
@@ -156,17 +159,17 @@ def _is_ready(pod: Pod) -> bool:
     return is_pod_ready(pod) and pod.metadata.deletion_timestamp is None
 
 
-# ---- reading and writing them
+# ---- reading and writing
 
 
-async def _found(client: Client, serving: Serving) -> Service | None:
+async def _find_service(client: Client, serving: ServedGroups) -> Service | None:
     try:
         return await client.get(Service, serving.service, namespace=serving.namespace)
     except NotFound:
         return None
 
 
-async def _pods(client: Client, serving: Serving) -> list[Pod]:
+async def _pods(client: Client, serving: ServedGroups) -> list[Pod]:
     clusters = sorted(name for name, replicas in serving.replicas.items() if replicas > 0)
     if not clusters:
         return []
@@ -175,29 +178,29 @@ async def _pods(client: Client, serving: Serving) -> list[Pod]:
     return [pod for pod in listed.items if serving.serves(pod)]
 
 
-async def _slices(client: Client, serving: Serving) -> list[EndpointSlice]:
+async def _slices(client: Client, serving: ServedGroups) -> list[EndpointSlice]:
     labels = f"{SERVICE_NAME}={serving.service},{MANAGED_BY}={MANAGER}"
     listed = await client.list(EndpointSlice, Selection(namespace=serving.namespace, labels=labels))
     return list(listed.items)
 
 
-async def _written(client: Client, body: dict[str, Any], standing: EndpointSlice | None, *, namespace: str) -> bool:
-    if standing is None:
+async def _write_slice(client: Client, body: dict[str, Any], existing: EndpointSlice | None, *, namespace: str) -> bool:
+    if existing is None:
         await client.create(EndpointSlice, body, namespace=namespace)
         return True
-    if _shown(msgspec.convert(body, EndpointSlice, strict=False)) == _shown(standing):
+    if _comparable(msgspec.convert(body, EndpointSlice, strict=False)) == _comparable(existing):
         return False
     change = {key: body[key] for key in ("endpoints", "ports")}
-    await client.merge_patch(EndpointSlice, standing.metadata.name, change, namespace=namespace)
+    await client.merge_patch(EndpointSlice, existing.metadata.name, change, namespace=namespace)
     return True
 
 
-def _shown(one: EndpointSlice) -> tuple[object, ...]:
-    return one.endpoints, one.ports
+def _comparable(endpoint_slice: EndpointSlice) -> tuple[object, ...]:
+    return endpoint_slice.endpoints, endpoint_slice.ports
 
 
-async def _deleted(client: Client, gone: EndpointSlice) -> None:
-    metadata = gone.metadata
+async def _delete_slice(client: Client, endpoint_slice: EndpointSlice) -> None:
+    metadata = endpoint_slice.metadata
     try:
         options = DeleteOptions(uid=metadata.uid)
         await client.delete(EndpointSlice, metadata.name, namespace=metadata.namespace, options=options)

@@ -1,8 +1,8 @@
-"""The disk of a store that has left: marked, so that whoever reclaims disks knows that nothing on it is wanted.
+"""Marks the disk of a removed store, so that TiDB Operator may reclaim it.
 
-`acting` marks it once the store is buried and before its pod goes, so that a crash in between forgets no disk. Nothing
-is deleted here, and a disk that cannot be marked keeps nobody from going on. With TiDB Operator taking stores out it
-marks them itself.
+The disk is marked after the store became a Tombstone and before its pod is deleted, so that a crash in between forgets
+no disk. Nothing is deleted here, and a disk that cannot be marked stops nothing. Where TiDB Operator removes stores, it
+marks the disks itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ DEFERRED: Final = "tidb.pingcap.com/pvc-defer-deleting"
 
 
 async def defer_deletion(client: Client, left: StoreDrain, *, now: datetime) -> bool:
-    """Mark the disk of the pod that goes when `replicas` is lowered by one. False: there is none, or it may not be."""
+    """Mark the disk of the pod that is deleted when `replicas` is lowered by one.
+
+    False: there is none, or access is denied.
+    """
     gone = left.ordinals(left.replicas) - left.staying
     if not gone:
         return False

@@ -1,1 +1,1 @@
-"""The recommender outside this process that an autoscaler may name."""
+"""External services that recommend the size of a group."""

@@ -1,1 +1,1 @@
-"""Data types of the TiDB autoscaler. Pure; imports no planner, client or controller."""
+"""Data types of the TiDB autoscaler. Pure: this package imports no other package of `tidb`."""

@@ -1,6 +1,6 @@
-"""What is scaled, and how groups and resource types of it are called.
+"""The components that are scaled, and the names and labels of their groups and resource types.
 
-Every other module of the planner and the controller take these names from here; nowhere else is one spelled out.
+No other module spells out these names.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ LARGEST_COUNT: Final = 2**31 - 1
 
 
 class Component(StrEnum):
-    """What has instances. TiDB comes first wherever both are handled."""
+    """A scaled component. TiDB comes first wherever both are handled."""
 
     TIDB = "tidb"
     TIKV = "tikv"
 
     @property
     def homogeneous_type(self) -> str:
-        """The reserved resource type that stands for instances of the cluster itself."""
+        """The reserved resource type of the base cluster's own instances."""
         return f"default_homogeneous_{self}"
 
     @property
     def default_type(self) -> str:
-        """The ordinary type, sized like the cluster's own instances, of who names none."""
+        """The resource type that applies when an autoscaler names none: sized like the cluster's own instances."""
         return f"default_{self}"
 
 
 RESERVED_TYPES: Final = frozenset(component.homogeneous_type for component in Component)
 
 
-def group_name(component: Component, resource_type: str, suffix: str = "") -> str:
-    """The value of the label `group`. A suffix tells groups apart whose type changed its size."""
+def make_group_name(component: Component, resource_type: str, suffix: str = "") -> str:
+    """The value of the label `group`. A suffix separates groups of one type whose size was changed."""
     end = f"-{suffix}" if suffix else ""
     room = LONGEST_LABEL_VALUE - len(GROUP_PREFIX) - len(component) - len(end) - 2
     return f"{GROUP_PREFIX}-{component}-{resource_type[:room]}{end}"
 
 
-def group_labels(component: Component, resource_type: str, *, group: str) -> dict[str, str]:
-    """Labels of a group's instances. PD balances nothing onto TiKV stores of a special use but hot regions."""
+def make_group_labels(component: Component, resource_type: str, *, group: str) -> dict[str, str]:
+    """Labels of a group's instances. PD places only hot regions on TiKV stores with a special use."""
     labels = {GROUP_LABEL: group, RESOURCE_TYPE_LABEL: resource_type}
     return {**labels, SPECIAL_USE_LABEL: HOT_REGION} if component is Component.TIKV else labels

@@ -1,7 +1,7 @@
-"""Numbers of rules without the surprises of binary fractions: 0.8 is four fifths.
+"""Exact numbers for rules: 0.8 is four fifths.
 
-What comes from a file or from Prometheus is taken as the decimal it was written as. Still a measured value may be off
-by its own rounding, so everything within a billionth counts as equal: equal to a threshold is neither above nor below.
+Numbers from files and from Prometheus are read as the decimals they were written as. Measured values may still be
+rounded, so values within a billionth are equal, and a value equal to a threshold is neither above nor below it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TOLERANCE: Final = Fraction(1, 10**9)
 
 
 def exact(number: float) -> Fraction:
-    """The decimal that is printed for it. The number must be finite."""
+    """The decimal that is printed for a number, which must be finite."""
     return Fraction(repr(number))
 
 
@@ -27,11 +27,14 @@ def is_below(number: Fraction, limit: Fraction) -> bool:
 
 
 def least_above(number: Fraction) -> int:
-    """The least whole number that is greater: of 2.4 and of 2 it is 3. What is all but whole counts as whole."""
+    """The smallest greater integer: 3 for 2.4 and for 2.
+
+    A number within the tolerance of an integer counts as that integer.
+    """
     nearest = round(number)
     return (nearest if abs(number - nearest) <= TOLERANCE else floor(number)) + 1
 
 
-def shown(number: Fraction) -> float:
-    """For facts of a reason: six digits are enough to follow an argument."""
+def round_fact(number: Fraction) -> float:
+    """The number with six digits, for the facts of a reason."""
     return round(float(number), 6)

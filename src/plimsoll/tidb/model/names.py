@@ -1,7 +1,7 @@
-"""Names of the TidbClusters that are made for groups: `auto-` and a hash of what a group is.
+"""Names of the TidbClusters that are created for groups: `auto-` and a hash of the group.
 
-The hash is over canonical JSON, so equal groups get equal names on any machine. It has 32 bits and may collide: then
-the next `collision` is tried. What a TidbCluster is for is told by its labels, never by its name.
+The hash is computed over canonical JSON, so equal groups get equal names on every machine. It has 32 bits and may
+collide; then the next `collision` is tried. The labels of a TidbCluster say what it is for, never its name.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029
 
 
 class NameSeed(Value, rename={}):
-    """What makes a group. Neither its count nor the name of its type: changing a limit keeps the name.
+    """What identifies a group. It holds neither the count nor the name of the type, so changing a limit keeps the name.
 
-    `tas` is the TidbClusterAutoScaler; cpu in thousandths of a core, memory and storage in bytes.
+    `tas` is the TidbClusterAutoScaler. `cpu` is in thousandths of a core, `memory` and `storage` are in bytes.
     """
 
     namespace: str
@@ -39,7 +39,7 @@ class NameSeed(Value, rename={}):
     collision: int = 0
 
     def canonical(self) -> bytes:
-        """JSON with keys sorted by code point and no blanks; no collision, no such key."""
+        """JSON with keys sorted by code point and without blanks. Without a collision there is no such key."""
         seed = msgspec.structs.asdict(self)
         if not self.collision:
             del seed["collision"]
@@ -52,20 +52,20 @@ class NameSeed(Value, rename={}):
 
 
 class FreeName(Value):
-    """`collision` is recorded beside the name, so that it can be made again."""
+    """A name that is not taken. `collision` is recorded with the name, so that the name can be computed again."""
 
     name: str
     collision: int
 
 
-def free_name(seed: NameSeed, taken: Container[str]) -> FreeName:
-    """The first name of the seed that nobody else has."""
+def find_free_name(seed: NameSeed, taken: Container[str]) -> FreeName:
+    """The first name of the seed that is not taken."""
     collision = seed.collision
     while (name := msgspec.structs.replace(seed, collision=collision).name()) in taken:
         collision += 1
     return FreeName(name=name, collision=collision)
 
 
-def size_suffix(cpu_milli: int, memory_bytes: int, storage_bytes: int) -> str:
-    """Tells groups of one type apart after the type was given another size: `ResourceType.group_suffix`."""
+def make_size_suffix(cpu_milli: int, memory_bytes: int, storage_bytes: int) -> str:
+    """A suffix that separates groups of one type after its size was changed: `ResourceType.group_suffix`."""
     return hashlib.sha256(f"{cpu_milli}/{memory_bytes}/{storage_bytes}".encode()).hexdigest()[:8]

@@ -10,7 +10,7 @@ UNREACHABLE: Final = "PlannerUnreachable"
 REFUSED: Final = "PlannerRefused"
 NO_METRICS: Final = "InsufficientMetrics"
 BAD_ANSWER: Final = "BadAnswer"
-BLIND: Final = frozenset({REFUSED, NO_METRICS})
+CLUSTER_NOT_VISIBLE: Final = frozenset({REFUSED, NO_METRICS})
 """Codes of a planner that cannot see the cluster yet."""
 
 
@@ -19,5 +19,5 @@ class NoAnswer(Value):
 
     code: str
     problem: str
-    is_plain: bool = False
+    is_told_by_planner: bool = False
     """The planner was reached and answered itself that it has too little data."""

@@ -1,4 +1,4 @@
-"""Codes of what a pass decides: they become reasons of events and conditions, and labels of metrics."""
+"""Reason codes of reconcile decisions. They become reasons of Events and conditions, and labels of metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plimsoll.core.plans import Reason
 
 
 class ReasonCode(StrEnum):
-    """First what is done, then what keeps a change from being made, then what is only to be known."""
+    """Codes: first of actions, then of changes that are held, then of notes."""
 
     CLUSTER_GROWS = "ClusterGrows"
     GROUP_CREATED = "GroupCreated"
@@ -22,14 +22,14 @@ class ReasonCode(StrEnum):
     BASE_PAUSED = "BasePaused"
     BASE_PHASE = "BasePhase"
     BASE_CONFIG = "BaseConfig"
-    """Nobody can put labels into the cluster's configuration."""
+    """Labels cannot be added to the cluster's configuration."""
     BEING_DELETED = "BeingDeleted"
     COOLING_DOWN = "CoolingDown"
     UNFINISHED = "Unfinished"
     UNCONFIRMED = "Unconfirmed"
-    """Left out by too few answers in a row."""
+    """Too few consecutive answers omit the group."""
     NOT_LONG_ENOUGH = "NotLongEnough"
-    """Wanted by too few passes in a row."""
+    """Too few consecutive reconciles want the change."""
     REMOVALS_SUPPRESSED = "RemovalsSuppressed"
     UNKNOWN_RESOURCE_TYPE = "UnknownResourceType"
     UNSCHEDULABLE = "Unschedulable"
@@ -45,11 +45,15 @@ class ReasonCode(StrEnum):
     CLOCK_JUMPED = "ClockJumped"
 
 
-def instances(count: int) -> str:
-    """So many of them, in words."""
+def format_instances(count: int) -> str:
+    """The count with its noun: "1 instance", "2 instances"."""
     return f"{count} instance{'' if count == 1 else 's'}"
 
 
-def told(code: ReasonCode, message: str, *because: Reason, **facts: Any) -> Reason:
-    """Messages hold nothing that changes from pass to pass by itself: a status is written only if it changed."""
+def make_reason(code: ReasonCode, message: str, *because: Reason, **facts: Any) -> Reason:
+    """Build a reason.
+
+    Messages contain nothing that changes from one reconcile to the next by itself, because a status is written only
+    when it changed.
+    """
     return Reason(code=code.value, message=message, facts=facts, because=because)

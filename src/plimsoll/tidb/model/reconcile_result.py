@@ -1,7 +1,7 @@
-"""What came of one pass over a TidbClusterAutoScaler: the words between acting and telling.
+"""The result of reconciling one TidbClusterAutoScaler.
 
-Everything that conditions, events, metrics, the journal and the sentence on a terminal say stands in a
-`ReconcileResult`, so that no two of them tell different stories.
+Conditions, Events, metrics, the journal and the sentence on a terminal are all derived from a `ReconcileResult`, so
+that they agree.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from plimsoll.objects.api.meta import ObjectReference  # noqa: TC001 - as above
 from plimsoll.objects.api.tidb import GroupScalingStatus  # noqa: TC001 - as above
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - as above
 from plimsoll.tidb.model.field_problem import FieldProblem  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.tidb.model.planner_answer import BLIND, NoAnswer
-from plimsoll.tidb.model.reconcile_types import Act, CreateGroup, Decided, RaiseBase, Remove
+from plimsoll.tidb.model.planner_answer import CLUSTER_NOT_VISIBLE, NoAnswer
+from plimsoll.tidb.model.reconcile_types import Act, CreateGroup, Decision, RaiseBase, Remove
 
 
-def cluster_of(act: Act, *, base: str) -> str:
-    """The TidbCluster that an act is about; nothing, of one that is yet to be made."""
+def target_cluster(act: Act, *, base: str) -> str:
+    """The TidbCluster that an act changes; empty for a cluster that is yet to be created."""
     match act:
         case RaiseBase():
             return base
@@ -30,16 +30,16 @@ def cluster_of(act: Act, *, base: str) -> str:
             return act.group
 
 
-class ActDone(Value):
-    """What became of an act. `cluster` is the TidbCluster it was about, or that it made."""
+class ActResult(Value):
+    """The outcome of an act. `cluster` is the TidbCluster that it changed or created."""
 
     act: Act
     cluster: str
     result: Result = Result.DONE
     reason: Reason | None = None
-    """Given for everything but a plain success."""
+    """Set for every outcome except a plain success."""
     is_blocked: bool = False
-    """A scale-in that is not safe now, or of which nobody can say whether it is."""
+    """A scale-in that is not safe now, or whose safety is unknown."""
     is_underway: bool = False
 
     @property
@@ -48,27 +48,30 @@ class ActDone(Value):
 
 
 class ComponentResult(Value):
-    """Of one component. `asked`: a planner, or an external service, was asked; `no_answer`: in vain."""
+    """The result for one component.
+
+    `is_asked`: a planner or an external service was called. `no_answer`: it gave no usable answer.
+    """
 
     component: Component
-    decided: Decided = Decided()
-    done: tuple[ActDone, ...] = ()
+    decision: Decision = Decision()
+    done: tuple[ActResult, ...] = ()
     status: dict[str, GroupScalingStatus] = {}
     clusters: dict[str, str] = {}
-    """Names of the TidbClusters that stand for groups, by key."""
-    asked: bool = False
+    """Names of the groups' TidbClusters, by key."""
+    is_asked: bool = False
     is_external: bool = False
     no_answer: NoAnswer | None = None
-    rival: str = ""
-    """The older autoscaler that scales it instead."""
-    waiting: tuple[str, ...] = ()
-    """Groups whose pods have found no node for longer than the grace."""
+    older_autoscaler: str = ""
+    """The older autoscaler that scales this component instead."""
+    unschedulable: tuple[str, ...] = ()
+    """Groups whose pods have been unschedulable for longer than the grace period."""
     problem: str = ""
-    """Why it could not be brought to its end."""
+    """Why the component could not be reconciled to the end."""
 
 
 class Phase(Enum):
-    """How far a pass came."""
+    """How far a reconcile came."""
 
     ACTED = "acted"
     NO_BASE = "no base cluster"
@@ -77,39 +80,42 @@ class Phase(Enum):
 
 
 class ReconcileResult(Value):
-    """`about` is the autoscaler."""
+    """The result for one autoscaler."""
 
-    about: ObjectReference
+    autoscaler: ObjectReference
     generation: int
     at: datetime
-    standing: Phase = Phase.ACTED
+    phase: Phase = Phase.ACTED
     base: str = ""
     """NAMESPACE/NAME of the cluster that is scaled."""
     problems: tuple[FieldProblem, ...] = ()
     warnings: tuple[str, ...] = ()
     components: tuple[ComponentResult, ...] = ()
-    brake: Reason | None = None
-    """What kept it from acting."""
-    told: str = ""
-    """Of a deletion: how far it is."""
+    pause: Reason | None = None
+    """The dry run or pause that prevented actions."""
+    message: str = ""
+    """The progress of a deletion."""
     is_released: bool = False
-    """Nothing of it is left; it is gone, or about to be."""
+    """Nothing of the autoscaler is left: it is gone or about to be."""
     is_starting: bool = False
-    """The cluster is new and has not come up yet."""
+    """The cluster is new and has not started up yet."""
 
     @property
-    def done(self) -> tuple[ActDone, ...]:
+    def done(self) -> tuple[ActResult, ...]:
         return tuple(act_done for component in self.components for act_done in component.done)
 
     @property
     def is_underway(self) -> bool:
-        """Something wants to be looked at again soon."""
+        """Whether a change is in progress that should be checked again soon."""
         return any(act_done.is_underway for act_done in self.done)
 
     @property
-    def wants_another(self) -> bool:
-        """All of it is to be looked at anew, now: somebody wrote to what was to be changed, or the last is done."""
-        if self.standing is Phase.DELETED and any(
+    def needs_retry(self) -> bool:
+        """Whether to reconcile again at once.
+
+        That is so if an object was changed meanwhile, or if the last group of a deleted autoscaler is gone.
+        """
+        if self.phase is Phase.DELETED and any(
             isinstance(act_done.act, Remove) and act_done.is_done for act_done in self.done
         ):
             return True
@@ -117,7 +123,7 @@ class ReconcileResult(Value):
 
     @property
     def awaits_cluster(self) -> bool:
-        """There is no advice, and no trouble either: the planner cannot say anything before the cluster is up."""
+        """Whether advice is missing only because the cluster has not started up yet."""
         failed = [
             component_result
             for component_result in self.components
@@ -125,7 +131,7 @@ class ReconcileResult(Value):
         ]
         is_blind = all(
             component_result.no_answer is not None
-            and component_result.no_answer.code in BLIND
+            and component_result.no_answer.code in CLUSTER_NOT_VISIBLE
             and not component_result.problem
             for component_result in failed
         )
@@ -133,7 +139,7 @@ class ReconcileResult(Value):
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What asks for another try, sooner than the next regular pass."""
+        """Problems that call for a retry before the next regular reconcile."""
         return tuple(
             f"{result.component}: {result.problem or (result.no_answer.problem if result.no_answer else '')}"
             for result in self.components

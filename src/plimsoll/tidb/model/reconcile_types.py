@@ -1,7 +1,7 @@
-"""What one pass over a component of a cluster sees and decides: the words between observing, deciding and acting.
+"""What a reconcile of one component observes and decides: the types between observing, planning and actuation.
 
-`observing` makes a `ComponentSeen`, `applying` decides what to do about it, `acting` does it, `telling` tells it. All
-of it is data, and all that a pass remembers of the one before stands in Kubernetes objects.
+`observing` builds an `ObservedComponent`, `planning` decides, `actuation` acts and `reporting` reports. All of it is
+data. What a reconcile must know about the previous one is stored in Kubernetes objects.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ EXTERNAL: Final = "external"
 
 
 class Size(Value):
-    """Of one instance. `storage_bytes` is 0 for TiDB."""
+    """The size of one instance. `storage_bytes` is 0 for TiDB."""
 
     cpu_milli: int
     memory_bytes: int
     storage_bytes: int = 0
 
 
-class DrainMark(Value):
-    """How far the removal of a store has come: JSON in an annotation of its TidbCluster, so that a restart knows."""
+class DrainRecord(Value):
+    """The progress of a store removal: JSON in an annotation of its TidbCluster, so that it survives a restart."""
 
     store_id: int
     evicting_since: Time
     region_count: int
     regions_moved_at: Time
-    """When `region_count` was last seen to fall."""
+    """When `region_count` last fell."""
 
 
-class BaseSeen(Value):
-    """The cluster that is scaled, as far as one component goes. None: its status does not tell.
+class ObservedBase(Value):
+    """The scaled cluster, as far as one component is concerned. None means that its status does not say.
 
-    `running` is the size of its StatefulSet; `registered` are its stores that are Up, or its TiDB servers that are
-    ready.
+    `running` is the size of its StatefulSet. `registered` counts stores that are Up, or TiDB servers that are ready.
     """
 
     replicas: int
@@ -55,15 +54,15 @@ class BaseSeen(Value):
     is_paused: bool = False
     is_being_deleted: bool = False
     last_change: datetime | None = None
-    """When we raised it, if the status does not tell of that: a crash came between. By who wrote its replicas."""
+    """When we raised the replicas, if the status does not say because of a crash. Taken from managed fields."""
     present: int | None = None
-    """As `registered`, with stores that are silent (Disconnected, Down): planners count them. None: as `registered`."""
+    """Like `registered`, including silent stores (Disconnected, Down), which planners count. None: as `registered`."""
     config_problem: str = ""
-    """Why its configuration cannot be given to a group: no TOML, say."""
+    """Why groups cannot use the cluster's configuration, such as invalid TOML."""
 
 
-class GroupSeen(Value):
-    """A TidbCluster that we made. `key` is its group, or `EXTERNAL`; the rest as in `BaseSeen`."""
+class ObservedGroup(Value):
+    """A TidbCluster that we created. `key` is its group or `EXTERNAL`; other fields as in `ObservedBase`."""
 
     name: str
     key: str
@@ -74,45 +73,45 @@ class GroupSeen(Value):
     running: int | None = None
     registered: int | None = None
     last_change: datetime | None = None
-    """By its annotation: what its status entry says may be older, if a crash came between."""
-    waiting_since: datetime | None = None
-    """Since when a pod of it finds no node."""
-    mark: DrainMark | None = None
-    leaving: int = 0
-    """How many of its stores are Offline: on their way out, whether or not a mark tells of it."""
+    """From its annotation: the status entry may be older after a crash."""
+    unschedulable_since: datetime | None = None
+    """Since when one of its pods has been unschedulable."""
+    drain_record: DrainRecord | None = None
+    offline: int = 0
+    """The number of its stores that are Offline, with or without a drain record."""
     present: int | None = None
     is_being_deleted: bool = False
 
 
-class ComponentSeen(Value):
-    """`scaled` is defaulted and valid; None: the autoscaler no longer says anything of the component."""
+class ObservedComponent(Value):
+    """A component of a cluster. `scaled` has its defaults and is valid; None: the autoscaler no longer scales it."""
 
     component: Component
     scaled: ComponentAutoScaler | None
-    base: BaseSeen
-    groups: tuple[GroupSeen, ...] = ()
+    base: ObservedBase
+    groups: tuple[ObservedGroup, ...] = ()
     status: dict[str, GroupScalingStatus] = {}
 
 
-class PassPolicy(Value):
-    """What an operator may choose."""
+class ReconcilePolicy(Value):
+    """Settings of the operator."""
 
     removal_confirmations: int = 2
-    """Accepted answers in a row that leave a group out before it goes; 1 trusts every omission."""
+    """Consecutive accepted answers that must omit a group before it is removed; 1 trusts every omission."""
     registration_grace_s: float = 600.0
-    """So long a group may be without its instances before that is held against it."""
+    """How long the instances of a group may take to register."""
     out_consecutive: int = 1
     in_consecutive: int = 1
-    """How many passes in a row must want a change before it is made."""
+    """How many consecutive reconciles must want a change before it is made."""
     tidb_drain_s: float = 0.0
-    """So long TiDB servers of a group that goes may end by themselves before their TidbCluster goes; 0: not at all."""
+    """How long TiDB servers of a removed group may shut down before their TidbCluster is deleted; 0: no delay."""
 
 
-# ---- what is done
+# ---- acts
 
 
 class RaiseBase(Value):
-    """More instances of the cluster itself."""
+    """Raise the replicas of the base cluster."""
 
     key: str
     replicas: int
@@ -121,7 +120,7 @@ class RaiseBase(Value):
 
 
 class CreateGroup(Value):
-    """A TidbCluster for a group that has none. `plan.count` instances."""
+    """Create a TidbCluster for a group that has none, with `plan.count` instances."""
 
     key: str
     plan: ScalingPlan
@@ -130,7 +129,7 @@ class CreateGroup(Value):
 
 
 class Resize(Value):
-    """Another number of replicas, at once: upwards, of TiDB, and of TiKV pods that never held anything."""
+    """Change replicas at once: for scale-out, for TiDB, and for TiKV pods that never held data."""
 
     key: str
     group: str
@@ -140,7 +139,7 @@ class Resize(Value):
 
 
 class TakeOut(Value):
-    """One store less: emptied first, and `replicas` only when it is."""
+    """Remove one store: it is drained first, and `replicas` is lowered only after that."""
 
     key: str
     group: str
@@ -150,7 +149,7 @@ class TakeOut(Value):
 
 
 class BringBack(Value):
-    """Stop what `TakeOut` began; `replicas` are to be there."""
+    """Cancel what `TakeOut` began, so that there are `replicas` instances."""
 
     key: str
     group: str
@@ -160,7 +159,7 @@ class BringBack(Value):
 
 
 class Remove(Value):
-    """Delete a TidbCluster that has no instances left, or whose instances hold nothing."""
+    """Delete a TidbCluster that has no instances left, or whose instances hold no data."""
 
     key: str
     group: str
@@ -171,17 +170,17 @@ Act = RaiseBase | CreateGroup | Resize | TakeOut | BringBack | Remove
 
 
 class Held(Value):
-    """A change that is wanted and not made now; `key` is empty if it is about the whole component."""
+    """A desired change that is not made now. `key` is empty if it concerns the whole component."""
 
     key: str
     reason: Reason
 
 
-class Decided(Value):
-    """What one pass does, in order, and what it leaves.
+class Decision(Value):
+    """What a reconcile does, in order, and what it holds back.
 
-    `status` is the component's as it should now be, but for what only success of an act can say:
-    `applying.concluded` adds that.
+    `status` is the new status of the component, except for what depends on the success of acts; `decide.conclude` adds
+    that.
     """
 
     acts: tuple[Act, ...] = ()

@@ -1,7 +1,7 @@
-"""The planner's whole view of the world: the instances of one component, and what was measured of each.
+"""The planner's view of one component: its instances and their metrics.
 
-Collectors make a `Snapshot` from PD, etcd and Prometheus; `plimsoll tidb plan` reads one from a file. It is plain data
-as it stands on the wire. What it means is worked out in `instances`.
+The collector builds a `Snapshot` from PD, etcd and Prometheus; `plimsoll tidb plan` reads one from a file. It is plain
+data as on the wire; `planning.planner.instances` interprets it.
 """
 
 from typing import Annotated, Final, Literal
@@ -17,8 +17,8 @@ Quality = Literal["fresh", "stale", "too_young"]
 FRESH: Final = "fresh"
 
 
-class InstanceSeen(Wire, rename={}):
-    """One store or TiDB server. Absent amounts are unknown ones. `base`: a pod of the base cluster's StatefulSet."""
+class ObservedInstance(Wire, rename={}):
+    """A store or TiDB server. Missing amounts are unknown. `base`: a pod of the base cluster's StatefulSet."""
 
     name: str
     namespace: str = ""
@@ -32,13 +32,16 @@ class InstanceSeen(Wire, rename={}):
     capacity_bytes: Amount | None = None
     used_bytes: Amount | None = None
     quality: Quality = FRESH
-    """Of the cpu metrics. Stale ones look like falling load, and a young instance has not seen its share yet."""
+    """Quality of the cpu metrics.
+
+    Stale metrics look like falling load; a young instance does not have its share of the load yet.
+    """
 
 
 class Snapshot(Wire, rename={}):
-    """One component at one time; cpu seconds are those of the window that ends then."""
+    """One component at one time. Cpu seconds are those of the window that ends then."""
 
     component: Component
     time: Time | None = None
     window_seconds: Annotated[float, Meta(gt=0)] = 60.0
-    instances: tuple[InstanceSeen, ...] = ()
+    instances: tuple[ObservedInstance, ...] = ()

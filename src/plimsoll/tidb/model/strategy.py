@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.model.components import Component, group_name
+from plimsoll.tidb.model.components import Component, make_group_name
 
 DEFAULT_MIN_THRESHOLD: Final = 0.1
 
@@ -63,4 +63,4 @@ class Strategy(Value):
     def group_of(self, resource_type: str) -> str:
         """The group that new instances of a type join."""
         known = self.types.get(resource_type)
-        return group_name(self.component, resource_type, known.group_suffix if known else "")
+        return make_group_name(self.component, resource_type, known.group_suffix if known else "")

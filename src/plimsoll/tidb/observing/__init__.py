@@ -1,1 +1,1 @@
-"""What the TiDB autoscaler reads before it decides: clusters, components, metrics sources, nodes."""
+"""Reads what the TiDB autoscaler needs: clusters, components, metrics sources and nodes."""

@@ -1,7 +1,6 @@
-"""From objects of Kubernetes to what a pass decides on: `ComponentSeen`. Pure.
+"""From Kubernetes objects to the `ObservedComponent` that decisions are based on. Pure.
 
-`autoscaler` calls it with what `observing` read. Where a status says nothing, nothing is made up: None tells that
-nobody knows, and what follows from that is `planning.applying`'s to say.
+Where a status is missing, nothing is invented: None means unknown, and `planning.reconcile` decides what follows.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import msgspec
 from plimsoll.core.errors import InvalidInput, InvalidQuantity
 from plimsoll.kube.managed_fields import written_at
 from plimsoll.tidb.model.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
-from plimsoll.tidb.model.reconcile_types import EXTERNAL, BaseSeen, ComponentSeen, GroupSeen, Size
+from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedComponent, ObservedGroup, Size
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
-from plimsoll.tidb.planning.api.sizes import type_of_requests
+from plimsoll.tidb.planning.api.sizes import read_requests_type
 from plimsoll.tidb.settings import NAME
-from plimsoll.tidb.wire.annotations import GROUP, is_made_by, read_change, read_mark
-from plimsoll.tidb.wire.config_labels import labels_in, problem_of_config
+from plimsoll.tidb.wire.annotations import GROUP, is_made_by, read_change_time, read_drain_record
+from plimsoll.tidb.wire.config_labels import find_config_problem, read_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,7 +41,7 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_starting(base: TidbCluster, *, now: datetime, grace_s: float) -> bool:
-    """Whether a cluster is younger than the grace, and nothing tells that its PD ever answered anybody."""
+    """Whether a cluster is younger than the grace period and shows no sign that its PD was ever reachable."""
     status, created = base.status, base.metadata.creation_timestamp
     if created is None or (now - created).total_seconds() > grace_s:
         return False
@@ -54,16 +53,16 @@ def is_starting(base: TidbCluster, *, now: datetime, grace_s: float) -> bool:
     return not is_up and not status.tikv.stores and not status.tikv.tombstone_stores
 
 
-def component_seen(
+def observe_component(
     observed: Observed,
     component: Component,
     *,
     effective: TidbClusterAutoScaler,
     registered: Mapping[str, int],
-) -> ComponentSeen:
-    """`registered` is, by TidbCluster, what PD knows of stores where the object's status does not tell."""
-    assert observed.base is not None, "nothing is seen without a base cluster"
-    return ComponentSeen(
+) -> ObservedComponent:
+    """The component. `registered` counts stores in PD per TidbCluster, where the status of the object lacks them."""
+    assert observed.base is not None, "observing a component needs a base cluster"
+    return ObservedComponent(
         component=component,
         scaled=scaled_component(effective, component),
         base=_base(observed.base, component, registered=registered, entries=_entries(observed, component)),
@@ -76,7 +75,7 @@ def component_seen(
 
 
 def clusters_of(observed: Observed, component: Component) -> tuple[RawObject[TidbCluster], ...]:
-    """Those that we made for a component."""
+    """The clusters that we created for a component."""
     autoscaler = observed.autoscaler
     return tuple(
         raw
@@ -90,8 +89,8 @@ def clusters_of(observed: Observed, component: Component) -> tuple[RawObject[Tid
     )
 
 
-def is_silent_on_stores(cluster: RawObject[TidbCluster]) -> bool:
-    """Whether only PD can tell which stores of it are Up."""
+def lacks_store_status(cluster: RawObject[TidbCluster]) -> bool:
+    """Whether only PD knows which of its stores are Up."""
     return "stores" not in _part(cluster, "status", Component.TIKV)
 
 
@@ -101,32 +100,32 @@ def _base(
     *,
     registered: Mapping[str, int],
     entries: Mapping[str, GroupScalingStatus],
-) -> BaseSeen:
+) -> ObservedBase:
     own, status = component_of_cluster(cluster.view, component), _status(cluster.view, component)
     replicas = own.replicas if own is not None else 0
     entry = entries.get(component.homogeneous_type)
-    is_told = entry is not None and entry.replicas == replicas
-    return BaseSeen(
+    is_recorded = entry is not None and entry.replicas == replicas
+    return ObservedBase(
         replicas=replicas,
         running=status.stateful_set.replicas if status.stateful_set is not None else None,
-        registered=_registered(cluster, component, registered),
-        present=_present(cluster, component),
+        registered=_count_registered(cluster, component, registered),
+        present=_count_present(cluster, component),
         phase=status.phase,
         is_paused=cluster.view.spec.paused,
         is_being_deleted=cluster.metadata.deletion_timestamp is not None,
-        last_change=None if is_told else written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
-        config_problem=problem_of_config(own.config, component) if own is not None else "",
+        last_change=None if is_recorded else written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
+        config_problem=find_config_problem(own.config, component) if own is not None else "",
     )
 
 
 def _group(
     cluster: RawObject[TidbCluster], component: Component, *, registered: Mapping[str, int], pods: Iterable[Pod]
-) -> GroupSeen:
+) -> ObservedGroup:
     metadata, own = cluster.metadata, component_of_cluster(cluster.view, component)
     status = _status(cluster.view, component)
     key = metadata.labels.get(GROUP, "") or EXTERNAL
-    changed = read_change(metadata.annotations)
-    return GroupSeen(
+    changed = read_change_time(metadata.annotations)
+    return ObservedGroup(
         name=metadata.name,
         key=key,
         created=_created(metadata.creation_timestamp, changed),
@@ -134,18 +133,21 @@ def _group(
         resource_type=_resource_type(cluster, component, key),
         size=_size(own),
         running=status.stateful_set.replicas if status.stateful_set is not None else None,
-        registered=_registered(cluster, component, registered),
+        registered=_count_registered(cluster, component, registered),
         last_change=changed,
-        waiting_since=_waiting_since(pods),
-        mark=read_mark(metadata.annotations),
-        leaving=_in_state(cluster, component, _LEAVING),
-        present=_present(cluster, component),
+        unschedulable_since=_waiting_since(pods),
+        drain_record=read_drain_record(metadata.annotations),
+        offline=_count_in_state(cluster, component, _LEAVING),
+        present=_count_present(cluster, component),
         is_being_deleted=metadata.deletion_timestamp is not None,
     )
 
 
 def _created(written: datetime | None, changed: datetime | None) -> datetime:
-    """By the server's clock or ours, whichever is earlier: no clock that is ahead makes a cluster young for ever."""
+    """The creation time by the server's clock or ours, whichever is earlier.
+
+    A clock that is ahead must not keep a cluster young.
+    """
     return min((moment for moment in (written, changed) if moment is not None), default=_LONG_AGO)
 
 
@@ -153,25 +155,25 @@ def _size(own: TidbComponent | None) -> Size | None:
     if own is None:
         return None
     try:
-        read = type_of_requests("", own)
+        read = read_requests_type("", own)
     except InvalidQuantity:
         return None
     return Size(cpu_milli=read.cpu_milli, memory_bytes=read.memory_bytes, storage_bytes=read.storage_bytes)
 
 
 def _resource_type(cluster: RawObject[TidbCluster], component: Component, key: str) -> str:
-    """As its instances are labelled; else what the group's name ends with."""
+    """The type in the labels of its instances, otherwise the end of the group's name."""
     own = component_of_cluster(cluster.view, component)
     try:
-        labels = labels_in(own.config, component) if own is not None else {}
+        labels = read_labels(own.config, component) if own is not None else {}
     except InvalidInput:
         labels = {}
     return labels.get(RESOURCE_TYPE_LABEL, "") or key.removeprefix(f"{GROUP_PREFIX}-{component}-")
 
 
-def _registered(cluster: RawObject[TidbCluster], component: Component, known: Mapping[str, int]) -> int | None:
+def _count_registered(cluster: RawObject[TidbCluster], component: Component, known: Mapping[str, int]) -> int | None:
     if component is Component.TIKV:
-        if is_silent_on_stores(cluster):
+        if lacks_store_status(cluster):
             return known.get(cluster.metadata.name)
         return sum(store.state == _UP for store in cluster.view.status.tikv.stores.values())
     status = _part(cluster, "status", component)
@@ -183,20 +185,20 @@ def _registered(cluster: RawObject[TidbCluster], component: Component, known: Ma
     return ready if isinstance(ready, int) else None
 
 
-def _present(cluster: RawObject[TidbCluster], component: Component) -> int | None:
-    """Stores that PD counts, silent ones too; None: the status does not tell of stores."""
-    if component is not Component.TIKV or is_silent_on_stores(cluster):
+def _count_present(cluster: RawObject[TidbCluster], component: Component) -> int | None:
+    """Stores that PD counts, including silent ones; None: the status does not list stores."""
+    if component is not Component.TIKV or lacks_store_status(cluster):
         return None
-    return _in_state(cluster, component, _PRESENT)
+    return _count_in_state(cluster, component, _PRESENT)
 
 
-def _in_state(cluster: RawObject[TidbCluster], component: Component, states: frozenset[str]) -> int:
+def _count_in_state(cluster: RawObject[TidbCluster], component: Component, states: frozenset[str]) -> int:
     stores = cluster.view.status.tikv.stores.values() if component is Component.TIKV else ()
     return sum(store.state in states for store in stores)
 
 
 def _waiting_since(pods: Iterable[Pod]) -> datetime | None:
-    """Since when the first of them has found no node."""
+    """Since when the first of the pods has been unschedulable."""
     moments = [
         condition.last_transition_time or pod.metadata.creation_timestamp
         for pod in pods
@@ -218,7 +220,7 @@ def _status(cluster: TidbCluster, component: Component) -> TidbComponentStatus:
 
 
 def _part(cluster: RawObject[TidbCluster], *path: str) -> dict[str, Any]:
-    """What stands at a path of the object as the server wrote it; nothing, where it is no map."""
+    """The map at a path of the raw object; empty if there is none."""
     found: Any = msgspec.json.decode(cluster.raw)
     for step in path:
         found = found.get(step) if isinstance(found, dict) else None

@@ -1,8 +1,8 @@
-"""Groups beside a cluster that an autoscaler no longer names: how they are told of together with those it has. Pure.
+"""Groups of a cluster that an autoscaler no longer names, and how their results are merged with the present ones. Pure.
 
-`spec.cluster.name` may be edited while groups stand. `autoscaler` lets those of the cluster before go, as if that were
-not scaled any more, and joins here what came of it. Where the cluster itself is gone, or its PD cannot be asked,
-nothing can be drained: its groups are told of, and stay.
+`spec.cluster.name` may be edited while groups exist. The reconciler removes the groups of the former cluster as if it
+were no longer scaled. Where that cluster is gone or its PD cannot be asked, nothing can be drained: its groups are
+reported and stay.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import Result
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.reasons import ReasonCode, told
-from plimsoll.tidb.model.reconcile_result import ActDone, ComponentResult
-from plimsoll.tidb.model.reconcile_types import EXTERNAL, Decided, Held, Remove
+from plimsoll.tidb.model.reasons import ReasonCode, make_reason
+from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult
+from plimsoll.tidb.model.reconcile_types import EXTERNAL, Decision, Held, Remove
 from plimsoll.tidb.observing.component_state import clusters_of
 from plimsoll.tidb.wire.annotations import GROUP
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from plimsoll.tidb.observing.observer import Observed
 
 
-def stranded(former: Observed, *, why: str) -> tuple[ComponentResult, ...]:
-    """Of groups that cannot be drained: removals that are blocked. `why` names the cluster they were made for."""
+def report_undrainable(former: Observed, *, cause: str) -> tuple[ComponentResult, ...]:
+    """Results for groups that cannot be drained: blocked removals. `cause` names their cluster."""
     status, found = former.autoscaler.status, []
-    reason = told(ReasonCode.NOT_MANAGED, f"it was made for {why}; it is left as it is")
+    reason = make_reason(ReasonCode.NOT_MANAGED, f"it was created for {cause}; it stays as it is")
     for component in Component:
         entries = status.tidb if component is Component.TIDB else status.tikv
         made = [raw.metadata for raw in clusters_of(former, component)]
         clusters = {meta.labels.get(GROUP, EXTERNAL): meta.name for meta in made}
         acts = [Remove(key=key, group=name, reason=reason) for key, name in sorted(clusters.items())]
         blocked = [
-            ActDone(act=remove, cluster=remove.group, result=Result.HELD_BACK, reason=reason, is_blocked=True)
+            ActResult(act=remove, cluster=remove.group, result=Result.HELD_BACK, reason=reason, is_blocked=True)
             for remove in acts
         ]
         found.append(
             ComponentResult(
                 component=component,
-                decided=Decided(held=tuple(Held(key=remove.key, reason=reason) for remove in acts)),
+                decision=Decision(held=tuple(Held(key=remove.key, reason=reason) for remove in acts)),
                 done=tuple(blocked),
                 status={key: entry for key, entry in entries.items() if key in clusters},
                 clusters=clusters,
@@ -50,8 +50,8 @@ def stranded(former: Observed, *, why: str) -> tuple[ComponentResult, ...]:
     return tuple(component_result for component_result in found if component_result.clusters)
 
 
-def joined(own: Iterable[ComponentResult], former: Iterable[ComponentResult]) -> tuple[ComponentResult, ...]:
-    """One result of each component, with what is told of its groups beside a cluster before."""
+def merge_results(own: Iterable[ComponentResult], former: Iterable[ComponentResult]) -> tuple[ComponentResult, ...]:
+    """One result per component, with the results of groups of a former cluster merged in."""
     found = {result.component: result for result in own}
     for component_result in former:
         found[component_result.component] = _joined(found.get(component_result.component), component_result)
@@ -59,21 +59,21 @@ def joined(own: Iterable[ComponentResult], former: Iterable[ComponentResult]) ->
 
 
 def _joined(own: ComponentResult | None, former: ComponentResult) -> ComponentResult:
-    """Where both have a group of one name, status tells of the one that is scaled."""
+    """The merged result. Where both have a group of one name, the status is that of the present cluster."""
     own = own or ComponentResult(component=former.component)
-    theirs = former.clusters.keys() - own.clusters.keys() - own.decided.status.keys()
+    theirs = former.clusters.keys() - own.clusters.keys() - own.decision.status.keys()
     status = {key: entry for key, entry in own.status.items() if key not in theirs}
-    message = "it was made for another cluster than the one that is named now, and goes"
+    message = "it was created for a cluster that the autoscaler no longer names, and is removed"
     untold = sorted(key for key in former.clusters if not _is_told(former, key))
-    notes = [Held(key=key, reason=told(ReasonCode.NOT_MANAGED, message)) for key in untold]
+    notes = [Held(key=key, reason=make_reason(ReasonCode.NOT_MANAGED, message)) for key in untold]
     decided = replace(
-        own.decided,
-        acts=(*own.decided.acts, *former.decided.acts),
-        held=(*own.decided.held, *former.decided.held, *notes),
+        own.decision,
+        acts=(*own.decision.acts, *former.decision.acts),
+        held=(*own.decision.held, *former.decision.held, *notes),
     )
     return replace(
         own,
-        decided=decided,
+        decision=decided,
         done=(*own.done, *former.done),
         status=dict(sorted({**status, **{key: former.status[key] for key in theirs & former.status.keys()}}.items())),
         clusters={**former.clusters, **own.clusters},
@@ -82,4 +82,4 @@ def _joined(own: ComponentResult | None, former: ComponentResult) -> ComponentRe
 
 
 def _is_told(former: ComponentResult, key: str) -> bool:
-    return any((held.key, held.reason.code) == (key, ReasonCode.NOT_MANAGED) for held in former.decided.held)
+    return any((held.key, held.reason.code) == (key, ReasonCode.NOT_MANAGED) for held in former.decision.held)

@@ -1,8 +1,8 @@
-"""How many nodes the node autoscaler may still add: from the status ConfigMap that ours and Cluster Autoscaler keep.
+"""Nodes that the node autoscaler may still add, from the status ConfigMap of Plimsoll or Cluster Autoscaler.
 
-With `--node-count=potential` pods may go pending and machines follow. The document has the sizes of node groups. Ours
-says in an annotation beside it which options are in force: the limit on all nodes, and whether groups may be made.
-Cluster Autoscaler does not tell its options, so of it only the sizes count. What cannot be read adds nothing.
+With `--node-count=potential`, pods may go pending and nodes follow. The status has the sizes of node groups. Plimsoll
+adds an annotation with the options in force: the limit on all nodes, and whether groups may be created. Cluster
+Autoscaler does not publish its options, so only its sizes count. What cannot be read adds nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import ApiError
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.codec.manifests import read_documents
-from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NO_ROOM, NodeRoom
+from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NO_CAPACITY, NodeCapacity
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 STATUS_MAP: Final = "cluster-autoscaler-status"
 OPTIONS: Final = "plimsoll.io/options"
-"""On the ConfigMap: the options of our node autoscaler that are not as they are by default."""
+"""An annotation of the ConfigMap: the options of our node autoscaler that differ from their defaults."""
 _KEY: Final = "status"
 MOST_GROUPS: Final = 50
 MOST_OWN_GROUPS: Final = 15
@@ -35,43 +35,46 @@ PREFIX: Final = "nodeautoprovisioning"
 """Defaults of our node autoscaler, which it does not write down."""
 
 
-async def node_room(client: Client, *, namespace: str) -> NodeRoom:
+async def read_node_capacity(client: Client, *, namespace: str) -> NodeCapacity:
     try:
         found = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
         documents = [document for _, document in read_documents(found.data.get(_KEY, "").encode(), source=STATUS_MAP)]
     except (ApiError, InvalidInput) as error:
         log.warning("node_room.unknown", problem=str(error))
-        return NO_ROOM
+        return NO_CAPACITY
     document = documents[0] if documents and isinstance(documents[0], dict) else {}
-    return room_of(document, _options(found.metadata.annotations.get(OPTIONS, "")))
+    return parse_node_capacity(document, _options(found.metadata.annotations.get(OPTIONS, "")))
 
 
-def room_of(document: Json, options: Json) -> NodeRoom:
-    """From a status and the options in force; of either anything may be missing."""
+def parse_node_capacity(document: Json, options: Json) -> NodeCapacity:
+    """From a status and the options in force; both may be incomplete."""
     listed = document.get("nodeGroups")
-    groups = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    groups = [value for value in listed if isinstance(value, dict)] if isinstance(listed, list) else []
     counts = _part(_part(_part(document, "clusterWide"), "health"), "nodeCounts")
-    most = _number(options.get("max-nodes-total"))
-    return NodeRoom(
+    limit = _number(options.get("max-nodes-total"))
+    return NodeCapacity(
         in_groups=sum(_left_in(_part(group, "health")) for group in groups),
         in_new_groups=_left_in_new_groups(groups, options),
-        most=most or None,
+        limit=limit or None,
         broken=_number(_part(_part(counts, "registered"), "unready").get("total")) or 0,
     )
 
 
 def _left_in(health: Json) -> int:
-    """Nodes on their way are counted until they are ready: else the count would fall whenever one is ordered."""
-    most = _number(health.get("maxSize"))
-    if most is None:
+    """Nodes that a group may still get.
+
+    Ordered nodes count until they are ready, so that ordering one does not lower the count.
+    """
+    limit = _number(health.get("maxSize"))
+    if limit is None:
         return 0
     registered = _part(_part(health, "nodeCounts"), "registered")
-    there = (registered.get("ready"), _part(registered, "unready").get("total"), registered.get("beingDeleted"))
-    numbers = [_number(one) for one in there]
+    counted = (registered.get("ready"), _part(registered, "unready").get("total"), registered.get("beingDeleted"))
+    numbers = [_number(value) for value in counted]
     if numbers[0] is None:
         target = _number(health.get("cloudProviderTarget", 0))
-        return 0 if target is None else max(0, most - target)
-    return max(0, most - sum(number or 0 for number in numbers))
+        return 0 if target is None else max(0, limit - target)
+    return max(0, limit - sum(number or 0 for number in numbers))
 
 
 def _left_in_new_groups(groups: list[Json], options: Json) -> int:
@@ -80,9 +83,9 @@ def _left_in_new_groups(groups: list[Json], options: Json) -> int:
     prefix = options.get("autoprovisioning-prefix", PREFIX)
     names = [str(group.get("name", "")).rpartition("/")[2] for group in groups]
     own = sum(name.startswith((f"{prefix}_", f"{prefix}-")) for name in names)
-    most = _number(options.get("max-node-groups", MOST_GROUPS)) or 0
-    most_own = _number(options.get("max-autoprovisioned-node-group-count", MOST_OWN_GROUPS)) or 0
-    left = min(most - len(groups), most_own - own)
+    limit = _number(options.get("max-node-groups", MOST_GROUPS)) or 0
+    own_limit = _number(options.get("max-autoprovisioned-node-group-count", MOST_OWN_GROUPS)) or 0
+    left = min(limit - len(groups), own_limit - own)
     size = _number(options.get("autoprovisioned-group-max-size")) or MOST_NODES
     return max(0, left) * size
 

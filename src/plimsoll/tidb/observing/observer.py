@@ -1,8 +1,7 @@
-"""Reads what one pass needs from Kubernetes, fresh: the autoscaler, its cluster, the clusters we made, nodes, pods.
+"""Reads what a reconcile needs from Kubernetes: the autoscaler, its cluster, the clusters we created, nodes and pods.
 
-`autoscaler` begins every pass here. TidbClusters are kept with their bytes, because one is copied to make another. What
-is not essential may be missing: a server that has no pods to show, or does not let us see them, stops nothing. Nothing
-is decided and nothing is written here.
+TidbClusters are kept with their bytes, because one is copied to create another. Optional data may be missing: a server
+without pods, or without permission to list them, stops nothing. Nothing is decided and nothing is written here.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from plimsoll.objects.codec.decoding import RawObject
 from plimsoll.objects.owners import controller_of
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.planning.api.defaults import scaled_component
-from plimsoll.tidb.planning.api.validation import lets_in
+from plimsoll.tidb.planning.api.validation import allows_namespace
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER, is_made_by
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 T = TypeVar("T", bound="WireObject")
 
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
-"""On every pod of a TidbCluster: the cluster's name."""
+"""The label of every pod of a TidbCluster: the name of the cluster."""
 
 Scaler = RawObject[TidbClusterAutoScaler]
 Cluster = RawObject[TidbCluster]
@@ -46,23 +45,23 @@ Cluster = RawObject[TidbCluster]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One autoscaler and what belongs to it. `base` None: there is no such cluster."""
+    """An autoscaler and the objects that belong to it. `base` None: the cluster does not exist."""
 
     scaler: Scaler
     base: Cluster | None = None
     clusters: tuple[Cluster, ...] = ()
-    """Those that we made for it, of both components."""
+    """The clusters that we created for it, of both components."""
     taken: frozenset[str] = frozenset()
     """Names of all TidbClusters in the namespace."""
-    rivals: dict[Component, str] = field(default_factory=dict)
-    """Who scales a component instead, being older."""
+    older_autoscalers: dict[Component, str] = field(default_factory=dict)
+    """The older autoscaler that scales a component instead, by component."""
     open_namespaces: frozenset[str] = frozenset()
-    is_shut_out: bool = False
-    """The base cluster's namespace does not let it in, or nobody can say: what is there was not looked at."""
+    is_namespace_closed: bool = False
+    """The base cluster's namespace does not admit the autoscaler, or that is unknown: nothing there was read."""
     pods: dict[str, tuple[Pod, ...]] = field(default_factory=dict)
-    """By the TidbCluster they are of; a cluster whose pods could not be listed is not in it."""
+    """Pods by TidbCluster; a cluster whose pods could not be listed is missing."""
     former: tuple[Observed, ...] = ()
-    """The same for each other cluster that its groups stand beside: it named that before, and scales nothing there."""
+    """The same for each cluster that it named before and where groups remain. It scales nothing there."""
 
     @property
     def autoscaler(self) -> TidbClusterAutoScaler:
@@ -70,36 +69,36 @@ class Observed:
 
     @property
     def namespace(self) -> str:
-        """Of the base cluster, and so of all that we make."""
+        """The namespace of the base cluster, and so of everything that we create."""
         return namespace_of_base(self.autoscaler)
 
 
-class Nodes(Protocol):
-    """The nodes of the cluster: listed, or from an informer. None: nobody can tell."""
+class NodeLister(Protocol):
+    """Lists the nodes of the cluster. None: unknown."""
 
-    async def nodes(self) -> tuple[Node, ...] | None: ...
+    async def list_nodes(self) -> tuple[Node, ...] | None: ...
 
 
-class ListedNodes:
-    """Asked for when they are wanted."""
+class ClientNodeLister:
+    """Lists nodes with a request per call."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def nodes(self) -> tuple[Node, ...] | None:
+    async def list_nodes(self) -> tuple[Node, ...] | None:
         try:
             return (await self._client.list(Node)).items
         except NotFound:
             return None
 
 
-class WatchedNodes:
-    """From an informer, so that a pass over many autoscalers lists none."""
+class InformerNodeLister:
+    """Lists nodes from an informer, so that reconciling many autoscalers needs no requests."""
 
     def __init__(self, informers: SharedInformerFactory) -> None:
         self._informer = informers.of(Node)
 
-    async def nodes(self) -> tuple[Node, ...] | None:
+    async def list_nodes(self) -> tuple[Node, ...] | None:
         await self._informer.synced()
         return self._informer.cache.list()
 
@@ -109,31 +108,31 @@ def namespace_of_base(autoscaler: TidbClusterAutoScaler) -> str:
 
 
 class Observer:
-    """Reads through one client."""
+    """Reads with one client."""
 
     def __init__(self, client: Client, *, namespace: str = "") -> None:
         self._client = client
         self._namespace = namespace
 
-    async def autoscalers(self) -> tuple[Scaler, ...]:
-        """All that there are, in order of their names."""
-        found = await self._listed(TidbClusterAutoScaler, self._namespace)
+    async def list_autoscalers(self) -> tuple[Scaler, ...]:
+        """All autoscalers, sorted by namespace and name."""
+        found = await self._list(TidbClusterAutoScaler, self._namespace)
         return tuple(sorted(found, key=lambda raw: (raw.metadata.namespace, raw.metadata.name)))
 
     async def observe(self, namespace: str, name: str, *, others: Collection[Scaler]) -> Observed | None:
-        """None: the autoscaler is gone."""
-        scaler = await self._got(TidbClusterAutoScaler, name, namespace)
+        """The autoscaler and its objects; None: the autoscaler is gone."""
+        scaler = await self._get(TidbClusterAutoScaler, name, namespace)
         if scaler is None:
             return None
         open_namespaces = await self._open_namespaces(scaler.view)
-        home = namespace_of_base(scaler.view)
-        if home not in {scaler.metadata.namespace, *open_namespaces}:
-            # What it says of a place that does not let it in is not looked up: its status would tell what is there.
-            is_there = await self._annotations(home) is not None
-            return Observed(scaler=scaler, open_namespaces=open_namespaces, is_shut_out=is_there)
+        namespace_of_cluster = namespace_of_base(scaler.view)
+        if namespace_of_cluster not in {scaler.metadata.namespace, *open_namespaces}:
+            # A namespace that does not admit it is not read: its status would reveal what exists there.
+            is_there = await self._annotations(namespace_of_cluster) is not None
+            return Observed(scaler=scaler, open_namespaces=open_namespaces, is_namespace_closed=is_there)
         name_of_base = scaler.view.spec.cluster.name
-        base = await self._got(TidbCluster, name_of_base, home) if name_of_base else None
-        clusters = await self._listed(TidbCluster, home)
+        base = await self._get(TidbCluster, name_of_base, namespace_of_cluster) if name_of_base else None
+        clusters = await self._list(TidbCluster, namespace_of_cluster)
         made = tuple(
             raw
             for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name)
@@ -144,7 +143,9 @@ class Observer:
             base=base,
             clusters=made,
             taken=frozenset(raw.metadata.name for raw in clusters),
-            rivals=rivals_of(scaler.view, await self._let_in(home, [raw.view for raw in others])),
+            older_autoscalers=find_older_autoscalers(
+                scaler.view, await self._allowed(namespace_of_cluster, [raw.view for raw in others])
+            ),
             open_namespaces=open_namespaces,
             pods={raw.metadata.name: pods for raw in made if (pods := await self._pods_of(raw.metadata)) is not None},
             former=await self._former(scaler, clusters, others),
@@ -153,42 +154,52 @@ class Observer:
     async def _former(
         self, scaler: Scaler, clusters: Collection[Cluster], others: Collection[Scaler]
     ) -> tuple[Observed, ...]:
-        """What `spec.cluster.name` no longer tells, because it was edited; groups tell it themselves."""
+        """Observations of clusters that `spec.cluster.name` named before it was edited.
+
+        Labels of the groups name these clusters.
+        """
         beside: dict[str, list[Cluster]] = {}
         for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name):
             name = raw.metadata.labels.get(BASE_CLUSTER, "")
-            view = _of_cluster(scaler.view, name)
+            view = _for_cluster(scaler.view, name)
             is_ours = any(_is_made_by(raw.metadata, view, component) for component in Component)
-            if name and name != scaler.view.spec.cluster.name and is_ours and self._is_sure(raw, scaler, others):
+            if (
+                name
+                and name != scaler.view.spec.cluster.name
+                and is_ours
+                and self._is_certainly_ours(raw, scaler, others)
+            ):
                 beside.setdefault(name, []).append(raw)
-        home = namespace_of_base(scaler.view)
+        namespace_of_cluster = namespace_of_base(scaler.view)
         return tuple(
             [
                 Observed(
-                    scaler=RawObject(view=_of_cluster(scaler.view, name), raw=scaler.raw),
-                    base=await self._got(TidbCluster, name, home),
+                    scaler=RawObject(view=_for_cluster(scaler.view, name), raw=scaler.raw),
+                    base=await self._get(TidbCluster, name, namespace_of_cluster),
                     clusters=tuple(found),
                 )
                 for name, found in sorted(beside.items())
             ]
         )
 
-    def _is_sure(self, cluster: Cluster, scaler: Scaler, others: Collection[Scaler]) -> bool:
-        """Labels tell a name only: without an owner it may be that of an autoscaler in another namespace."""
+    def _is_certainly_ours(self, cluster: Cluster, scaler: Scaler, others: Collection[Scaler]) -> bool:
+        """Labels hold only a name: without an owner it may be that of an autoscaler in another namespace."""
         owner = controller_of(cluster.metadata)
         if owner is not None:
             return owner.uid == scaler.metadata.uid
-        me = scaler.metadata
-        namesakes = [raw for raw in others if raw.metadata.name == me.name and raw.metadata.namespace != me.namespace]
+        metadata = scaler.metadata
+        namesakes = [
+            raw for raw in others if raw.metadata.name == metadata.name and raw.metadata.namespace != metadata.namespace
+        ]
         return not self._namespace and not namesakes
 
-    async def _got(self, of: type[T], name: str, namespace: str) -> RawObject[T] | None:
+    async def _get(self, of: type[T], name: str, namespace: str) -> RawObject[T] | None:
         try:
             return await self._client.get_with_raw(of, name, namespace=namespace)
         except NotFound:
             return None
 
-    async def _listed(self, of: type[T], namespace: str) -> list[RawObject[T]]:
+    async def _list(self, of: type[T], namespace: str) -> list[RawObject[T]]:
         found: list[RawObject[T]] = []
         async for page in self._client.pages_with_raw(of, Selection(namespace=namespace)):
             for bad in page.listed.bad:
@@ -197,23 +208,30 @@ class Observer:
         return found
 
     async def _open_namespaces(self, autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
-        """Other namespaces that it names and that let it in."""
-        home = autoscaler.metadata.namespace
+        """Other namespaces that the autoscaler names and that admit it."""
+        namespace_of_cluster = autoscaler.metadata.namespace
         found = set()
-        for name in sorted(_namespaces_named(autoscaler) - {"", home}):
-            if lets_in(await self._annotations(name) or {}, home):
+        for name in sorted(_namespaces_named(autoscaler) - {"", namespace_of_cluster}):
+            if allows_namespace(await self._annotations(name) or {}, namespace_of_cluster):
                 found.add(name)
         return frozenset(found)
 
-    async def _let_in(self, home: str, others: list[TidbClusterAutoScaler]) -> list[TidbClusterAutoScaler]:
-        """Those that may scale clusters of a namespace: nobody else can stand in another's way."""
-        strangers = {scaler.metadata.namespace for scaler in others if namespace_of_base(scaler) == home} - {home}
-        annotations = await self._annotations(home) if strangers else None
-        allowed = {home, *(stranger for stranger in strangers if lets_in(annotations or {}, stranger))}
+    async def _allowed(
+        self, namespace_of_cluster: str, others: list[TidbClusterAutoScaler]
+    ) -> list[TidbClusterAutoScaler]:
+        """The autoscalers that may scale clusters of a namespace. No other autoscaler can conflict."""
+        strangers = {
+            scaler.metadata.namespace for scaler in others if namespace_of_base(scaler) == namespace_of_cluster
+        } - {namespace_of_cluster}
+        annotations = await self._annotations(namespace_of_cluster) if strangers else None
+        allowed = {
+            namespace_of_cluster,
+            *(stranger for stranger in strangers if allows_namespace(annotations or {}, stranger)),
+        }
         return [scaler for scaler in others if scaler.metadata.namespace in allowed]
 
     async def _annotations(self, namespace: str) -> dict[str, str] | None:
-        """None: there is no such namespace. One that we may not see tells nothing."""
+        """Annotations of a namespace; None: it does not exist. Without permission to read it there are none."""
         try:
             return (await self._client.get(Namespace, namespace)).metadata.annotations
         except NotFound:
@@ -232,8 +250,8 @@ class Observer:
         return tuple(pod for pod in listed.items if pod.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
 
 
-def _of_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:
-    """As if it named another cluster, and scaled nothing of it."""
+def _for_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:
+    """The autoscaler as if it named another cluster and scaled nothing of it."""
     spec = autoscaler.spec
     return replace(autoscaler, spec=replace(spec, cluster=replace(spec.cluster, name=name), tikv=None, tidb=None))
 
@@ -242,13 +260,15 @@ def _is_made_by(made: ObjectMeta, autoscaler: TidbClusterAutoScaler, component: 
     name, base = autoscaler.metadata.name, autoscaler.spec.cluster.name
     owner = controller_of(made)
     if owner is not None and made.namespace != autoscaler.metadata.namespace:
-        # Owners live beside what they own: this one was made for an autoscaler of the same name there.
+        # Owners are in the namespace of their dependents: this cluster belongs to an autoscaler of the same name there.
         return False
     return is_made_by(made.labels, autoscaler=name, component=component, base=base)
 
 
-def rivals_of(autoscaler: TidbClusterAutoScaler, others: Iterable[TidbClusterAutoScaler]) -> dict[Component, str]:
-    """Of each component that an older autoscaler scales in the same cluster: its name."""
+def find_older_autoscalers(
+    autoscaler: TidbClusterAutoScaler, others: Iterable[TidbClusterAutoScaler]
+) -> dict[Component, str]:
+    """The older autoscaler of the same cluster, for each component that it scales too."""
     found: dict[Component, str] = {}
     for other in sorted(others, key=_age):
         if _is_same(other, autoscaler) or _age(other) >= _age(autoscaler) or not _is_same_base(other, autoscaler):
@@ -260,7 +280,7 @@ def rivals_of(autoscaler: TidbClusterAutoScaler, others: Iterable[TidbClusterAut
 
 
 def _age(autoscaler: TidbClusterAutoScaler) -> tuple[Any, ...]:
-    """The oldest sorts first; of the same age, by name. One whose age is not told counts as new."""
+    """A sort key: the oldest first, then by name. An autoscaler without a creation time counts as new."""
     metadata = autoscaler.metadata
     created = metadata.creation_timestamp
     return created is None, created.timestamp() if created else 0.0, metadata.name, metadata.namespace

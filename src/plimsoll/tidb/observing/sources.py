@@ -1,6 +1,6 @@
-"""Whom a pass asks: the planner, external services, PD, and how many nodes there are. Made once for all passes.
+"""Sources of advice and data for a reconcile: the planner, external services, PD and the number of nodes.
 
-Whoever wires the program gives the network and the planner; a pass gets answers as values. Nothing is decided here.
+Answers are values. Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external.recommender import RecommendationFailed, RecommendationRequest, request_recommendation
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.planner_answer import NoAnswer
-from plimsoll.tidb.observing.component_state import is_silent_on_stores
-from plimsoll.tidb.observing.node_capacity import node_room
+from plimsoll.tidb.observing.component_state import lacks_store_status
+from plimsoll.tidb.observing.node_capacity import read_node_capacity
 from plimsoll.tidb.pd.client import PdFailed
-from plimsoll.tidb.pd.members import BaseCluster, pod_of
+from plimsoll.tidb.pd.members import BaseCluster, parse_pod_address
 from plimsoll.tidb.pd.types import UP
 from plimsoll.tidb.planner.client import read_answer
 from plimsoll.tidb.planning.api.defaults import scaled_component
-from plimsoll.tidb.planning.reconcile.node_counts import potential_nodes, ready_nodes
+from plimsoll.tidb.planning.reconcile.node_counts import count_potential_nodes, count_ready_nodes
 from plimsoll.tidb.wire.strategy import write_strategy
 from plimsoll.web.address_guard import parse_exceptions
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from plimsoll.tidb.external.recommender import Caller
     from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.model.strategy import Strategy
-    from plimsoll.tidb.observing.observer import Nodes, Observed
+    from plimsoll.tidb.observing.observer import NodeLister, Observed
     from plimsoll.tidb.pd.access import PdAccess
-    from plimsoll.tidb.pd.client import Pd
+    from plimsoll.tidb.pd.client import PdClient
     from plimsoll.tidb.planner.client import Planner
     from plimsoll.tidb.settings import TidbSettings
 
@@ -44,76 +44,86 @@ EXTERNAL_FAILED: Final = "ExternalFailed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Of all clusters."""
+    """The sources for all clusters. Built once."""
 
     client: Client
     pds: PdAccess
     planner: Planner
-    nodes: Nodes
+    nodes: NodeLister
     caller: Caller
     secrets: Secrets
     settings: TidbSettings
 
-    # ---- what should be
+    # ---- advice
 
-    async def plans(self, observed: Observed, strategy: Strategy) -> tuple[ScalingPlan, ...] | NoAnswer:
+    async def request_plans(self, observed: Observed, strategy: Strategy) -> tuple[ScalingPlan, ...] | NoAnswer:
         base = _base_of(observed)
-        answer = await self.planner.ask(base, write_strategy(strategy))
+        answer = await self.planner.request_plans(base, write_strategy(strategy))
         return read_answer(answer, strategy.component)
 
-    async def external(self, observed: Observed, component: Component) -> int | NoAnswer:
-        """What the external service of a component says, whatever `maxReplicas` is."""
+    async def request_recommendation(self, observed: Observed, component: Component) -> int | NoAnswer:
+        """The recommendation of a component's external service, not limited by `maxReplicas`."""
         base, scaled = _base_of(observed), scaled_component(observed.autoscaler, component)
         assert scaled is not None
         assert scaled.external is not None
-        question = ExternalQuestion(
+        question = RecommendationRequest(
             endpoint=scaled.external.endpoint,
-            home=observed.autoscaler.metadata.namespace,
+            autoscaler_namespace=observed.autoscaler.metadata.namespace,
             namespace=base.metadata.namespace,
             cluster=base.metadata.name,
             component=component,
         )
         exceptions = parse_exceptions(self.settings.external_allow)
-        answer = await recommended(question, caller=self.caller, secrets=self.secrets, exceptions=exceptions)
-        return NoAnswer(code=EXTERNAL_FAILED, problem=answer.problem) if isinstance(answer, ExternalFailed) else answer
+        answer = await request_recommendation(question, caller=self.caller, secrets=self.secrets, exceptions=exceptions)
+        return (
+            NoAnswer(code=EXTERNAL_FAILED, problem=answer.problem)
+            if isinstance(answer, RecommendationFailed)
+            else answer
+        )
 
-    # ---- what there is
+    # ---- data
 
-    async def node_count(self) -> int | None:
-        """None: nobody knows, and so nobody limits it."""
-        nodes = await self.nodes.nodes()
+    async def count_nodes(self) -> int | None:
+        """The number of nodes; None: unknown, and so no limit."""
+        nodes = await self.nodes.list_nodes()
         if nodes is None:
             return None
         if not self.settings.potential_nodes:
-            return ready_nodes(nodes)
-        return potential_nodes(nodes, await node_room(self.client, namespace=self.settings.home))
+            return count_ready_nodes(nodes)
+        return count_potential_nodes(
+            nodes, await read_node_capacity(self.client, namespace=self.settings.controller_namespace)
+        )
 
-    async def registered(self, observed: Observed) -> dict[str, int]:
-        """Stores that are Up, by TidbCluster, of those whose status does not tell; nothing, if PD does not either."""
-        silent = [raw for raw in (observed.base, *observed.clusters) if raw is not None and is_silent_on_stores(raw)]
-        if not silent:
+    async def count_registered_stores(self, observed: Observed) -> dict[str, int]:
+        """Stores that are Up, by TidbCluster, for clusters whose status lacks them; empty if PD does not answer."""
+        without_status = [
+            raw for raw in (observed.base, *observed.clusters) if raw is not None and lacks_store_status(raw)
+        ]
+        if not without_status:
             return {}
         stores = await self.pd(observed).stores()
         if isinstance(stores, PdFailed):
             log.debug("stores.unknown", problem=stores.problem)
             return {}
         if not stores:
-            # Not even the cluster's own: it has not come up yet, or this is not its PD.
+            # Not even the stores of the base cluster: it has not started up yet, or this is not its PD.
             return {}
-        pods = [pod for store in stores if store.state == UP and (pod := pod_of(store.store.address)) is not None]
-        clusters = [_cluster(raw.view) for raw in silent]
+        pods = [
+            pod for store in stores if store.state == UP and (pod := parse_pod_address(store.store.address)) is not None
+        ]
+        clusters = [_cluster(raw.view) for raw in without_status]
         return {
             base_cluster.name: sum(base_cluster.owns(pod, Component.TIKV) for pod in pods) for base_cluster in clusters
         }
 
     # ---- PD
 
-    def pd(self, observed: Observed) -> Pd:
-        return self.pds.of(_base_of(observed))
+    def pd(self, observed: Observed) -> PdClient:
+        return self.pds.client_for(_base_of(observed))
 
 
 def _base_of(observed: Observed) -> TidbCluster:
-    assert observed.base is not None, "nothing is asked about without a base cluster"
+    assert observed.base is not None, "sources need a base cluster"
     return observed.base.view
 
 

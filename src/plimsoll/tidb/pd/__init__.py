@@ -1,1 +1,1 @@
-"""Client of PD: members, stores and their JSON."""
+"""Client of PD: access, members, stores and their JSON."""

@@ -1,8 +1,7 @@
-"""The way to the PD of a cluster: its address, and the certificate that a cluster with TLS wants to be shown.
+"""Access to the PD of a cluster: its address, and the client certificate of a cluster with TLS.
 
-The drainer and the planner in this process both go through it. The certificate is the one that TiDB Operator has its
-own calls made with: Secret `CLUSTER-cluster-client-secret`. It is looked up for every pass that asks PD anything, and
-read anew only if it changed. Without it PD is not asked: that is told like a PD that does not answer.
+The certificate is the one that TiDB Operator uses: Secret `CLUSTER-cluster-client-secret`. It is looked up in every
+reconcile that uses PD, and loaded again only if it changed. Without it PD is reported as not answering.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, context_from
-from plimsoll.tidb.pd.client import Pd
+from plimsoll.tidb.pd.client import PdClient
 from plimsoll.web.client import RequestFailed
 
 if TYPE_CHECKING:
@@ -28,24 +27,24 @@ _REMEMBERED: Final = 1_000
 
 
 class PdAccess:
-    """To the PDs of all clusters. `address` replaces what a cluster's name gives."""
+    """Access to the PDs of all clusters. `address` replaces the address derived from the name of a cluster."""
 
     def __init__(self, web: HttpClient, secrets: Secrets, *, address: str = "") -> None:
         self._web = web
         self._address = address
-        self._certificates = Certificates(secrets)
+        self._certificates = TlsContexts(secrets)
 
-    def of(self, base: TidbCluster) -> Pd:
-        """For one pass: a certificate that changes meanwhile is taken up by the next."""
-        address = self._address or address_of_pd(base)
+    def client_for(self, base: TidbCluster) -> PdClient:
+        """A client for one reconcile: a certificate that changes meanwhile is used by the next."""
+        address = self._address or build_pd_address(base)
         if not base.spec.tls_cluster.enabled or not address.startswith("https:"):
-            return Pd(address, web=self._web)
+            return PdClient(address, web=self._web)
         namespace, name = base.metadata.namespace, f"{base.metadata.name}-cluster-client-secret"
-        return Pd(address, web=_CertifiedWeb(self._web, self._certificates, namespace=namespace, name=name))
+        return PdClient(address, web=_TlsHttpClient(self._web, self._certificates, namespace=namespace, name=name))
 
 
-def address_of_pd(base: TidbCluster) -> str:
-    """Of the Service that TiDB Operator makes; a cluster that joined another has that one's PD."""
+def build_pd_address(base: TidbCluster) -> str:
+    """The address of TiDB Operator's Service. A heterogeneous cluster uses the PD of the cluster it joined."""
     joined = base.spec.cluster if base.is_heterogeneous else None
     name = joined.name if joined is not None else base.metadata.name
     namespace = (joined.namespace if joined is not None else "") or base.metadata.namespace
@@ -54,8 +53,8 @@ def address_of_pd(base: TidbCluster) -> str:
     return f"{scheme}://{name}-pd.{namespace}{f'.svc.{domain}' if domain else ''}:2379"
 
 
-class Certificates:
-    """Contexts of Secrets, each made anew when what its Secret holds has changed."""
+class TlsContexts:
+    """TLS contexts by Secret, rebuilt when the Secret changes."""
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
@@ -69,26 +68,26 @@ class Certificates:
         try:
             context = context_from(data, f"Secret {namespace}/{name}", needed=_NEEDED)
         except InvalidInput as error:
-            return RequestFailed(problem=f"PD wants a certificate, and {error}")
+            return RequestFailed(problem=f"PD needs a client certificate: {error}")
         if len(self._made) >= _REMEMBERED:
             self._made.clear()
         self._made[namespace, name] = (data, context)
         return context
 
 
-class _CertifiedWeb:
-    """Shows the certificate of one Secret, which is looked up with the first question."""
+class _TlsHttpClient:
+    """Uses the certificate of one Secret, which is read with the first request."""
 
-    def __init__(self, web: HttpClient, certificates: Certificates, *, namespace: str, name: str) -> None:
+    def __init__(self, web: HttpClient, certificates: TlsContexts, *, namespace: str, name: str) -> None:
         self._web = web
         self._certificates = certificates
         self._secret = (namespace, name)
         self._context: ssl.SSLContext | None = None
 
-    async def send(self, asked: Request) -> Response | RequestFailed:
+    async def send(self, request: Request) -> Response | RequestFailed:
         if self._context is None:
             found = await self._certificates.context(*self._secret)
             if isinstance(found, RequestFailed):
                 return found
             self._context = found
-        return await self._web.send(replace(asked, tls=self._context))
+        return await self._web.send(replace(request, tls=self._context))

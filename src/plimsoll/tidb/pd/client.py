@@ -1,7 +1,7 @@
-"""PD's HTTP API, as far as scaling needs it: stores, replication, schedulers, health of regions, keys of its etcd.
+"""PD's HTTP API, as far as scaling needs it: stores, replication, schedulers, region health and etcd keys.
 
-The planner's collector reads through it, the drainer also writes. It keeps no state and never retries; what PD refuses,
-and that it does not answer, are values (`PdFailed`). A store is never deleted by force: there is no way to ask for it.
+The client keeps no state and never retries. Refusals and missing answers are values (`PdFailed`). A store is never
+deleted by force: there is no call for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.objects.codec.decode_problems import problem_of
-from plimsoll.tidb.pd import types as said
+from plimsoll.tidb.pd import types
 from plimsoll.web.client import Request, RequestFailed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ RegionCheck = Literal["miss-peer", "pending-peer", "down-peer", "extra-peer", "o
 
 
 class PdFailed(Value):
-    """What was asked for is not there, was refused, or is not known. `status` 0: nobody answered in time."""
+    """The object does not exist, the request was refused, or the answer is unknown. `status` 0: no answer in time."""
 
     problem: str
     status: int = 0
@@ -42,7 +42,7 @@ class PdFailed(Value):
 
     @property
     def is_gone(self) -> bool:
-        """Not known, or already removed."""
+        """Unknown to PD, or removed already."""
         return self.status in {404, 410}
 
     @property
@@ -51,12 +51,12 @@ class PdFailed(Value):
 
     @property
     def is_not_bootstrapped(self) -> bool:
-        """No TiKV store has ever registered: there is nothing to scale yet, and nothing to be concluded."""
+        """No TiKV store has ever registered: there is nothing to scale yet, and nothing follows."""
         return self.status == 500 and "bootstrap" in self.problem.lower()
 
 
-class Pd:
-    """One cluster's, by the base of its address; any member answers."""
+class PdClient:
+    """The PD of one cluster. Any member answers."""
 
     def __init__(self, base: str, *, web: HttpClient) -> None:
         self._base = base
@@ -64,17 +64,17 @@ class Pd:
 
     # ---- stores
 
-    async def stores(self, states: Sequence[int] = ()) -> tuple[said.Store, ...] | PdFailed:
-        """Those that are Up or Offline, unless `states` says which (0 Up, 1 Offline, 2 Tombstone)."""
+    async def stores(self, states: Sequence[int] = ()) -> tuple[types.Store, ...] | PdFailed:
+        """Stores that are Up or Offline, unless `states` selects others (0 Up, 1 Offline, 2 Tombstone)."""
         query = "&".join(f"state={state}" for state in states)
-        found = await self._read(said.Stores, f"{_API}/stores{'?' if query else ''}{query}")
+        found = await self._read(types.Stores, f"{_API}/stores{'?' if query else ''}{query}")
         return found if isinstance(found, PdFailed) else found.stores or ()
 
-    async def store(self, store_id: int) -> said.Store | PdFailed:
-        return await self._read(said.Store, f"{_API}/store/{store_id}")
+    async def store(self, store_id: int) -> types.Store | PdFailed:
+        return await self._read(types.Store, f"{_API}/store/{store_id}")
 
     async def delete_store(self, store_id: int) -> PdFailed | None:
-        """Take it Offline: its regions move away, and it is buried when it has none left. Refused is a failure."""
+        """Set a store Offline: its regions move away, and then it becomes a Tombstone. A refusal is a failure."""
         return await self._act("DELETE", f"{_API}/store/{store_id}")
 
     async def set_store_state(self, store_id: int, state: Literal["Up", "Offline"]) -> PdFailed | None:
@@ -85,14 +85,14 @@ class Pd:
 
     # ---- configuration
 
-    async def replication(self) -> said.Replication | PdFailed:
-        return await self._read(said.Replication, f"{_API}/config/replicate")
+    async def replication(self) -> types.Replication | PdFailed:
+        return await self._read(types.Replication, f"{_API}/config/replicate")
 
-    async def config(self) -> said.PdConfig | PdFailed:
-        return await self._read(said.PdConfig, f"{_API}/config")
+    async def config(self) -> types.PdConfig | PdFailed:
+        return await self._read(types.PdConfig, f"{_API}/config")
 
-    async def placement_rules(self) -> tuple[said.PlacementRule, ...] | PdFailed:
-        found = await self._read(tuple[said.PlacementRule, ...] | None, f"{_API}/config/rules")
+    async def placement_rules(self) -> tuple[types.PlacementRule, ...] | PdFailed:
+        found = await self._read(tuple[types.PlacementRule, ...] | None, f"{_API}/config/rules")
         return () if found is None else found
 
     # ---- schedulers
@@ -102,25 +102,25 @@ class Pd:
         return () if found is None else found
 
     async def evicted_stores(self) -> frozenset[int] | PdFailed:
-        """Whose leaders are being moved away; newer PDs have one scheduler for all of them."""
-        found = await self._read(said.EvictedStores, f"{_API}/scheduler-config/{_EVICT_LEADERS}/list")
+        """Stores whose leaders are evicted; newer PDs have one scheduler for all of them."""
+        found = await self._read(types.EvictedStores, f"{_API}/scheduler-config/{_EVICT_LEADERS}/list")
         if isinstance(found, PdFailed):
             return found
-        return frozenset(int(one) for one in found.ranges or {} if one.isdecimal())
+        return frozenset(int(name) for name in found.ranges or {} if name.isdecimal())
 
     async def evicting(self) -> frozenset[int] | PdFailed:
-        """Whose leaders are being moved away, by either way of telling: one scheduler for all, or one for each."""
+        """Stores whose leaders are evicted, by one scheduler for all stores or by one per store."""
         named, listed = await self.schedulers(), await self.evicted_stores()
         if isinstance(named, PdFailed):
             return named if named.is_unreachable else listed
         prefix = f"{_EVICT_LEADERS}-"
-        ids = (one.removeprefix(prefix) for one in named if one.startswith(prefix))
-        own = frozenset(int(one) for one in ids if one.isdecimal())
-        # A PD without the scheduler has no configuration of it to show.
+        ids = (name.removeprefix(prefix) for name in named if name.startswith(prefix))
+        own = frozenset(int(name) for name in ids if name.isdecimal())
+        # A PD without the scheduler has no configuration for it.
         return own if isinstance(listed, PdFailed) and not listed.is_unreachable else _joined(own, listed)
 
     async def evict_leaders(self, store_id: int) -> PdFailed | None:
-        """Have the leaders of a store moved to others. That it is so already is no failure."""
+        """Evict the leaders of a store. An existing eviction is not a failure."""
         failed = await self._act("POST", f"{_API}/schedulers", {"name": _EVICT_LEADERS, "store_id": store_id})
         if failed is None or "existed" not in failed.problem:
             return failed
@@ -130,39 +130,39 @@ class Pd:
         return None if is_evicted or is_named else failed
 
     async def stop_evicting_leaders(self, store_id: int) -> PdFailed | None:
-        """That there is no such scheduler is no failure."""
+        """Stop evicting. A missing scheduler is not a failure."""
         failed = await self._act("DELETE", f"{_API}/schedulers/{_EVICT_LEADERS}-{store_id}")
         return None if failed is not None and failed.is_gone else failed
 
     # ---- regions, health, etcd
 
     async def regions_with(self, check: RegionCheck) -> int | PdFailed:
-        """How many regions have this wrong with them."""
-        found = await self._read(said.RegionCount, f"{_API}/regions/check/{check}")
+        """The number of regions that fail a check."""
+        found = await self._read(types.RegionCount, f"{_API}/regions/check/{check}")
         return found if isinstance(found, PdFailed) else found.count
 
-    async def health(self) -> tuple[said.MemberHealth, ...] | PdFailed:
-        return await self._read(tuple[said.MemberHealth, ...], f"{_API}/health")
+    async def health(self) -> tuple[types.MemberHealth, ...] | PdFailed:
+        return await self._read(tuple[types.MemberHealth, ...], f"{_API}/health")
 
     async def keys_under(self, prefix: str) -> dict[str, bytes] | PdFailed:
-        """The keys of etcd that begin with it."""
+        """Etcd keys with a prefix."""
         after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         return await self._range({"key": _base64(prefix), "range_end": _base64(after)})
 
     async def key(self, name: str) -> bytes | PdFailed | None:
-        """One key of etcd; None: there is none."""
+        """One etcd key; None: it does not exist."""
         found = await self._range({"key": _base64(name)})
         return found if isinstance(found, PdFailed) else found.get(name)
 
     async def _range(self, wanted: dict[str, str]) -> dict[str, bytes] | PdFailed:
         path = "/v3/kv/range"
-        found = await self._read(said.KeyRange, path, body=msgspec.json.encode(wanted))
+        found = await self._read(types.KeyRange, path, body=msgspec.json.encode(wanted))
         if isinstance(found, PdFailed):
             return found
         try:
-            return dict(one.decoded() for one in found.kvs or ())
+            return dict(name.decoded() for name in found.kvs or ())
         except ValueError as error:
-            return PdFailed(problem=f"{path} has a key that is not base 64: {error}", status=200)
+            return PdFailed(problem=f"{path} has a key that is not base64: {error}", status=200)
 
     # ---- the wire
 
@@ -173,7 +173,7 @@ class Pd:
         try:
             return msgspec.json.decode(answer, type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return PdFailed(problem=f"PD answers unreadably to {path}: {problem_of(error)}", status=200)
+            return PdFailed(problem=f"the answer of PD to {path} cannot be read: {problem_of(error)}", status=200)
 
     async def _act(
         self, method: Literal["POST", "DELETE"], path: str, body: dict[str, Any] | None = None
@@ -182,13 +182,13 @@ class Pd:
         return answer if isinstance(answer, PdFailed) else None
 
     async def _ask(self, method: Literal["GET", "POST", "DELETE"], path: str, body: bytes) -> bytes | PdFailed:
-        asked = Request(
+        request = Request(
             method=method,
             url=f"{self._base}{quote(path, safe='/?&=')}",
             body=body,
             content_type=_JSON if body else "",
         )
-        answer = await self._web.send(asked)
+        answer = await self._web.send(request)
         if isinstance(answer, RequestFailed):
             return PdFailed(problem=answer.problem)
         if not answer.is_ok:

@@ -1,8 +1,7 @@
-"""Which instances a TiDB cluster has, as PD knows them: its stores, and the TiDB servers that keep their keys in etcd.
+"""The instances of a TiDB cluster that PD knows: stores, and TiDB servers that register in etcd.
 
-The collector joins them with their metrics. An instance that cannot be matched to a pod is there all the same: it takes
-a node and its load counts, only nobody knows it. What cannot be read is a failure and never a shorter list, because an
-instance that is left out looks like one to be removed.
+An instance that cannot be matched to a pod exists nevertheless: it occupies a node and its load counts. An unreadable
+entry is a failure and never a shorter list, because an omitted instance looks like one to remove.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.pd.types import OFFLINE, TOMBSTONE, UP
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.pd.client import Pd
+    from plimsoll.tidb.pd.client import PdClient
     from plimsoll.tidb.pd.types import Store
 
 _TOPOLOGY: Final = "/topology/tidb/"
@@ -36,25 +35,25 @@ class BaseCluster(Value):
     namespace: str
     name: str
 
-    def owns(self, pod: Pod, component: Component) -> bool:
-        """Whether it is a pod of the cluster's own StatefulSet."""
+    def owns(self, pod: PodName, component: Component) -> bool:
+        """Whether a pod belongs to the cluster's own StatefulSet."""
         prefix, _, ordinal = pod.name.rpartition("-")
         is_its = pod.namespace == self.namespace and prefix == f"{self.name}-{component}"
         return is_its and re.fullmatch("0|[1-9][0-9]*", ordinal) is not None
 
 
-class Pod(Value):
-    """Who an instance is for Prometheus."""
+class PodName(Value):
+    """The pod of an instance, as in the labels of its metrics."""
 
     name: str
     namespace: str
 
 
 class Member(Value):
-    """An instance. `pod` is None if its address does not tell. Sizes are those of stores, as far as known."""
+    """An instance. `pod` is None if its address does not name one. Sizes are those of stores, if known."""
 
     address: str
-    pod: Pod | None
+    pod: PodName | None
     is_base: bool
     labels: dict[str, str] = {}
     state: str = UP
@@ -74,17 +73,17 @@ class _TidbInfo(Wire, rename={}):
     start_timestamp: float | None = None
 
 
-def pod_of(address: str) -> Pod | None:
-    """`POD.SERVICE.NAMESPACE.svc[…]:PORT`; None for anything else, such as an IP address or a short name."""
+def parse_pod_address(address: str) -> PodName | None:
+    """The pod in `POD.SERVICE.NAMESPACE.svc[…]:PORT`; None for other addresses, such as IP addresses."""
     host = address.rpartition(":")[0] or address
     parts = host.split(".")
     if len(parts) < _PARTS_OF_A_POD or parts[3] != "svc" or not parts[0] or not parts[2]:
         return None
-    return Pod(name=parts[0], namespace=parts[2])
+    return PodName(name=parts[0], namespace=parts[2])
 
 
-async def members_of(component: Component, base: BaseCluster, pd: Pd) -> tuple[Member, ...] | PdFailed:
-    """All that PD lists, leaving ones and TiFlash included: what they mean is the planner's business."""
+async def list_members(component: Component, base: BaseCluster, pd: PdClient) -> tuple[Member, ...] | PdFailed:
+    """All members that PD lists, including leaving stores and TiFlash; the planner interprets them."""
     if component is Component.TIDB:
         return await _tidb_members(base, pd)
     stores = await pd.stores()
@@ -94,7 +93,7 @@ async def members_of(component: Component, base: BaseCluster, pd: Pd) -> tuple[M
 
 
 def _store_member(store: Store, base: BaseCluster) -> Member:
-    pod = pod_of(store.store.address)
+    pod = parse_pod_address(store.store.address)
     return Member(
         address=store.store.address,
         pod=pod,
@@ -109,7 +108,7 @@ def _store_member(store: Store, base: BaseCluster) -> Member:
     )
 
 
-async def _tidb_members(base: BaseCluster, pd: Pd) -> tuple[Member, ...] | PdFailed:
+async def _tidb_members(base: BaseCluster, pd: PdClient) -> tuple[Member, ...] | PdFailed:
     keys = await pd.keys_under(_TOPOLOGY)
     if isinstance(keys, PdFailed):
         return keys
@@ -126,16 +125,16 @@ async def _tidb_members(base: BaseCluster, pd: Pd) -> tuple[Member, ...] | PdFai
 
 
 def _tidb_member(address: str, info: bytes | None, base: BaseCluster) -> Member | PdFailed:
-    pod = pod_of(address)
+    pod = parse_pod_address(address)
     is_base = pod is not None and base.owns(pod, Component.TIDB)
     if info is None and not is_base:
         return PdFailed(
-            problem=f"TiDB {address} is alive and has not told its labels: its group is unknown", status=200
+            problem=f"TiDB {address} is alive and has not published its labels: its group is unknown", status=200
         )
     try:
         read = msgspec.json.decode(info, type=_TidbInfo) if info else _TidbInfo()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return PdFailed(problem=f"what TiDB {address} tells of itself is unreadable: {problem_of(error)}", status=200)
+        return PdFailed(problem=f"the entry of TiDB {address} cannot be read: {problem_of(error)}", status=200)
     return Member(address=address, pod=pod, is_base=is_base, labels=read.labels or {}, started=_started(read))
 
 

@@ -1,7 +1,7 @@
-"""What PD says, as it stands on the wire: stores, replication, placement rules, schedulers, keys of its etcd.
+"""JSON types of PD: stores, replication, placement rules, schedulers and etcd keys.
 
-`pd` reads them, the collector and the drainer use them. Sizes come as people write them ("97.66GiB", four digits),
-times as text that may be absent; nothing here decides what a store's state means for scaling.
+Sizes are human-readable text ("97.66GiB", four digits), times are text that may be absent. This module does not
+interpret the states of stores.
 """
 
 import re
@@ -28,7 +28,7 @@ _LEAVING: Final = {1: OFFLINE, 2: TOMBSTONE}
 
 
 def read_size(written: str | float | None) -> int | None:
-    """Bytes; None for what is no size. Units are powers of 1024 however they are spelled, as PD reads them itself."""
+    """A size in bytes; None if it is not one. Units are powers of 1024 however they are spelled, as in PD."""
     if isinstance(written, int | float):
         return int(written) if 0 <= written < 2**64 else None
     found = _SIZE.fullmatch(written) if written and len(written) <= _LONGEST_SIZE else None
@@ -40,7 +40,7 @@ def read_size(written: str | float | None) -> int | None:
 
 
 def read_time(written: str) -> datetime | None:
-    """None for what is absent or cannot be read."""
+    """A time; None if it is absent or unreadable."""
     try:
         moment = msgspec.convert(written, datetime)
         return moment.astimezone(UTC) if moment.tzinfo else None
@@ -56,7 +56,7 @@ class StoreLabel(Wire):
 
 
 class StoreMeta(Wire, rename={}):
-    """What a store said when it registered, and its state. PD leaves out a `state` of 0, which is Up."""
+    """What a store registered, and its state. PD omits a `state` of 0, which is Up."""
 
     id: int
     address: str = ""
@@ -66,7 +66,7 @@ class StoreMeta(Wire, rename={}):
 
 
 class StoreStatus(Wire, rename={}):
-    """What a store reported lately."""
+    """The last report of a store."""
 
     capacity: str | float | None = None
     available: str | float | None = None
@@ -89,7 +89,7 @@ class Store(Wire):
 
     @property
     def state(self) -> str:
-        """`Disconnected` and `Down` ones are registered as Up, and have not been heard of lately."""
+        """The state. `Disconnected` and `Down` stores are registered as Up and have not reported lately."""
         return _LEAVING.get(self.store.state, self.store.state_name)
 
     @property
@@ -106,7 +106,7 @@ class Store(Wire):
 
     @property
     def used_bytes(self) -> int | None:
-        """What PD counts as used; of one that does not tell, all that is not available."""
+        """The used space that PD counts; without it, all that is not available."""
         used, available = read_size(self.status.used_size), read_size(self.status.available)
         if used is not None or available is None or self.capacity_bytes is None:
             return used
@@ -118,14 +118,14 @@ class Store(Wire):
 
 
 class Stores(Wire):
-    """A list of them."""
+    """A list of stores."""
 
     count: int = 0
     stores: tuple[Store, ...] | None = None
 
 
 class Replication(Wire, rename={"max_replicas": "max-replicas", "placement_rules": "enable-placement-rules"}):
-    """How many replicas every region has. The switch is text on the wire."""
+    """The number of replicas of every region. The switch is text in JSON."""
 
     max_replicas: int
     placement_rules: str | bool = "false"
@@ -136,7 +136,7 @@ class Replication(Wire, rename={"max_replicas": "max-replicas", "placement_rules
 
 
 class Constraint(Wire):
-    """Which stores a rule is about."""
+    """A constraint on the stores of a placement rule."""
 
     key: str = ""
     op: str = ""
@@ -144,7 +144,7 @@ class Constraint(Wire):
 
 
 class PlacementRule(Wire, rename={}):
-    """So many replicas of a range of keys, on stores of some kind."""
+    """The number of replicas of a key range on certain stores."""
 
     group_id: str = ""
     id: str = ""
@@ -163,57 +163,57 @@ class PlacementRule(Wire, rename={}):
 
 
 class ServerConfig(Wire, rename={"metric_storage": "metric-storage"}):
-    """Of PD itself."""
+    """The configuration of PD itself."""
 
     metric_storage: str = ""
 
 
 class PdConfig(Wire, rename={"pd_server": "pd-server"}):
-    """What of PD's configuration is used."""
+    """The part of PD's configuration that is used."""
 
     replication: Replication | None = None
     pd_server: ServerConfig = ServerConfig()
 
 
 class RegionCount(Wire):
-    """Of a list of regions, how many there are."""
+    """The number of regions in a list."""
 
     count: int = 0
 
 
 class MemberHealth(Wire):
-    """Of one PD server."""
+    """Health of one PD server."""
 
     name: str = ""
     health: bool = False
 
 
 class EvictedStores(Wire, rename={"ranges": "store-id-ranges"}):
-    """Whose leaders are being moved away, by id."""
+    """Ids of stores whose leaders are evicted."""
 
     ranges: dict[str, Any] | None = None
 
 
 class KeyValue(Wire):
-    """A key of etcd, both halves in base 64."""
+    """An etcd key and its value, both in base64."""
 
     key: str = ""
     value: str = ""
 
     def decoded(self) -> tuple[str, bytes]:
-        """Raises `ValueError` for what is not base 64."""
+        """Key and value. Raises `ValueError` if they are not base64."""
         return b64decode(self.key, validate=True).decode(), b64decode(self.value, validate=True)
 
 
 class KeyRange(Wire):
-    """Those of a range."""
+    """The keys of a range."""
 
     kvs: tuple[KeyValue, ...] | None = None
     more: bool = False
 
 
-def replicas_needed(replication: Replication, rules: tuple[PlacementRule, ...] = ()) -> int:
-    """How many normal stores must stay: the most replicas a range of keys has on TiKV, never less than the setting."""
+def count_needed_replicas(replication: Replication, rules: tuple[PlacementRule, ...] = ()) -> int:
+    """How many normal stores must stay: the highest replica count of a key range on TiKV, at least the setting."""
     sums: dict[tuple[str, str], int] = {}
     if replication.has_placement_rules:
         for rule in rules:

@@ -1,7 +1,6 @@
-"""Who says how many instances there should be: a planner over HTTP, or our own in this process.
+"""Clients of planners: over HTTP, or in this process.
 
-The autoscaler asks through `Planner` and cannot tell the two apart: both answer with bytes, and both are distrusted
-alike. Nothing is asked twice; what an answer means, a refusal among them, is `read_answer`'s to say.
+Both answer with bytes, and `read_answer` validates both in the same way. Nothing is retried.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from plimsoll.core.values import Wire
 from plimsoll.objects.codec.decode_problems import problem_of
 from plimsoll.tidb.model.planner_answer import BAD_ANSWER, NO_METRICS, REFUSED, UNREACHABLE, NoAnswer
 from plimsoll.tidb.pd.members import BaseCluster
-from plimsoll.tidb.planner.collector import Collecting, Collector
-from plimsoll.tidb.planner.service import QUESTION, PlannerService
-from plimsoll.tidb.wire.plans import RejectedAnswer, read_plans
+from plimsoll.tidb.planner.collector import Collector, CollectorSettings
+from plimsoll.tidb.planner.service import PLANNING_PATH, PlannerService
+from plimsoll.tidb.wire.plans import RejectedPlans, read_plans
 from plimsoll.web.client import Request, RequestFailed, Response
 
 if TYPE_CHECKING:
@@ -31,34 +30,34 @@ if TYPE_CHECKING:
 
 _LACK_OF_DATA: Final = frozenset({"insufficient_metrics", "no_capacity"})
 LARGEST_ANSWER_BYTES: Final = 1024 * 1024
-"""Thousands of groups: who sends more means something else."""
+"""Enough for thousands of groups. A larger answer is not a plan."""
 
 
 class Planner(Protocol):
-    """Answers one question about a component of one cluster."""
+    """Answers a request about one component of one cluster."""
 
-    async def ask(self, base: TidbCluster, question: bytes) -> Response | RequestFailed: ...
+    async def request_plans(self, base: TidbCluster, question: bytes) -> Response | RequestFailed: ...
 
 
 class HttpPlanner:
-    """`POST {url}/autoscaling`: ours, PD's of old, or anybody's."""
+    """`POST {url}/autoscaling` of any planner, ours or an old PD's."""
 
     def __init__(self, url: str, *, web: HttpClient) -> None:
-        self._url = f"{url}{QUESTION}"
+        self._url = f"{url}{PLANNING_PATH}"
         self._web = web
 
-    async def ask(self, base: TidbCluster, question: bytes) -> Response | RequestFailed:  # noqa: ARG002 - one planner, one cluster
+    async def request_plans(self, base: TidbCluster, question: bytes) -> Response | RequestFailed:  # noqa: ARG002 - one planner, one cluster
         return await self._web.send(
             Request(method="POST", url=self._url, body=question, content_type="application/json")
         )
 
 
-class AnsweredHere(Response):
-    """Nothing lay between: whatever it says, the planner was reached."""
+class InProcessResponse(Response):
+    """A response that needed no network: the planner was reached in any case."""
 
 
-class OwnPlanner:
-    """Plans here, from what PD and Prometheus of the cluster say at that moment."""
+class InProcessPlanner:
+    """Plans in this process, from the present state of the cluster's PD and Prometheus."""
 
     def __init__(
         self,
@@ -76,14 +75,14 @@ class OwnPlanner:
         self._prometheus = prometheus
         self._warned: dict[BaseCluster, dict[Component, str]] = {}
 
-    async def ask(self, base: TidbCluster, question: bytes) -> Response | RequestFailed:
+    async def request_plans(self, base: TidbCluster, question: bytes) -> Response | RequestFailed:
         cluster = BaseCluster(namespace=base.metadata.namespace, name=base.metadata.name)
-        collecting = Collecting(base=cluster, prometheus=self._prometheus)
-        collector = Collector(collecting, pd=self._pds.of(base), web=self._web)
+        collecting = CollectorSettings(base=cluster, prometheus=self._prometheus)
+        collector = Collector(collecting, pd=self._pds.client_for(base), web=self._web)
         warned = self._warned.setdefault(cluster, {})
         service = PlannerService(collector, now=self._now, falls_back=self._falls_back, warned=warned)
-        page = await service.answer(question)
-        return AnsweredHere(status=page.status_code, body=bytes(page.body))
+        page = await service.answer_request(question)
+        return InProcessResponse(status=page.status_code, body=bytes(page.body))
 
 
 class _Refused(Wire, rename={}):
@@ -92,30 +91,32 @@ class _Refused(Wire, rename={}):
 
 
 def read_answer(answer: Response | RequestFailed, component: Component) -> tuple[ScalingPlan, ...] | NoAnswer:
-    """Plans, if the whole of the answer can be believed."""
+    """The plans, if the whole answer is valid."""
     if isinstance(answer, RequestFailed):
         return NoAnswer(code=UNREACHABLE, problem=answer.problem)
     if not answer.is_ok:
-        return _refused(answer)
+        return _read_refusal(answer)
     if len(answer.body) > LARGEST_ANSWER_BYTES:
-        problem = f"the planner's answer is refused: it has more than {LARGEST_ANSWER_BYTES} bytes"
+        problem = f"the planner's answer is rejected: it has more than {LARGEST_ANSWER_BYTES} bytes"
         return NoAnswer(code=BAD_ANSWER, problem=problem)
     plans = read_plans(answer.body, component)
-    if isinstance(plans, RejectedAnswer):
-        return NoAnswer(code=BAD_ANSWER, problem=f"the planner's answer is refused: {plans.problem}")
+    if isinstance(plans, RejectedPlans):
+        return NoAnswer(code=BAD_ANSWER, problem=f"the planner's answer is rejected: {plans.problem}")
     return plans
 
 
-def _refused(answer: Response) -> NoAnswer:
-    """Ours say a code and a detail, PD's of old a JSON text, anything in between whatever it likes."""
+def _read_refusal(answer: Response) -> NoAnswer:
+    """The reason of a refusal. Our planner sends a code and a detail, old PDs a JSON string, proxies anything."""
     try:
-        told = msgspec.json.decode(answer.body, type=_Refused | str)
+        refusal = msgspec.json.decode(answer.body, type=_Refused | str)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = f"the planner answers {answer.status}: {answer.excerpt or problem_of(error)}"
         return NoAnswer(code=REFUSED, problem=problem)
-    if isinstance(told, str):
-        return NoAnswer(code=REFUSED, problem=f"the planner answers {answer.status}: {told[:500]}")
-    code = NO_METRICS if told.error in _LACK_OF_DATA else REFUSED
-    problem = f"the planner answers {answer.status}: {told.error}: {told.detail}"[:1000]
-    # Of a planner elsewhere, whatever is not 200 counts as not reachable: that is the contract.
-    return NoAnswer(code=code, problem=problem, is_plain=code == NO_METRICS and isinstance(answer, AnsweredHere))
+    if isinstance(refusal, str):
+        return NoAnswer(code=REFUSED, problem=f"the planner answers {answer.status}: {refusal[:500]}")
+    code = NO_METRICS if refusal.error in _LACK_OF_DATA else REFUSED
+    problem = f"the planner answers {answer.status}: {refusal.error}: {refusal.detail}"[:1000]
+    # By contract, any status but 200 of a remote planner counts as not reachable.
+    return NoAnswer(
+        code=code, problem=problem, is_told_by_planner=code == NO_METRICS and isinstance(answer, InProcessResponse)
+    )

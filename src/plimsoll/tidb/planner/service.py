@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.components import Component
     from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.model.strategy import Strategy
-    from plimsoll.tidb.planner.collector import Collected, Collector
+    from plimsoll.tidb.planner.collector import CollectedSnapshot, Collector
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-QUESTION: Final = "/autoscaling"
-HEALTH: Final = "/healthz"
-MAX_QUESTION_BYTES: Final = MAX_BODY_BYTES
-_TOLD_GAPS: Final = 10
-_METHODS: Final = {QUESTION: ("POST",), HEALTH: ("GET", "HEAD")}
+PLANNING_PATH: Final = "/autoscaling"
+HEALTH_PATH: Final = "/healthz"
+MAX_REQUEST_BYTES: Final = MAX_BODY_BYTES
+_LISTED_GAPS: Final = 10
+_METHODS: Final = {PLANNING_PATH: ("POST",), HEALTH_PATH: ("GET", "HEAD")}
 # The question is at fault; of all else, what is known.
 _FAULTS_OF_THE_QUESTION: Final = frozenset({Refusal.NO_HOMOGENEOUS_SIZE})
 
@@ -74,16 +74,16 @@ class PlannerService:
         path = request.scope["path"]
         allowed = _METHODS.get(path)
         if allowed is None:
-            return _error(HTTPStatus.NOT_FOUND, "not_found", f"there is {QUESTION} and {HEALTH}")
+            return _error(HTTPStatus.NOT_FOUND, "not_found", f"there is {PLANNING_PATH} and {HEALTH_PATH}")
         if request.method not in allowed:
             status, headers = HTTPStatus.METHOD_NOT_ALLOWED, {"allow": ", ".join(allowed)}
             return _error(status, "method_not_allowed", f"only {' and '.join(allowed)}", headers=headers)
-        if path == HEALTH:
+        if path == HEALTH_PATH:
             return json_response({"status": "ok"})
-        body = await read_body(request, max_bytes=MAX_QUESTION_BYTES)
-        return _refuse_body(body) if isinstance(body, BodyRefused) else await self.answer(body)
+        body = await read_body(request, max_bytes=MAX_REQUEST_BYTES)
+        return _refuse_body(body) if isinstance(body, BodyRefused) else await self.answer_request(body)
 
-    async def answer(self, question: bytes) -> PageResponse:
+    async def answer_request(self, question: bytes) -> PageResponse:
         """To one question, whatever it is made of."""
         try:
             strategies = read_strategies(question)
@@ -108,12 +108,12 @@ class PlannerService:
         strategy = msgspec.structs.replace(strategy, falls_back=self._falls_back)
         answer = plan(strategy, collected.snapshot)
         if isinstance(answer, CannotPlan):
-            detail = "; ".join([answer.detail, *_told_gaps(collected)])
+            detail = "; ".join([answer.detail, *_list_gaps(collected)])
             self._warn("planner.refused", strategy.component, code=answer.code, detail=detail)
             at_fault = answer.code in _FAULTS_OF_THE_QUESTION
             status = HTTPStatus.BAD_REQUEST if at_fault else HTTPStatus.INTERNAL_SERVER_ERROR
             return _error(status, answer.code, detail)
-        self._warn("planner.gaps" if _told_gaps(collected) else "", strategy.component, gaps=_told_gaps(collected))
+        self._warn("planner.gaps" if _list_gaps(collected) else "", strategy.component, gaps=_list_gaps(collected))
         log.info(
             "planner.answered",
             component=strategy.component,
@@ -124,27 +124,27 @@ class PlannerService:
 
     def _warn(self, event: str, component: Component, **more: Any) -> None:
         """Once for what stays as it is: a question comes every few seconds. No event: all is well."""
-        said = f"{event} {more}" if event else ""
-        if said and said != self._warned.get(component):
+        warning = f"{event} {more}" if event else ""
+        if warning and warning != self._warned.get(component):
             log.warning(event, component=component, **more)
-        self._warned[component] = said
+        self._warned[component] = warning
 
 
-def _told_gaps(collected: Collected) -> list[str]:
+def _list_gaps(collected: CollectedSnapshot) -> list[str]:
     """What is missing, in so many lines at most."""
-    gaps = [f"{gap.instance}: {gap.problem}" for gap in collected.gaps[:_TOLD_GAPS]]
-    more = len(collected.gaps) - _TOLD_GAPS
+    gaps = [f"{gap.instance}: {gap.problem}" for gap in collected.gaps[:_LISTED_GAPS]]
+    more = len(collected.gaps) - _LISTED_GAPS
     return [*collected.problems, *gaps, *([f"and {more} more instances"] if more > 0 else [])]
 
 
 def _refuse_body(refused: BodyRefused) -> PageResponse:
     match refused:
         case BodyRefused.TOO_LARGE:
-            code, detail = "too_large", f"a question has at most {MAX_QUESTION_BYTES} bytes"
+            code, detail = "too_large", f"a request has at most {MAX_REQUEST_BYTES} bytes"
         case BodyRefused.TOO_SLOW:
-            code, detail = "too_slow", f"the question took more than {BODY_TIMEOUT_S:g} s"
+            code, detail = "too_slow", f"the request took more than {BODY_TIMEOUT_S:g} s"
         case BodyRefused.DISCONNECTED:
-            code, detail = "bad_request", "the question ended early"
+            code, detail = "bad_request", "the request ended early"
     return _error(refused.status, code, detail)
 
 

@@ -1,7 +1,7 @@
-"""What Prometheus knows of the CPU of instances: seconds used in a window, cores allowed, and when that was measured.
+"""Cpu metrics of instances from Prometheus: seconds used in a window, quota, and time of measurement.
 
-The collector joins it with the members of a cluster. Series are told apart by pod and namespace, which is how
-TidbMonitor labels them. Prometheus may hold other clusters too; whoever joins drops what is not among the members.
+Series are identified by pod and namespace, as TidbMonitor labels them. Prometheus may hold other clusters too; series
+that match no member are dropped when they are joined.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from plimsoll.tidb.pd.members import Pod
+    from plimsoll.tidb.pd.members import PodName
     from plimsoll.web.prometheus import Prometheus, Vector
 
 WINDOW: Final = "%window%"
@@ -30,7 +30,7 @@ Amounts = dict[tuple[str, str], float]
 
 
 class CpuQueries(Value):
-    """PromQL of one component. `%window%` stands for the window, in seconds."""
+    """PromQL of one component. `%window%` stands for the window in seconds."""
 
     used: str
     quota: str
@@ -59,7 +59,7 @@ _FIELDS: Final = {"cpu_used": "used", "cpu_quota": "quota", "cpu_quota_timestamp
 
 
 class CpuReadings(Value):
-    """What was answered. `problems` tell which questions were not: their amounts are missing, which is not zero."""
+    """The answers. `problems` name failed queries: their amounts are missing, which is not zero."""
 
     used_seconds: Amounts = {}
     quota_cores: Amounts = {}
@@ -69,13 +69,13 @@ class CpuReadings(Value):
 
 
 def read_queries(written: Mapping[str, str]) -> dict[Component, CpuQueries]:
-    """The usual ones but for those named, `tikv.cpu_used` and the like. Raises `InvalidInput`."""
+    """The default queries, with those named replaced, such as `tikv.cpu_used`. Raises `InvalidInput`."""
     queries = {component: _as_fields(cpu_queries) for component, cpu_queries in DEFAULT_QUERIES.items()}
     for name, text in written.items():
         component, _, metric = name.partition(".")
         if component not in queries or metric not in _FIELDS:
             known = ", ".join(f"{query}.{metric}" for query in sorted(queries) for metric in _FIELDS)
-            raise InvalidInput(f"no query {name!r}; there are {known}", path="query")
+            raise InvalidInput(f"unknown query {name!r}; known are {known}", path="query")
         if not text.strip():
             raise InvalidInput(f"{name} is empty", path="query")
         queries[Component(component)][_FIELDS[metric]] = text
@@ -87,7 +87,7 @@ def _as_fields(queries: CpuQueries) -> dict[str, str]:
 
 
 async def read_cpu(queries: CpuQueries, prometheus: Prometheus, *, at: datetime, window_s: int) -> CpuReadings:
-    """All at once, of one moment."""
+    """Run all queries at once, for one moment."""
 
     async def ask(text: str) -> Vector | QueryFailed:
         return await prometheus.query(text.replace(WINDOW, f"{window_s}s"), at=at)
@@ -100,18 +100,18 @@ async def read_cpu(queries: CpuQueries, prometheus: Prometheus, *, at: datetime,
     return CpuReadings(
         used_seconds=_joined(answers[0], sum),
         quota_cores=_joined(answers[1], max),
-        # Of two series for one pod the older one counts: half of what it uses may be unknown.
+        # Of two series for one pod the older one counts, because half of its usage may be unknown.
         measured_s=_joined(answers[2], min),
         problems=tuple(dict.fromkeys(answer.problem for answer in answers if isinstance(answer, QueryFailed))),
     )
 
 
-def amount_of(pod: Pod, amounts: Amounts) -> float | None:
+def find_amount(pod: PodName, amounts: Amounts) -> float | None:
     return amounts.get((pod.name, pod.namespace))
 
 
 def _joined(answer: Vector | QueryFailed, join: Callable[[list[float]], float]) -> Amounts:
-    """By pod. What names no pod, and what is negative, is nothing that can be known of one."""
+    """Amounts by pod. Samples without a pod and negative samples are ignored."""
     if isinstance(answer, QueryFailed):
         return {}
     found: dict[tuple[str, str], list[float]] = {}

@@ -1,7 +1,7 @@
-"""Where the Prometheus of a TiDB cluster is, for who was not told: PD knows, in one of two places.
+"""Finds the Prometheus of a TiDB cluster.
 
-First what was given, then the etcd key that deployment tools write, then PD's own setting. Asked anew every time,
-because it may move.
+The order is: the given address, the etcd key that deployment tools write, PD's own setting. PD is asked every time,
+because the address may change.
 """
 
 from __future__ import annotations
@@ -16,46 +16,48 @@ from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.web.client import check_base_url
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.pd.client import Pd
+    from plimsoll.tidb.pd.client import PdClient
 
 _KEY: Final = "/topology/prometheus"
 
 
-class NotKnown(Value):
-    """No place names one."""
+class PrometheusNotFound(Value):
+    """No Prometheus address is known."""
 
     problem: str
 
 
-class _Place(Wire, rename={}):
+class _Address(Wire, rename={}):
     ip: str = ""
     port: int | str = 0
 
 
-async def prometheus_address(given: str, pd: Pd) -> str | NotKnown:
+async def find_prometheus(given: str, pd: PdClient) -> str | PrometheusNotFound:
     """The base of its address."""
     if given:
         return given
-    told = await pd.key(_KEY)
-    written = _of_key(told) if isinstance(told, bytes) else ""
-    if not written:
+    value = await pd.key(_KEY)
+    address = _read_key(value) if isinstance(value, bytes) else ""
+    if not address:
         config = await pd.config()
         if isinstance(config, PdFailed):
-            return NotKnown(problem=f"where Prometheus is cannot be asked: {config.problem}")
-        written = config.pd_server.metric_storage
-    if not written:
-        return NotKnown(problem=f"no Prometheus was given, and PD knows none (key {_KEY}, pd-server.metric-storage)")
+            return PrometheusNotFound(problem=f"the address of Prometheus is unknown: {config.problem}")
+        address = config.pd_server.metric_storage
+    if not address:
+        return PrometheusNotFound(
+            problem=f"no Prometheus address is given, and PD has none (key {_KEY}, pd-server.metric-storage)"
+        )
     try:
-        return check_base_url(written, path="Prometheus of PD")
+        return check_base_url(address, path="Prometheus of PD")
     except InvalidInput as error:
-        return NotKnown(problem=str(error))
+        return PrometheusNotFound(problem=str(error))
 
 
-def _of_key(value: bytes) -> str:
-    """Empty for what does not name an address."""
+def _read_key(value: bytes) -> str:
+    """The address in the etcd key; empty if it has none."""
     try:
-        place = msgspec.json.decode(value, type=_Place)
+        address = msgspec.json.decode(value, type=_Address)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    host = f"[{place.ip}]" if ":" in place.ip else place.ip
-    return f"http://{host}:{place.port}" if place.ip and place.port else ""
+    host = f"[{address.ip}]" if ":" in address.ip else address.ip
+    return f"http://{host}:{address.port}" if address.ip and address.port else ""

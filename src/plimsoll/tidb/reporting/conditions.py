@@ -1,7 +1,7 @@
-"""How a TidbClusterAutoScaler stands, as conditions: a pure function of what came of a pass.
+"""Conditions of a TidbClusterAutoScaler: a pure function of a reconcile result.
 
-`statuses` writes them, `telling` makes events of those that changed. Messages say nothing that changes by itself, such
-as seconds that are left: an equal pass must give an equal status.
+Messages contain nothing that changes by itself, such as remaining seconds: an equal reconcile must give an equal
+status.
 """
 
 from __future__ import annotations
@@ -41,60 +41,64 @@ TYPES: Final = (
     UNSCHEDULABLE,
 )
 STARTING: Final = "ClusterStarting"
-"""The reason for what is not yet so because the cluster is new: nothing to be warned of."""
+"""The reason for conditions that are False because the cluster is new: not worth a warning."""
 LIMITS: Final = frozenset({ReasonCode.COUNT_REACHED, ReasonCode.UNKNOWN_RESOURCE_TYPE})
-"""Codes of reasons that say the autoscaler's own words keep more back."""
+"""Reason codes of limits in the autoscaler itself."""
 
 _State = Literal["True", "False", "Unknown"]
 
 
-def conditions_of(result: ReconcileResult) -> tuple[Condition, ...]:
-    """Those that can be told; what a pass did not come to is left out."""
+def build_conditions(result: ReconcileResult) -> tuple[Condition, ...]:
+    """The conditions that are known; those that the reconcile did not reach are left out."""
     valid = _valid(result)
-    if result.standing is Phase.INVALID:
+    if result.phase is Phase.INVALID:
         return valid, _not_ready("Invalid", valid.message)
-    if result.standing is Phase.NO_BASE:
-        return valid, _not_ready("ClusterNotFound", f"there is no TidbCluster {result.base}")
-    found = [valid, _conflict(result.components), _blocked(result), _limited(result), _unschedulable(result)]
-    found += map(_while_starting, _asking(result.components)) if result.awaits_cluster else _asking(result.components)
-    return (*found, _ready(result, found))
+    if result.phase is Phase.NO_BASE:
+        return valid, _not_ready("ClusterNotFound", f"TidbCluster {result.base} does not exist")
+    conditions = [valid, _conflict(result.components), _blocked(result), _limited(result), _unschedulable(result)]
+    conditions += (
+        map(_while_starting, _asking(result.components)) if result.awaits_cluster else _asking(result.components)
+    )
+    return (*conditions, _ready(result, conditions))
 
 
 def _valid(result: ReconcileResult) -> Condition:
     if result.problems:
         more = len(result.problems) - 1
-        told = f"{result.problems[0]}{f' (and {more} more)' if more else ''}"
-        return _condition(VALID, "False", "Invalid", told)
+        messages = f"{result.problems[0]}{f' (and {more} more)' if more else ''}"
+        return _condition(VALID, "False", "Invalid", messages)
     if result.warnings:
         return _condition(VALID, "True", "ValidWithWarnings", "; ".join(result.warnings))
-    return _condition(VALID, "True", "Valid", "the specification can be followed")
+    return _condition(VALID, "True", "Valid", "the specification is valid")
 
 
 def _conflict(components: Iterable[ComponentResult]) -> Condition:
-    told = [
-        f"{component_result.component} is scaled by the older autoscaler {component_result.rival}"
-        for component_result in components
-        if component_result.rival
+    messages = [
+        f"{result.component} is scaled by the older autoscaler {result.older_autoscaler}"
+        for result in components
+        if result.older_autoscaler
     ]
-    if told:
-        return _condition(CONFLICT, "True", "OlderAutoscaler", "; ".join(told))
-    return _condition(CONFLICT, "False", "NoConflict", "no older autoscaler names the same components of the cluster")
+    if messages:
+        return _condition(CONFLICT, "True", "OlderAutoscaler", "; ".join(messages))
+    return _condition(CONFLICT, "False", "NoConflict", "no older autoscaler scales the same components of the cluster")
 
 
 def _blocked(result: ReconcileResult) -> Condition:
-    blocked = [act_done for act_done in result.done if act_done.is_blocked and act_done.reason is not None]
+    blocked = [act_result for act_result in result.done if act_result.is_blocked and act_result.reason is not None]
     if not blocked:
-        return _condition(SCALE_IN_BLOCKED, "False", "NotBlocked", "no removal is held up")
-    told = "; ".join(
-        f"{act_done.cluster}: {_with_numbers(act_done.reason)}" for act_done in blocked if act_done.reason is not None
+        return _condition(SCALE_IN_BLOCKED, "False", "NotBlocked", "no removal is blocked")
+    messages = "; ".join(
+        f"{act_result.cluster}: {_with_numbers(act_result.reason)}"
+        for act_result in blocked
+        if act_result.reason is not None
     )
     first = blocked[0].reason
     assert first is not None
-    return _condition(SCALE_IN_BLOCKED, "True", first.code, told)
+    return _condition(SCALE_IN_BLOCKED, "True", first.code, messages)
 
 
 def _with_numbers(reason: Reason) -> str:
-    """Whatever blocks a removal, people want to see how many stores are left of how many; if that is known."""
+    """The reason, with the number of remaining stores if known."""
     up, needed = reason.facts.get("up"), reason.facts.get("needed")
     if up is None or needed is None or "needed" in reason.message:
         return str(reason)
@@ -102,17 +106,17 @@ def _with_numbers(reason: Reason) -> str:
 
 
 def _limited(result: ReconcileResult) -> Condition:
-    """A limit keeps instances back in the pass that makes as many as it allows, too."""
+    """A limit also counts in the reconcile that creates as many instances as it allows."""
     limits = [
         (act.key, limit)
         for component in result.components
-        for act in (*component.decided.acts, *component.decided.held)
+        for act in (*component.decision.acts, *component.decision.held)
         for limit in _limits_in(act.reason)
     ]
     if not limits:
-        return _condition(SCALING_LIMITED, "False", "WithinLimits", "no limit keeps instances back")
-    told = dict.fromkeys(f"{key}: {limit}" if key else str(limit) for key, limit in limits)
-    return _condition(SCALING_LIMITED, "True", limits[0][1].code, "; ".join(told))
+        return _condition(SCALING_LIMITED, "False", "WithinLimits", "no limit is reached")
+    messages = dict.fromkeys(f"{key}: {limit}" if key else str(limit) for key, limit in limits)
+    return _condition(SCALING_LIMITED, "True", limits[0][1].code, "; ".join(messages))
 
 
 def _limits_in(reason: Reason) -> Iterator[Reason]:
@@ -124,68 +128,60 @@ def _limits_in(reason: Reason) -> Iterator[Reason]:
 
 
 def _unschedulable(result: ReconcileResult) -> Condition:
-    waiting = [name for component in result.components for name in component.waiting]
+    waiting = [name for component in result.components for name in component.unschedulable]
     if not waiting:
-        return _condition(UNSCHEDULABLE, "False", "PodsHaveNodes", "no pod of a group has waited long for a node")
-    told = f"pods find no node: {', '.join(waiting)}; no more are added there"
-    return _condition(UNSCHEDULABLE, "True", "PodsWithoutNode", told)
+        return _condition(UNSCHEDULABLE, "False", "PodsHaveNodes", "no pod of a group has been unschedulable for long")
+    messages = f"pods are unschedulable in {', '.join(waiting)}; no more instances are added there"
+    return _condition(UNSCHEDULABLE, "True", "PodsWithoutNode", messages)
 
 
 def _asking(components: Iterable[ComponentResult]) -> Iterator[Condition]:
-    """What the planner said; nothing, if it was asked nothing."""
-    asked = [component_result for component_result in components if component_result.asked]
+    """Conditions about the planner; none if it was not asked."""
+    asked = [result for result in components if result.is_asked]
     if not asked:
         return
-    failed = [
-        (component_result, component_result.no_answer)
-        for component_result in asked
-        if component_result.no_answer is not None
-    ]
+    failed = [(result, result.no_answer) for result in asked if result.no_answer is not None]
     if not failed:
-        yield _condition(PLANNER_REACHABLE, "True", "Answered", "every question was answered")
-        if any(not component_result.is_external for component_result in asked):
-            yield _condition(METRICS_AVAILABLE, "True", "Answered", "the planner knows enough to plan")
+        yield _condition(PLANNER_REACHABLE, "True", "Answered", "every request was answered")
+        if any(not result.is_external for result in asked):
+            yield _condition(METRICS_AVAILABLE, "True", "Answered", "the planner has enough metrics")
         return
-    refused = [(component_result, why) for component_result, why in failed if not why.is_plain]
+    refused = [(result, no_answer) for result, no_answer in failed if not no_answer.is_told_by_planner]
     if refused:
         yield _condition(PLANNER_REACHABLE, "False", refused[0][1].code, _problems(refused))
     else:
-        yield _condition(PLANNER_REACHABLE, "True", "Answered", "the planner answers that it cannot plan")
-    blind = [(component_result, why) for component_result, why in failed if why.code == NO_METRICS]
-    if blind:
-        yield _condition(METRICS_AVAILABLE, "False", NO_METRICS, _problems(blind))
-    elif any(not component_result.is_external for component_result, _ in failed):
+        yield _condition(PLANNER_REACHABLE, "True", "Answered", "the planner answered that it cannot plan")
+    without_metrics = [(result, no_answer) for result, no_answer in failed if no_answer.code == NO_METRICS]
+    if without_metrics:
+        yield _condition(METRICS_AVAILABLE, "False", NO_METRICS, _problems(without_metrics))
+    elif any(not result.is_external for result, _ in failed):
         yield _condition(METRICS_AVAILABLE, "Unknown", "NotPlanned", "the planner gave no plan")
 
 
 def _while_starting(condition: Condition) -> Condition:
-    """Under a reason of its own, so that it is news if it stays so."""
+    """Use a separate reason, so that a lasting problem is reported as a change later."""
     return replace(condition, reason=STARTING) if condition.status == "False" else condition
 
 
-def _ready(result: ReconcileResult, found: Iterable[Condition]) -> Condition:
-    by_type = {condition.type: condition for condition in found}
-    if result.standing is Phase.DELETED:
-        return _not_ready("BeingDeleted", result.told or "its groups are being removed")
+def _ready(result: ReconcileResult, conditions: Iterable[Condition]) -> Condition:
+    by_type = {condition.type: condition for condition in conditions}
+    if result.phase is Phase.DELETED:
+        return _not_ready("BeingDeleted", result.message or "its groups are being removed")
     if by_type[CONFLICT].status == "True":
         return _not_ready("Conflict", by_type[CONFLICT].message)
-    problems = [
-        f"{component_result.component}: {component_result.problem}"
-        for component_result in result.components
-        if component_result.problem
-    ]
+    problems = [f"{result.component}: {result.problem}" for result in result.components if result.problem]
     if problems:
         return _not_ready("Failed", "; ".join(problems))
     for asked in (PLANNER_REACHABLE, METRICS_AVAILABLE):
         if asked in by_type and by_type[asked].status == "False":
             return _not_ready(by_type[asked].reason, by_type[asked].message)
-    if result.brake is not None:
-        return _not_ready(result.brake.code, str(result.brake))
+    if result.pause is not None:
+        return _not_ready(result.pause.code, str(result.pause))
     held = [
-        f"{component_result.component}: {why.reason}"
-        for component_result in result.components
-        for why in component_result.decided.held
-        if not why.key
+        f"{result.component}: {no_answer.reason}"
+        for result in result.components
+        for no_answer in result.decision.held
+        if not no_answer.key
     ]
     if held:
         return _condition(READY, "True", "ScaleHeld", "; ".join(held))
@@ -193,12 +189,12 @@ def _ready(result: ReconcileResult, found: Iterable[Condition]) -> Condition:
 
 
 def _problems(failed: Iterable[tuple[ComponentResult, NoAnswer]]) -> str:
-    return "; ".join(f"{component_result.component}: {why.problem}" for component_result, why in failed)
+    return "; ".join(f"{result.component}: {no_answer.problem}" for result, no_answer in failed)
 
 
 def _not_ready(reason: str, message: str) -> Condition:
     return _condition(READY, "False", reason, message)
 
 
-def _condition(of_type: str, status: _State, reason: str, message: str) -> Condition:
-    return Condition(type=of_type, status=status, reason=reason, message=message)
+def _condition(condition_type: str, status: _State, reason: str, message: str) -> Condition:
+    return Condition(type=condition_type, status=status, reason=reason, message=message)

@@ -1,7 +1,7 @@
-"""What a pass is told as: sentences, events, and the plan that the journal keeps. Pure; `teller` carries it out.
+"""Messages about a reconcile: sentences, Events, and the plan for the journal. Pure.
 
-Events are told of what changed: an act that was done, a condition that turned, a group that is held for another reason
-than before. So an equal pass tells nothing twice, over restarts too, because what was told last stands in the status.
+Events are built for changes: an act that was done, a condition that changed, a group that is held for a new reason. An
+equal reconcile repeats nothing, even after a restart, because the last state is in the status.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.meta import Condition
     from plimsoll.objects.api.tidb import TidbClusterAutoScalerStatus
-    from plimsoll.tidb.model.reconcile_result import ActDone, ComponentResult, ReconcileResult
+    from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult, ReconcileResult
     from plimsoll.tidb.model.reconcile_types import Act
 
 SUBSYSTEM: Final = "tidb"
@@ -46,11 +46,11 @@ _BAD_STATES: Final = {
     CONFLICT: "True",
     UNSCHEDULABLE: "True",
 }
-"""Worth a warning when a condition turns to it, or to another reason for it."""
+"""A condition that changes to this status, or to another reason for it, is worth a warning."""
 
 
 class EventMessage(Value):
-    """An event to be."""
+    """An Event to record."""
 
     type: EventType
     reason: str
@@ -60,54 +60,55 @@ class EventMessage(Value):
 # ---- sentences
 
 
-def sentences_of(result: ReconcileResult) -> list[str]:
-    """One for each component, or one for the whole if it came to none."""
-    whose = f"{result.about.namespace}/{result.about.name}"
-    match result.standing:
+def build_sentences(result: ReconcileResult) -> list[str]:
+    """One sentence per component, or one for the whole if there are none."""
+    autoscaler = f"{result.autoscaler.namespace}/{result.autoscaler.name}"
+    match result.phase:
         case Phase.NO_BASE:
-            return [f"{whose}: nothing to do, there is no TidbCluster {result.base}"]
+            return [f"{autoscaler}: nothing to do, TidbCluster {result.base} does not exist"]
         case Phase.INVALID:
             more = len(result.problems) - 1
-            return [f"{whose}: invalid, nothing is done: {result.problems[0]}{f' (and {more} more)' if more else ''}"]
+            return [f"{autoscaler}: invalid, no action: {result.problems[0]}{f' (and {more} more)' if more else ''}"]
         case Phase.DELETED:
-            told = [f"{whose}: being deleted: {result.told}"]
+            parts = [f"{autoscaler}: being deleted: {result.message}"]
         case Phase.ACTED:
-            told = [] if result.components else [f"{whose}: scales nothing"]
-    return told + [
-        f"{whose} {component_result.component}: {component_sentence(component_result)}"
+            parts = [] if result.components else [f"{autoscaler}: scales nothing"]
+    return parts + [
+        f"{autoscaler} {component_result.component}: {build_component_sentence(component_result)}"
         for component_result in result.components
     ]
 
 
-def component_sentence(result: ComponentResult) -> str:
+def build_component_sentence(result: ComponentResult) -> str:
     """What was done, or why nothing was."""
     if result.problem:
         return f"failed: {result.problem}"
-    if result.rival:
-        return f"left to the older autoscaler {result.rival}"
+    if result.older_autoscaler:
+        return f"scaled by the older autoscaler {result.older_autoscaler}"
     if result.no_answer is not None:
-        return f"nothing is changed: {result.no_answer.problem}"
-    told = [_act_sentence(act_done) for act_done in result.done]
-    told += [f"held{f' {held.key}' if held.key else ''}: {held.reason}" for held in result.decided.held]
-    return "; ".join(told) or "as it should be"
+        return f"no change: {result.no_answer.problem}"
+    parts = [_act_sentence(act_done) for act_done in result.done]
+    parts += [f"held{f' {held.key}' if held.key else ''}: {held.reason}" for held in result.decision.held]
+    return "; ".join(parts) or "as desired"
 
 
-def _act_sentence(done: ActDone) -> str:
-    what = act_words(done.act, done.cluster)
+def _act_sentence(done: ActResult) -> str:
+    action_text = describe_act(done.act, done.cluster)
     if done.is_done:
-        return f"{what}: {done.act.reason}"
-    why = done.reason or done.act.reason
+        return f"{action_text}: {done.act.reason}"
+    reason = done.reason or done.act.reason
     if done.is_blocked:
-        return f"{what} is blocked: {why}"
-    return f"{what} is under way: {why}" if done.is_underway else f"{what}, but not now: {why}"
+        return f"{action_text} is blocked: {reason}"
+    return f"{action_text} is in progress: {reason}" if done.is_underway else f"{action_text}, but not now: {reason}"
 
 
-def act_words(act: Act, cluster: str) -> str:
+def describe_act(act: Act, cluster: str) -> str:
+    """The act as the beginning of a sentence."""
     match act:
         case RaiseBase():
             return f"{cluster} from {act.was} to {act.replicas}"
         case CreateGroup():
-            return f"{cluster or act.key} made with {act.plan.count}"
+            return f"{cluster or act.key} created with {act.plan.count}"
         case Resize() | TakeOut() | BringBack():
             return f"{cluster} from {act.was} to {act.replicas}"
         case Remove():
@@ -117,21 +118,22 @@ def act_words(act: Act, cluster: str) -> str:
 # ---- events
 
 
-def events_of(
+def build_events(
     result: ReconcileResult, conditions: Iterable[Condition], *, before: TidbClusterAutoScalerStatus
 ) -> tuple[EventMessage, ...]:
-    turned = _of_conditions(conditions, before.conditions)
-    # What the planner lacks makes two conditions, and one event.
-    return tuple(dict.fromkeys((*_of_acts(result), *_of_holds(result, before), *turned)))
+    """The Events of a reconcile."""
+    condition_events = _condition_events(conditions, before.conditions)
+    # Missing metrics change two conditions and make one Event.
+    return tuple(dict.fromkeys((*_act_events(result), *_hold_events(result, before), *condition_events)))
 
 
-def _of_acts(result: ReconcileResult) -> Iterator[EventMessage]:
+def _act_events(result: ReconcileResult) -> Iterator[EventMessage]:
     for component in result.components:
         for act_done in component.done:
             if act_done.is_done:
-                told = f"{component.component}: {act_words(act_done.act, act_done.cluster)}: {act_done.act.reason}"
+                parts = f"{component.component}: {describe_act(act_done.act, act_done.cluster)}: {act_done.act.reason}"
                 yield EventMessage(
-                    type=EventType.NORMAL, reason=SCALED_OUT if _is_out(act_done.act) else SCALED_IN, message=told
+                    type=EventType.NORMAL, reason=SCALED_OUT if _is_out(act_done.act) else SCALED_IN, message=parts
                 )
 
 
@@ -145,10 +147,10 @@ def _is_out(act: Act) -> bool:
             return False
 
 
-def _of_holds(result: ReconcileResult, before: TidbClusterAutoScalerStatus) -> Iterator[EventMessage]:
+def _hold_events(result: ReconcileResult, before: TidbClusterAutoScalerStatus) -> Iterator[EventMessage]:
     for component in result.components:
         known: Mapping[str, object] = getattr(before, component.component.value)
-        for held in component.decided.held:
+        for held in component.decision.held:
             was, now = known.get(held.key), component.status.get(held.key)
             if now is None or getattr(was, "reason", "") == now.reason:
                 continue
@@ -157,16 +159,16 @@ def _of_holds(result: ReconcileResult, before: TidbClusterAutoScalerStatus) -> I
             )
 
 
-def _of_conditions(conditions: Iterable[Condition], before: Iterable[Condition]) -> Iterator[EventMessage]:
-    known = {one.type: one for one in before}
+def _condition_events(conditions: Iterable[Condition], before: Iterable[Condition]) -> Iterator[EventMessage]:
+    known = {condition.type: condition for condition in before}
     for condition in conditions:
         was = known.get(condition.type)
-        is_news = was is None or (was.status, was.reason, was.message) != (
+        is_changed = was is None or (was.status, was.reason, was.message) != (
             condition.status,
             condition.reason,
             condition.message,
         )
-        if not is_news or condition.reason == STARTING:
+        if not is_changed or condition.reason == STARTING:
             continue
         if _BAD_STATES.get(condition.type) == condition.status:
             yield EventMessage(type=EventType.WARNING, reason=condition.reason, message=condition.message)
@@ -177,42 +179,44 @@ def _of_conditions(conditions: Iterable[Condition], before: Iterable[Condition])
 # ---- the journal
 
 
-def plan_of(result: ReconcileResult, *, number: int) -> tuple[Plan, tuple[Outcome, ...]]:
-    """The pass for `plimsoll why tidbclusterautoscaler/NS/NAME` and `tidbcluster/NS/NAME`."""
-    autoscaler = Ref(kind="tidbclusterautoscaler", namespace=result.about.namespace, name=result.about.name)
+def build_journal_plan(result: ReconcileResult, *, number: int) -> tuple[Plan, tuple[Outcome, ...]]:
+    """The plan for `plimsoll why tidbclusterautoscaler/NS/NAME` and `tidbcluster/NS/NAME`, with its outcomes."""
+    autoscaler = Ref(kind="tidbclusterautoscaler", namespace=result.autoscaler.namespace, name=result.autoscaler.name)
     actions: list[Action] = []
     outcomes: list[Outcome] = []
-    left: list[NotDone] = [_not_done(autoscaler, reason) for reason in _whole(result)]
+    not_done: list[NotDone] = [_not_done(autoscaler, reason) for reason in _failure_reasons(result)]
     for component in result.components:
         for act_done in component.done:
             action = _action(act_done, result, component, autoscaler=autoscaler)
             actions.append(action)
             outcomes.append(Outcome(action=action, result=act_done.result, reason=act_done.reason))
-        for held in component.decided.held:
-            about = (autoscaler, *_cluster_of(held.key, component, result))
-            left.append(NotDone(what=f"{component.component} left as it is", about=about, reason=held.reason))
-    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(left))
+        for held in component.decision.held:
+            about = (autoscaler, *_cluster_refs(held.key, component, result))
+            not_done.append(NotDone(what=f"{component.component} left as it is", about=about, reason=held.reason))
+    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(not_done))
     return plan, tuple(outcomes)
 
 
-def _whole(result: ReconcileResult) -> Iterator[Reason]:
-    """Why a pass, or a component of it, came to nothing."""
-    if result.standing is Phase.INVALID:
+def _failure_reasons(result: ReconcileResult) -> Iterator[Reason]:
+    """Why the reconcile, or a component of it, did nothing."""
+    if result.phase is Phase.INVALID:
         yield Reason(code="Invalid", message="; ".join(map(str, result.problems)))
-    elif result.standing is Phase.NO_BASE:
-        yield Reason(code="ClusterNotFound", message=f"there is no TidbCluster {result.base}")
-    elif result.standing is Phase.DELETED:
-        yield Reason(code="BeingDeleted", message=result.told)
+    elif result.phase is Phase.NO_BASE:
+        yield Reason(code="ClusterNotFound", message=f"TidbCluster {result.base} does not exist")
+    elif result.phase is Phase.DELETED:
+        yield Reason(code="BeingDeleted", message=result.message)
     for component_result in result.components:
-        if code := _trouble_of(component_result):
-            yield Reason(code=code, message=f"{component_result.component}: {component_sentence(component_result)}")
+        if code := _failure_code(component_result):
+            yield Reason(
+                code=code, message=f"{component_result.component}: {build_component_sentence(component_result)}"
+            )
 
 
-def _trouble_of(result: ComponentResult) -> str:
-    """The code of what kept a component from being scaled; empty: nothing did."""
+def _failure_code(result: ComponentResult) -> str:
+    """The code of what prevented scaling; empty: nothing did."""
     if result.problem:
         return "Failed"
-    if result.rival:
+    if result.older_autoscaler:
         return "Conflict"
     return result.no_answer.code if result.no_answer is not None else ""
 
@@ -221,8 +225,8 @@ def _not_done(autoscaler: Ref, reason: Reason) -> NotDone:
     return NotDone(what="does nothing", about=(autoscaler,), reason=reason)
 
 
-def _action(done: ActDone, result: ReconcileResult, component: ComponentResult, *, autoscaler: Ref) -> Action:
-    """Found under the cluster that it changes, under the autoscaler, and under the cluster that is scaled."""
+def _action(done: ActResult, result: ReconcileResult, component: ComponentResult, *, autoscaler: Ref) -> Action:
+    """The action, found under the changed cluster, the autoscaler, and the base cluster."""
     act = done.act
     namespace, _, base = result.base.partition("/")
     arguments: dict[str, object] = {"component": component.component.value, "key": act.key}
@@ -243,7 +247,7 @@ def _action(done: ActDone, result: ReconcileResult, component: ComponentResult, 
     )
 
 
-def _cluster_of(key: str, component: ComponentResult, result: ReconcileResult) -> Iterator[Ref]:
+def _cluster_refs(key: str, component: ComponentResult, result: ReconcileResult) -> Iterator[Ref]:
     namespace, _, base = result.base.partition("/")
     name = base if key == component.component.homogeneous_type else component.clusters.get(key, "")
     if name:

@@ -18,10 +18,10 @@ from plimsoll.journal.entries import Entry
 from plimsoll.operator.pause import DRY_RUN
 from plimsoll.operator.reporter import News, PlanRecords
 from plimsoll.tidb.model.reconcile_types import CreateGroup
-from plimsoll.tidb.reporting.conditions import conditions_of
-from plimsoll.tidb.reporting.messages import events_of, plan_of, sentences_of
-from plimsoll.tidb.reporting.metrics import PassMetrics
-from plimsoll.tidb.reporting.status import Wanted, write_status
+from plimsoll.tidb.reporting.conditions import build_conditions
+from plimsoll.tidb.reporting.messages import build_events, build_journal_plan, build_sentences
+from plimsoll.tidb.reporting.metrics import ReconcileMetrics
+from plimsoll.tidb.reporting.status import DesiredStatus, write_status
 
 if TYPE_CHECKING:
     from plimsoll.journal.last_plans_map import LastPlansWriter
@@ -37,14 +37,14 @@ _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class LastPlans:
+class LastPlansStore:
     """Where the last plan of each object is kept."""
 
     writer: LastPlansWriter
     namespace: str
 
 
-class Teller:
+class Reporter:
     """What is None is not told."""
 
     def __init__(
@@ -53,10 +53,10 @@ class Teller:
         *,
         recorder: EventRecorder | None = None,
         journal: Journal | None = None,
-        metrics: PassMetrics | None = None,
-        last_plans: LastPlans | None = None,
+        metrics: ReconcileMetrics | None = None,
+        last_plans: LastPlansStore | None = None,
     ) -> None:
-        self.metrics = metrics or PassMetrics()
+        self.metrics = metrics or ReconcileMetrics()
         self._records = PlanRecords(journal, None if last_plans is None else last_plans.writer)
         self._namespace = "" if last_plans is None else last_plans.namespace
         self._client = client
@@ -65,51 +65,51 @@ class Teller:
         self._plan_news = News()
         self._number = 0
 
-    async def tell(self, observed: Observed, result: ReconcileResult) -> None:
+    async def report(self, observed: Observed, result: ReconcileResult) -> None:
         self.metrics.observe(result)
         self._log(result)
-        await self._keep(result)
+        await self._journal_plan(result)
         if not _is_dry_run(result):
-            await self._tell_cluster(observed, result)
+            await self._report_to_cluster(observed, result)
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """A clean exit: the last words are written."""
         await self._records.flush(namespace=self._namespace)
 
     def _log(self, result: ReconcileResult) -> None:
         """The same sentence again says nothing new to people."""
-        whose, said = f"{result.about.namespace}/{result.about.name}", sentences_of(result)
-        tell = log.info if self._log_news.is_news(whose, said) else log.debug
-        for sentence in said:
-            tell("pass.done", told=sentence)
+        autoscaler, sentences = f"{result.autoscaler.namespace}/{result.autoscaler.name}", build_sentences(result)
+        log_event = log.info if self._log_news.is_news(autoscaler, sentences) else log.debug
+        for sentence in sentences:
+            log_event("pass.done", told=sentence)
 
-    async def _tell_cluster(self, observed: Observed, result: ReconcileResult) -> None:
-        conditions = conditions_of(result)
+    async def _report_to_cluster(self, observed: Observed, result: ReconcileResult) -> None:
+        conditions = build_conditions(result)
         if self._recorder is not None:
-            for message in events_of(result, conditions, before=observed.autoscaler.status):
-                self._recorder.record(result.about, message.type, reason=message.reason, message=message.message)
+            for message in build_events(result, conditions, before=observed.autoscaler.status):
+                self._recorder.record(result.autoscaler, message.type, reason=message.reason, message=message.message)
         if result.is_released:
             return
-        wanted = Wanted(
+        desired = DesiredStatus(
             conditions=conditions,
             generation=result.generation,
             components={component_result.component: component_result.status for component_result in result.components},
             at=result.at,
         )
         # Before a first group is made the autoscaler gets its finalizer.
-        is_outdated = any(isinstance(act_done.act, CreateGroup) for act_done in result.done)
-        await write_status(self._client, observed.scaler, wanted, is_outdated=is_outdated)
+        is_outdated = any(isinstance(act_result.act, CreateGroup) for act_result in result.done)
+        await write_status(self._client, observed.scaler, desired, is_outdated=is_outdated)
 
-    async def _keep(self, result: ReconcileResult) -> None:
-        """In the journal and, for whoever cannot reach it, as the last plan; unless the pass before said the same."""
+    async def _journal_plan(self, result: ReconcileResult) -> None:
+        """Write the plan to the journal and keep it as the last plan, unless it equals the previous one."""
         dry_run = _is_dry_run(result)
         if not self._records.is_wanted(dry_run=dry_run):
             return
         self._number += 1
-        plan, outcomes = plan_of(result, number=self._number)
-        whose = f"{result.about.namespace}/{result.about.name}"
-        said = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
-        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(whose, said):
+        plan, outcomes = build_journal_plan(result, number=self._number)
+        autoscaler = f"{result.autoscaler.namespace}/{result.autoscaler.name}"
+        sentences = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
+        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(autoscaler, sentences):
             await self._records.skip(namespace=self._namespace, at=result.at, dry_run=dry_run)
             return
         entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
@@ -117,4 +117,4 @@ class Teller:
 
 
 def _is_dry_run(result: ReconcileResult) -> bool:
-    return result.brake is not None and result.brake.code == DRY_RUN
+    return result.pause is not None and result.pause.code == DRY_RUN

@@ -1,8 +1,7 @@
-"""Writes the status of a TidbClusterAutoScaler: what each group stands at, and conditions. Only if something changed.
+"""Writes the status of a TidbClusterAutoScaler: groups and conditions. Only if something changed.
 
-A merge patch of the status subresource, with the fields that differ and the version they were compared with. Who wrote
-meanwhile makes it a conflict: then what stands there is read again, and only our own part is laid over it. Conditions
-of others stay.
+The write is a merge patch of the status subresource with the changed fields and the version they were compared with.
+After a conflict the object is read again and only our part is patched. Conditions of other writers stay.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _FIELDS: Final = tuple(field.encode_name for field in msgspec.structs.fields(Gro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A status as it should be. A component that is not in it keeps what it has."""
+class DesiredStatus:
+    """The desired status. A component that is missing keeps its status."""
 
     conditions: tuple[Condition, ...]
     generation: int
@@ -46,11 +45,11 @@ class Wanted:
 
 
 async def write_status(
-    client: Client, scaler: RawObject[TidbClusterAutoScaler], wanted: Wanted, *, is_outdated: bool = False
+    client: Client, scaler: RawObject[TidbClusterAutoScaler], desired: DesiredStatus, *, is_outdated: bool = False
 ) -> bool:
-    """Whether anything had to be written. An autoscaler that is gone, or made anew, is not written to.
+    """Whether anything was written. An autoscaler that is gone or was recreated is not written.
 
-    `is_outdated`: we wrote to it ourselves since `scaler` was read.
+    `is_outdated`: we wrote to the autoscaler since `scaler` was read.
     """
     metadata = scaler.metadata
     current = await _read(client, metadata) if is_outdated else scaler
@@ -62,7 +61,7 @@ async def write_status(
     async def attempt() -> bool:
         if current is None:
             return False
-        patch = status_patch(_status_in(current.raw), wanted)
+        patch = build_status_patch(_status_in(current.raw), desired)
         if not patch:
             return False
         version = current.metadata.resource_version
@@ -77,7 +76,7 @@ async def write_status(
 
 
 async def _patch(client: Client, metadata: ObjectMeta, body: Json) -> None:
-    """Definitions of TiDB Operator up to 1.6.1 know no status of its own: there it is part of the object."""
+    """Definitions of TiDB Operator up to 1.6.1 have no status subresource: there the status is part of the object."""
     name, namespace = metadata.name, metadata.namespace
     try:
         await client.merge_patch(TidbClusterAutoScaler, name, body, namespace=namespace, subresource="status")
@@ -96,40 +95,42 @@ async def _read(client: Client, known: ObjectMeta) -> RawObject[TidbClusterAutoS
     return found if found.metadata.uid == known.uid else None
 
 
-def status_patch(before: Mapping[str, Any], wanted: Wanted) -> Json:
-    """What to merge into the status so that it is as wanted; empty: it is."""
+def build_status_patch(before: Mapping[str, Any], desired: DesiredStatus) -> Json:
+    """The merge patch to the desired status; empty: there is no change."""
     patch: Json = {}
-    conditions = _conditions(before.get("conditions"), wanted)
+    conditions = _conditions(before.get("conditions"), desired)
     if conditions != (before.get("conditions") or []):
         patch["conditions"] = conditions
-    if wanted.generation and before.get("observedGeneration") != wanted.generation:
-        patch["observedGeneration"] = wanted.generation
-    for component, groups in sorted(wanted.components.items()):
-        there = before.get(component.value)
-        changed = _groups(there if isinstance(there, dict) else {}, groups)
+    if desired.generation and before.get("observedGeneration") != desired.generation:
+        patch["observedGeneration"] = desired.generation
+    for component, groups in sorted(desired.components.items()):
+        current = before.get(component.value)
+        changed = _groups(current if isinstance(current, dict) else {}, groups)
         if changed:
             patch[component.value] = changed
     return patch
 
 
-def _groups(before: Mapping[str, Any], wanted: Mapping[str, GroupScalingStatus]) -> Json:
-    patch: Json = {key: None for key in sorted(before) if key not in wanted}
-    for key, status in sorted(wanted.items()):
+def _groups(before: Mapping[str, Any], desired: Mapping[str, GroupScalingStatus]) -> Json:
+    patch: Json = {key: None for key in sorted(before) if key not in desired}
+    for key, status in sorted(desired.items()):
         entry = msgspec.json.decode(encode_object(status))
-        there = before.get(key)
-        known = there if isinstance(there, dict) else {}
+        current = before.get(key)
+        known = current if isinstance(current, dict) else {}
         changed = {field: entry.get(field) for field in _FIELDS if known.get(field) != entry.get(field)}
         if changed or key not in before:
             patch[key] = changed
     return patch
 
 
-def _conditions(before: Any, wanted: Wanted) -> list[Json]:
-    """Ours in place of ours, in a fixed order, after those of others."""
-    there = [one for one in before if isinstance(one, dict)] if isinstance(before, list) else []
-    ours = {one.get("type"): one for one in there if one.get("type") in TYPES}
-    others = [one for one in there if one.get("type") not in TYPES]
-    written = [_written(condition, ours.get(condition.type), wanted) for condition in _ordered(wanted.conditions)]
+def _conditions(before: Any, desired: DesiredStatus) -> list[Json]:
+    """Conditions of other writers, then ours in a fixed order."""
+    current = [condition for condition in before if isinstance(condition, dict)] if isinstance(before, list) else []
+    ours = {condition.get("type"): condition for condition in current if condition.get("type") in TYPES}
+    others = [condition for condition in current if condition.get("type") not in TYPES]
+    written = [
+        _write_condition(condition, ours.get(condition.type), desired) for condition in _ordered(desired.conditions)
+    ]
     return [*others, *written]
 
 
@@ -137,7 +138,7 @@ def _ordered(conditions: Iterable[Condition]) -> list[Condition]:
     return sorted(conditions, key=lambda condition: TYPES.index(condition.type))
 
 
-def _written(condition: Condition, before: Json | None, wanted: Wanted) -> Json:
+def _write_condition(condition: Condition, before: Json | None, desired: DesiredStatus) -> Json:
     is_same = before is not None and before.get("status") == condition.status
     since = before.get("lastTransitionTime") if is_same and before is not None else None
     written: Json = {
@@ -145,9 +146,9 @@ def _written(condition: Condition, before: Json | None, wanted: Wanted) -> Json:
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message[:_MESSAGE_LENGTH],
-        "lastTransitionTime": since or written_time(wanted.at),
+        "lastTransitionTime": since or written_time(desired.at),
     }
-    return {**written, "observedGeneration": wanted.generation} if wanted.generation else written
+    return {**written, "observedGeneration": desired.generation} if desired.generation else written
 
 
 def _status_in(raw: bytes) -> Json:

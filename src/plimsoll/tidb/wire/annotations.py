@@ -1,7 +1,7 @@
-"""What the controller writes onto objects to know them again: labels, annotations, the finalizer, its own name.
+"""Labels, annotations and the finalizer that the controller writes to objects, and its field manager.
 
-Observing, acting and draining take these names from here; nowhere else is one spelled out. All that a pass remembers of
-the one before is in such marks or in the autoscaler's status.
+No other module spells out these names. Everything that one reconcile hands to the next is in these annotations or in
+the status of the autoscaler.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.objects.api.meta import Time, written_time
-from plimsoll.tidb.model.reconcile_types import DrainMark
+from plimsoll.tidb.model.reconcile_types import DrainRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.components import Component
 
 FIELD_MANAGER: Final = "tidb-autoscaler"
-"""Also the source of our events, and who manages our EndpointSlices."""
+"""Also the source of our Events and the manager of our EndpointSlices."""
 
 BASE_CLUSTER: Final = "tidb.pingcap.com/base-tc"
 AUTO_INSTANCE: Final = "tidb.pingcap.com/auto-instance"
@@ -28,17 +28,17 @@ AUTO_COMPONENT: Final = "tidb.pingcap.com/auto-component"
 GROUP: Final = "tidb.pingcap.com/autoscaling-group"
 DESIGNED_AUTO_INSTANCE: Final = "app.kubernetes.io/auto-instance"
 DESIGNED_AUTO_COMPONENT: Final = "app.kubernetes.io/auto-component"
-"""As the design document spells them: clients of either family find our clusters, and we find those of either."""
+"""The spelling of the design document. We write both spellings and recognise either."""
 
 LAST_CHANGE: Final = "tidb.pingcap.com/last-autoscaling-timestamp"
 DRAIN: Final = "autoscaler.tidb.pingcap.com/drain"
-"""The annotation of a TidbCluster whose store leaves, and the finalizer of an autoscaler that has stores."""
+"""The annotation of a TidbCluster whose store is drained, and the finalizer of an autoscaler that has stores."""
 COLLISION: Final = "autoscaler.tidb.pingcap.com/collision"
 DELETION_POLICY: Final = "autoscaler.tidb.pingcap.com/deletion-policy"
 
 
-def labels_of_made(*, base: str, autoscaler: str, component: Component, group: str = "") -> dict[str, str]:
-    """Of a TidbCluster that we make. Without a group: the one that an external service sizes."""
+def made_cluster_labels(*, base: str, autoscaler: str, component: Component, group: str = "") -> dict[str, str]:
+    """Labels of a TidbCluster that we create. Without a group: the cluster that an external service sizes."""
     labels = {
         BASE_CLUSTER: base,
         AUTO_INSTANCE: autoscaler,
@@ -50,33 +50,33 @@ def labels_of_made(*, base: str, autoscaler: str, component: Component, group: s
 
 
 def is_made_by(labels: Mapping[str, str], *, autoscaler: str, component: Component, base: str = "") -> bool:
-    """Whether a TidbCluster with these labels is one of an autoscaler's for a component.
+    """Whether a TidbCluster with these labels was created by an autoscaler for a component.
 
-    The base cluster must not be another: autoscalers of one name in two namespaces may meet in that of their clusters.
+    Its base cluster must match: autoscalers of the same name in two namespaces may create clusters in one namespace.
     """
     instance = labels.get(AUTO_INSTANCE, labels.get(DESIGNED_AUTO_INSTANCE))
     part = labels.get(AUTO_COMPONENT, labels.get(DESIGNED_AUTO_COMPONENT))
     return instance == autoscaler and part == component and (not base or labels.get(BASE_CLUSTER, base) == base)
 
 
-def written_change(moment: datetime) -> str:
-    """The value of `LAST_CHANGE`: whole seconds, in UTC."""
+def write_change_time(moment: datetime) -> str:
+    """The value of `LAST_CHANGE`: UTC, in whole seconds."""
     return written_time(moment)
 
 
-def read_change(annotations: Mapping[str, str]) -> datetime | None:
-    """When the replicas of a TidbCluster were last changed; what cannot be read was not written by us."""
+def read_change_time(annotations: Mapping[str, str]) -> datetime | None:
+    """When the replicas of a TidbCluster were last changed. An unreadable value was not written by us."""
     return _read(annotations.get(LAST_CHANGE))
 
 
-def written_mark(mark: DrainMark) -> str:
+def write_drain_record(mark: DrainRecord) -> str:
     return msgspec.json.encode(mark).decode()
 
 
-def read_mark(annotations: Mapping[str, str]) -> DrainMark | None:
-    """How far the removal of a store has come; None: none is under way, or what is written is not ours."""
+def read_drain_record(annotations: Mapping[str, str]) -> DrainRecord | None:
+    """The progress of a store removal; None: none is in progress, or the value was not written by us."""
     try:
-        return msgspec.json.decode(annotations.get(DRAIN, ""), type=DrainMark)
+        return msgspec.json.decode(annotations.get(DRAIN, ""), type=DrainRecord)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 

@@ -1,6 +1,6 @@
-"""Labels in the configuration of an instance: how TiKV tells PD, and TiDB its topology, what group it is in.
+"""Labels in the configuration of an instance: they tell PD and TiDB's topology the group of the instance.
 
-A component's `config` is absent, TOML text or a map, and stays what it is: a user's comments in TOML are kept.
+The `config` of a component is absent, TOML text or a map, and keeps its form. Comments in TOML are kept.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _PATHS: Final = {Component.TIKV: ("server", "labels"), Component.TIDB: ("labels",)}
 
 
-def with_labels(config: Any, labels: Mapping[str, str], component: Component) -> Any:
-    """The same configuration with these labels in it. Raises `InvalidInput` if it cannot be understood."""
+def add_labels(config: Any, labels: Mapping[str, str], component: Component) -> Any:
+    """The configuration with these labels added. Raises `InvalidInput` if it cannot be parsed."""
     if not labels:
         return deepcopy(config)
     if not isinstance(config, str):
@@ -34,25 +34,25 @@ def with_labels(config: Any, labels: Mapping[str, str], component: Component) ->
     return tomlkit.dumps(document)
 
 
-def problem_of_config(config: Any, component: Component) -> str:
-    """Why no labels can be put into it, with the field that is wrong; empty: they can."""
+def find_config_problem(config: Any, component: Component) -> str:
+    """Why labels cannot be added, with the invalid field; empty: they can."""
     try:
-        with_labels(config, {GROUP_LABEL: "any"}, component)
+        add_labels(config, {GROUP_LABEL: "any"}, component)
     except InvalidInput as error:
         return str(error)
     return ""
 
 
-def labels_in(config: Any, component: Component) -> dict[str, str]:
-    """The labels that a configuration has."""
-    part = meaning_of(config, component)
+def read_labels(config: Any, component: Component) -> dict[str, str]:
+    """The labels in a configuration."""
+    part = normalize_config(config, component)
     for name in _PATHS[component]:
         part = part.get(name) if isinstance(part, dict) else None
     return {str(key): str(value) for key, value in part.items()} if isinstance(part, dict) else {}
 
 
-def meaning_of(config: Any, component: Component) -> Any:
-    """What two configurations are compared by: the same whether text or map, absent or empty."""
+def normalize_config(config: Any, component: Component) -> Any:
+    """A form for comparison: the same for text and map, and for absent and empty."""
     return _parsed(config, component).unwrap() if isinstance(config, str) else config or {}
 
 
@@ -60,19 +60,19 @@ def _parsed(text: str, component: Component) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:
-        raise InvalidInput(f"is no TOML: {error}", path=f"spec.{component}.config") from error
+        raise InvalidInput(f"is not valid TOML: {error}", path=f"spec.{component}.config") from error
 
 
 def _merge(config: Any, labels: Mapping[str, str], component: Component) -> None:
     path = f"spec.{component}.config"
     for name in _PATHS[component]:
         if not isinstance(config, MutableMapping):
-            raise InvalidInput("is no table", path=path)
+            raise InvalidInput("is not a table", path=path)
         if config.get(name) is None:
             config[name] = {}
         config, path = config[name], f"{path}.{name}"
     if not isinstance(config, MutableMapping):
-        raise InvalidInput("is no table", path=path)
+        raise InvalidInput("is not a table", path=path)
     for key, value in labels.items():
         if config.get(key) != value:
             config[key] = value

@@ -12,16 +12,16 @@ from plimsoll.tidb.model.names import NameSeed
 
 
 def read_seed(data: bytes) -> NameSeed:
-    """From JSON. Amounts are whole numbers in our units, or texts as Kubernetes writes them: "1000m", "8Gi".
+    """A seed from JSON. Amounts are integers in our units, or Kubernetes quantities such as "1000m" and "8Gi".
 
-    Raises `InvalidInput`, naming the field; a field that is not of the seed would not be in the name, so it is refused.
+    Raises `InvalidInput`, naming the field. Unknown fields are rejected, because they would not be part of the name.
     """
     try:
         given = msgspec.json.decode(data, type=dict[str, Any])
         present = {key: value for key, value in given.items() if value is not None}
         unknown = present.keys() - set(NameSeed.__struct_fields__)
         if unknown:
-            raise InvalidInput("is not part of a seed", path=min(unknown))
+            raise InvalidInput("is not a field of a seed", path=min(unknown))
         for field in ("cpu", "memory", "storage"):
             if isinstance(present.get(field), str):
                 present[field] = _amount(field, present[field])

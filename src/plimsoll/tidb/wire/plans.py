@@ -1,7 +1,7 @@
-"""Plans on the wire: the answer of `POST /autoscaling`, written by our planner and read by our controller.
+"""Plans as JSON: the response body of `POST /autoscaling`.
 
-The controller may ask any planner, so an answer is read with distrust (`read_plans`): one thing wrong and the whole is
-refused, because whatever an answer leaves out is removed.
+The controller may use any planner, so `read_plans` validates strictly. One error rejects the whole answer, because
+every group that an answer omits is removed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PD_LABEL_VALUE: Final = re.compile(r"[-A-Za-z0-9_./]*")
 _KUBERNETES_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
-class RejectedAnswer(Value):
-    """Why an answer is refused as a whole."""
+class RejectedPlans(Value):
+    """Why an answer is rejected as a whole."""
 
     problem: str
 
 
 class _WrittenPlan(Value, rename={}):
-    """As planners in Go write it: a map that was never made is null."""
+    """The form that planners in Go write: a nil map is null."""
 
     component: Component
     count: int
@@ -43,49 +43,49 @@ class _WrittenPlan(Value, rename={}):
 
 
 def write_plans(plans: tuple[ScalingPlan, ...]) -> bytes:
-    """The same plans give the same bytes."""
+    """Encode plans. Equal plans give equal bytes."""
     return msgspec.json.encode(plans, order="deterministic")
 
 
-def read_plans(data: bytes, component: Component) -> tuple[ScalingPlan, ...] | RejectedAnswer:
-    """The plans of an answer to a question about one component; `null` is the empty answer."""
+def read_plans(data: bytes, component: Component) -> tuple[ScalingPlan, ...] | RejectedPlans:
+    """The plans in an answer about one component. `null` is the empty answer."""
     try:
         written = msgspec.json.decode(data, type=tuple[_WrittenPlan, ...] | None) or ()
-        json.loads(data, object_pairs_hook=_each_once)
+        json.loads(data, object_pairs_hook=_reject_duplicate_keys)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return RejectedAnswer(problem=problem_of(error))
-    except ValueError as error:  # of the second reading: a key that stands twice, a number of thousands of digits
-        return RejectedAnswer(problem=str(error))
-    plans = tuple(one.read() for one in written)
+        return RejectedPlans(problem=problem_of(error))
+    except ValueError as error:  # from the second pass: a duplicate key, or a number with thousands of digits
+        return RejectedPlans(problem=str(error))
+    plans = tuple(plan.read() for plan in written)
     groups = [plan.group for plan in plans]
     for index, plan in enumerate(plans):
         problem = _problem(plan, component)
         if not problem and plan.group in groups[:index]:
-            problem = f"group {plan.group} stands twice"
+            problem = f"group {plan.group} occurs twice"
         if problem:
-            return RejectedAnswer(problem=f"[{index}]: {problem}")
+            return RejectedPlans(problem=f"[{index}]: {problem}")
     return plans
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> None:
-    """Of two counts in one plan nobody can say which was meant."""
-    seen: set[str] = set()
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
+    """Two counts in one plan are ambiguous."""
+    seen_keys: set[str] = set()
     for key, _ in pairs:
-        if key in seen:
-            raise ValueError(f"key {key!r} stands twice in one object")
-        seen.add(key)
+        if key in seen_keys:
+            raise ValueError(f"key {key!r} occurs twice in one object")
+        seen_keys.add(key)
 
 
-def _problem(plan: ScalingPlan, asked: Component) -> str:
-    if plan.component is not asked:
-        return f"component {plan.component}, asked was {asked}"
+def _problem(plan: ScalingPlan, component: Component) -> str:
+    if plan.component is not component:
+        return f"component is {plan.component}, expected {component}"
     if not plan.resource_type:
         return "resource_type is empty"
     if not 0 <= plan.count <= LARGEST_COUNT:
         return f"count {plan.count} is not between 0 and {LARGEST_COUNT}"
     for key, value in plan.labels.items():
         if not _PD_LABEL_KEY.fullmatch(key) or not _PD_LABEL_VALUE.fullmatch(value):
-            return f"label {key!r}: {value!r} is none that PD takes"
+            return f"label {key!r}: {value!r} is not accepted by PD"
     if plan.is_homogeneous:
         return ""
     if not plan.group:

@@ -5,5 +5,5 @@ from plimsoll.tidb.wire.decoding import read_wire
 
 
 def read_snapshot(data: bytes) -> Snapshot:
-    """Raises `InvalidInput`, naming the field."""
+    """Decode a snapshot. Raises `InvalidInput`, naming the field."""
     return read_wire(Snapshot, data)

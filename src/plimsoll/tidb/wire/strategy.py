@@ -1,11 +1,7 @@
-"""What the planner is asked: thresholds, sizes and limits of one component.
+"""Strategies as JSON: the request body of `POST /autoscaling`.
 
-On the wire it is the body of `POST /autoscaling` (cpu in thousandths of a core, memory and storage in bytes); the
-controller writes it, our planner and PD's of old read it. `Strategy` is what is left after reading: it cannot be
-invalid. Older forms are understood: no `node_count` is no limit of nodes, and a `storage_rule` without a
-`max_threshold` (there it meant something else) is no rule.
-
-JSON of the planner's questions into structs: strict JSON, null equals absent, and complaints name the field.
+Cpu is in thousandths of a core, memory and storage are in bytes. Older forms are accepted: no `node_count` means no
+limit, and a `storage_rule` without a `max_threshold`, which had another meaning then, is ignored.
 """
 
 from __future__ import annotations
@@ -60,24 +56,21 @@ class _StrategyForm(Wire, rename={}):
 
 
 def read_strategies(data: bytes) -> tuple[Strategy, ...]:
-    """One for each rule of the body, in its order; the controller asks about one component at a time.
-
-    Raises `InvalidInput`, naming the field.
-    """
+    """One strategy per rule of the body, in its order. Raises `InvalidInput`, naming the field."""
     form = read_wire(_StrategyForm, data)
     if not form.rules:
-        raise InvalidInput("there is none", path="rules")
+        raise InvalidInput("must have at least one rule", path="rules")
     resources = _by_type(form.resources)
     strategies: list[Strategy] = []
     for index, rule in enumerate(form.rules):
         if any(rule.component is earlier.component for earlier in strategies):
-            raise InvalidInput(f"component {rule.component} stands twice", path=f"rules[{index}].component")
+            raise InvalidInput(f"component {rule.component} occurs twice", path=f"rules[{index}].component")
         strategies.append(_strategy(form, rule, resources, path=f"rules[{index}]"))
     return tuple(strategies)
 
 
 def write_strategy(strategy: Strategy) -> bytes:
-    """The same strategy gives the same bytes: everything is in order of the types' names."""
+    """Encode a strategy. Equal strategies give equal bytes: everything is sorted by the names of types."""
     own = strategy.component.homogeneous_type
     homogeneous = [strategy.homogeneous] if strategy.homogeneous else []
     resources = sorted([*strategy.types.values(), *homogeneous], key=lambda resource_type: resource_type.name)
@@ -100,7 +93,7 @@ def _by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
     for index, form in enumerate(forms):
         path = f"resources[{index}]"
         if form.resource_type in resources:
-            raise InvalidInput(f"{form.resource_type} stands twice", path=f"{path}.resource_type")
+            raise InvalidInput(f"{form.resource_type} occurs twice", path=f"{path}.resource_type")
         if not form.cpu and form.resource_type not in RESERVED_TYPES:
             raise InvalidInput(f"{form.resource_type} has no cpu", path=f"{path}.cpu")
         resources[form.resource_type] = ResourceType(
@@ -153,12 +146,12 @@ def _rule_form(rule: Rule | None, homogeneous_type: str) -> _RuleForm | None:
     return _RuleForm(max_threshold=float(rule.high), min_threshold=float(rule.low), resource_types=types)
 
 
-def _resource_form(one: ResourceType) -> _ResourceForm:
+def _resource_form(resource_type: ResourceType) -> _ResourceForm:
     return _ResourceForm(
-        resource_type=one.name,
-        cpu=one.cpu_milli,
-        memory=one.memory_bytes,
-        storage=one.storage_bytes,
-        count=one.count,
-        group_suffix=one.group_suffix,
+        resource_type=resource_type.name,
+        cpu=resource_type.cpu_milli,
+        memory=resource_type.memory_bytes,
+        storage=resource_type.storage_bytes,
+        count=resource_type.count,
+        group_suffix=resource_type.group_suffix,
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Heat(Value):
+class HotLoad(Value):
     """`share` of the work belongs to the first `instances`; what they have above `target` usage may move to groups."""
 
     instances: int = 0
@@ -24,10 +24,10 @@ class Heat(Value):
     target: float = 0.5
 
 
-EVEN: Final = Heat()
+EVEN: Final = HotLoad()
 
 
-def spread(work_cores: float, *, base: Sequence[float], groups: Sequence[float], heat: Heat = EVEN) -> list[float]:
+def spread(work_cores: float, *, base: Sequence[float], groups: Sequence[float], heat: HotLoad = EVEN) -> list[float]:
     """Cores that each instance is asked for, those of the base first; more than its own cores means that it saturates.
 
     `base` and `groups` are the cores that the instances have.

@@ -18,9 +18,9 @@ from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference, event_subject
 from plimsoll.local.tidb.instances import TIKV, base_key, set_name
-from plimsoll.local.tidb.operator.manifests import APPLIED, components_in, service_bodies, stateful_set_body
-from plimsoll.local.tidb.operator.shrinking import Shrink, TakeOffline, next_step
-from plimsoll.local.tidb.operator.statuses import Observed, merge_between, status_of
+from plimsoll.local.tidb.operator.manifests import APPLIED, build_services, build_stateful_set, components_in
+from plimsoll.local.tidb.operator.scale_in import Shrink, TakeOffline, next_step
+from plimsoll.local.tidb.operator.status import ObservedCluster, build_merge_patch, build_status
 from plimsoll.local.tidb.pd.api import Request
 from plimsoll.objects.api.services import Service
 from plimsoll.objects.api.tidb import TidbCluster
@@ -28,7 +28,7 @@ from plimsoll.objects.api.workloads import StatefulSet
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Component
-    from plimsoll.local.tidb.pd.pds import SimulatedPds
+    from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
     from plimsoll.local.tidb.topology import Topology
     from plimsoll.objects.codec.decoding import RawObject
 
@@ -38,7 +38,7 @@ _LOOK_AGAIN_S: Final = 10.0
 Json = dict[str, Any]
 
 
-class TidbClusters:
+class TidbOperator:
     """`controller` is what runs."""
 
     def __init__(self, component: Component, topology: Topology, pds: SimulatedPds) -> None:
@@ -86,10 +86,10 @@ class TidbClusters:
 
     async def _make(self, found: RawObject[TidbCluster], body: Json, component: str) -> None:
         owner = controller_reference(self._resource, found.view.metadata)
-        for service in service_bodies(body["metadata"], component, owner=owner):
+        for service in build_services(body["metadata"], component, owner=owner):
             if self._services.cache.get(service["metadata"]["name"], service["metadata"]["namespace"]) is None:
                 await self._create(Service, service)
-        wanted = stateful_set_body(body["metadata"], body["spec"], component, owner=owner)
+        wanted = build_stateful_set(body["metadata"], body["spec"], component, owner=owner)
         metadata = wanted["metadata"]
         known = self._sets.cache.get(metadata["name"], metadata["namespace"])
         if known is None:
@@ -169,7 +169,7 @@ class TidbClusters:
             component: self._sets.cache.get(set_name(metadata.name, component), metadata.namespace)
             for component in components
         }
-        observed = Observed(
+        observed = ObservedCluster(
             namespace=metadata.namespace,
             name=metadata.name,
             wanted={component: int(body["spec"][component].get("replicas", 0)) for component in components},
@@ -178,7 +178,7 @@ class TidbClusters:
             pd=self._pds.state(base_key(found.view)),
         )
         before = body.get("status") or {}
-        patch = merge_between(before, status_of(observed, before, now=self._clock.now()))
+        patch = build_merge_patch(before, build_status(observed, before, now=self._clock.now()))
         if not patch:
             return
         try:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from plimsoll.local.tidb.instances import CLIENT_PORTS, COMPONENTS, PD, TIDB, TIKV, labels_of, set_name
+from plimsoll.local.tidb.instances import CLIENT_PORTS, COMPONENTS, PD, TIDB, TIKV, component_labels, set_name
 
 APPLIED: Final = "simulated.plimsoll.io/applied"
 """On every object made here: a hash of what was written, so that what did not change is not written again."""
@@ -42,21 +42,21 @@ def components_in(spec: Json) -> tuple[str, ...]:
     return tuple(component for component in COMPONENTS if isinstance(spec.get(component), dict))
 
 
-def service_bodies(metadata: Json, component: str, *, owner: Json) -> list[Json]:
+def build_services(metadata: Json, component: str, *, owner: Json) -> list[Json]:
     """`<tc>-<component>-peer` without an address of its own, and for PD and TiDB one that clients use."""
     name = set_name(metadata["name"], component)
     peer = _service(metadata, component, name=f"{name}-peer", owner=owner)
     peer["spec"] |= {"clusterIP": "None", "publishNotReadyAddresses": True}
     peer["spec"]["ports"] = [{"name": "peer", "port": _PEER_PORTS[component]}]
     if component not in _WITH_SERVICE:
-        return [marked(peer)]
-    return [marked(peer), marked(_service(metadata, component, name=name, owner=owner))]
+        return [add_hash(peer)]
+    return [add_hash(peer), add_hash(_service(metadata, component, name=name, owner=owner))]
 
 
-def stateful_set_body(metadata: Json, spec: Json, component: str, *, owner: Json) -> Json:
+def build_stateful_set(metadata: Json, spec: Json, component: str, *, owner: Json) -> Json:
     """With as many replicas as the TidbCluster wants. Who writes it decides whether that may be at once."""
     own = spec[component]
-    labels = labels_of(metadata["name"], component)
+    labels = component_labels(metadata["name"], component)
     name = set_name(metadata["name"], component)
     body: Json = {
         "apiVersion": "apps/v1",
@@ -74,12 +74,12 @@ def stateful_set_body(metadata: Json, spec: Json, component: str, *, owner: Json
             "volumeClaimTemplates": _claims(own, component, labels),
         },
     }
-    marked_body = marked(body)
+    marked_body = add_hash(body)
     marked_body["spec"]["replicas"] = own.get("replicas", 0)
     return marked_body
 
 
-def marked(body: Json) -> Json:
+def add_hash(body: Json) -> Json:
     """With the hash of itself. What is set afterwards is not part of it."""
     digest = hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()[:16]
     body["metadata"]["annotations"] = {**body["metadata"].get("annotations", {}), APPLIED: digest}
@@ -87,7 +87,7 @@ def marked(body: Json) -> Json:
 
 
 def _service(metadata: Json, component: str, *, name: str, owner: Json) -> Json:
-    labels = labels_of(metadata["name"], component)
+    labels = component_labels(metadata["name"], component)
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from plimsoll.core.values import Value
 from plimsoll.local.tidb.instances import Instance  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.local.tidb.pd.store_json import store_body
+from plimsoll.local.tidb.pd.store_json import build_store_json
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, UP, PdState, StoreState
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Response(Value):
     state: PdState
 
 
-class Around(Value):
+class PdContext(Value):
     """What PD hears of besides its stores. `used_bytes` is what all peers together take up."""
 
     now: datetime
@@ -56,7 +56,7 @@ class Around(Value):
     metric_storage: str = ""
 
 
-def answered(state: PdState, request: Request, around: Around) -> Response:
+def answer_request(state: PdState, request: Request, around: PdContext) -> Response:
     """To any request."""
     path, _, query = request.target.partition("?")
     asked = _Asked(
@@ -90,7 +90,7 @@ class _Asked(Value):
 # ---- stores
 
 
-def _stores(state: PdState, asked: _Asked, around: Around) -> Response:
+def _stores(state: PdState, asked: _Asked, around: PdContext) -> Response:
     if asked.parts[1:] == ("progress",):
         return _progress(state, asked)
     wanted = asked.query.get("state") or ["0", "1"]
@@ -98,10 +98,11 @@ def _stores(state: PdState, asked: _Asked, around: Around) -> Response:
     return _json(state, _listed(state, found, around))
 
 
-def _listed(state: PdState, stores: Sequence[StoreState], around: Around) -> dict[str, Any]:
+def _listed(state: PdState, stores: Sequence[StoreState], around: PdContext) -> dict[str, Any]:
     per_peer = around.used_bytes / max(1, sum(store_state.regions for store_state in state.stores))
     bodies = [
-        store_body(store_state, now=around.now, used_bytes=per_peer * store_state.regions) for store_state in stores
+        build_store_json(store_state, now=around.now, used_bytes=per_peer * store_state.regions)
+        for store_state in stores
     ]
     return {"count": len(bodies), "stores": bodies}
 
@@ -120,7 +121,7 @@ def _progress(state: PdState, asked: _Asked) -> Response:
     return _json(state, {**told, "current_speed": 0, "left_seconds": 0})
 
 
-def _store(state: PdState, asked: _Asked, around: Around) -> Response:
+def _store(state: PdState, asked: _Asked, around: PdContext) -> Response:
     number = asked.parts[1] if len(asked.parts) > 1 else ""
     store = state.store(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
     if store is None:
@@ -138,7 +139,7 @@ def _store(state: PdState, asked: _Asked, around: Around) -> Response:
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _taken_offline(state: PdState, store: StoreState, around: Around) -> Response:
+def _taken_offline(state: PdState, store: StoreState, around: PdContext) -> Response:
     if store.state == TOMBSTONE:
         return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
     if store.state == UP:
@@ -152,7 +153,7 @@ def _taken_offline(state: PdState, store: StoreState, around: Around) -> Respons
     return _json(state.with_store(replace(store, state=OFFLINE)), "The store is set as Offline.")
 
 
-def _put_into(state: PdState, store: StoreState, wanted: str, around: Around) -> Response:
+def _put_into(state: PdState, store: StoreState, wanted: str, around: PdContext) -> Response:
     if wanted == "Offline":
         return _taken_offline(state, store, around)
     if wanted != "Up":
@@ -170,7 +171,7 @@ def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> Response:
     return _json(state.with_store(changed), "The store's label is updated.")
 
 
-def _labels(state: PdState, asked: _Asked, around: Around) -> Response:
+def _labels(state: PdState, asked: _Asked, around: PdContext) -> Response:
     """Both parameters are patterns that may match anywhere, in any case."""
     patterns = asked.one("name"), asked.one("value")
     if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
@@ -191,7 +192,7 @@ def _labels(state: PdState, asked: _Asked, around: Around) -> Response:
 # ---- configuration, schedulers
 
 
-def _config(state: PdState, asked: _Asked, around: Around) -> Response:
+def _config(state: PdState, asked: _Asked, around: PdContext) -> Response:
     replication = {
         "max-replicas": state.max_replicas,
         "location-labels": "",
@@ -210,7 +211,7 @@ def _config(state: PdState, asked: _Asked, around: Around) -> Response:
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _schedulers(state: PdState, asked: _Asked, _around: Around) -> Response:
+def _schedulers(state: PdState, asked: _Asked, _around: PdContext) -> Response:
     if asked.method == "GET":
         return _json(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
     wanted = _decoded(asked.body)
@@ -221,7 +222,7 @@ def _schedulers(state: PdState, asked: _Asked, _around: Around) -> Response:
     return _json(replace(state, evicting=evicting), "The scheduler is created.")
 
 
-def _scheduler_gone(state: PdState, asked: _Asked, _around: Around) -> Response:
+def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> Response:
     name = asked.parts[1] if len(asked.parts) > 1 else ""
     if name == _EVICT and state.evicting:
         return _json(replace(state, evicting=()), "The scheduler is removed.")
@@ -232,7 +233,7 @@ def _scheduler_gone(state: PdState, asked: _Asked, _around: Around) -> Response:
     return _json(replace(state, evicting=left), "The scheduler is removed.")
 
 
-def _scheduler_config(state: PdState, asked: _Asked, _around: Around) -> Response:
+def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> Response:
     if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
         return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     everything = [{"start-key": "", "end-key": ""}]
@@ -242,7 +243,7 @@ def _scheduler_config(state: PdState, asked: _Asked, _around: Around) -> Respons
 # ---- regions, health, etcd
 
 
-def _regions(state: PdState, asked: _Asked, around: Around) -> Response:
+def _regions(state: PdState, asked: _Asked, around: PdContext) -> Response:
     match asked.parts[1:]:
         case ("count",):
             count = state.regions
@@ -268,7 +269,7 @@ def _regions(state: PdState, asked: _Asked, around: Around) -> Response:
     return _json(state, {"count": count, "regions": None})
 
 
-def _health(state: PdState, asked: _Asked, _around: Around) -> Response:
+def _health(state: PdState, asked: _Asked, _around: PdContext) -> Response:
     member = {"name": "pd-0", "member_id": 1, "client_urls": []}
     if asked.parts[0] == "leader":
         return _json(state, member)
@@ -277,7 +278,7 @@ def _health(state: PdState, asked: _Asked, _around: Around) -> Response:
     return _json(state, [{**member, "health": True}])
 
 
-def _key_range(asked: _Asked, around: Around) -> dict[str, Any]:
+def _key_range(asked: _Asked, around: PdContext) -> dict[str, Any]:
     """As etcd's gateway says it: numbers are text, and what is empty is left out."""
     wanted = _decoded(asked.body)
     wanted = wanted if isinstance(wanted, dict) else {}
@@ -288,7 +289,7 @@ def _key_range(asked: _Asked, around: Around) -> dict[str, Any]:
     return {"header": {"revision": "1"}, **({"kvs": kvs, "count": str(len(kvs))} if kvs else {})}
 
 
-def _topology(around: Around) -> list[tuple[bytes, bytes]]:
+def _topology(around: PdContext) -> list[tuple[bytes, bytes]]:
     keys = []
     for instance in around.tidb:
         started = int((instance.since or around.now).timestamp())
@@ -328,7 +329,7 @@ def _text(state: PdState, status: HTTPStatus, said: str) -> Response:
     return Response(status=status, body=msgspec.json.encode(said), state=state)
 
 
-_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, Around], Response]]] = {
+_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, PdContext], Response]]] = {
     ("GET", "stores"): _stores,
     ("GET", "store"): _store,
     ("DELETE", "store"): _store,

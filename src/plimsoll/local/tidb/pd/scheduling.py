@@ -24,21 +24,21 @@ _MOST_STEPS: Final = 100_000
 _IMBALANCE: Final = 2
 
 
-def advanced(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> PdState:
+def advance(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> PdState:
     """The state at `now`."""
     due = min(_MOST_STEPS, int(max(0.0, (now - state.as_of).total_seconds()) * speed + 1e-9))
-    board = _Board(state, now=now)
+    board = _RegionCounts(state, now=now)
     taken = 0
     while taken < due and board.step():
         taken += 1
     # What has nothing to do does not save up time for later.
     as_of = state.as_of + timedelta(seconds=taken / speed) if taken == due else now
-    return _buried(board.told(), as_of=max(as_of, state.as_of))
+    return _buried(board.build_state(), as_of=max(as_of, state.as_of))
 
 
 def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> float:
     """How long until nothing moves any more, if nothing else happens. 0: it has settled."""
-    board = _Board(state, now=now)
+    board = _RegionCounts(state, now=now)
     steps = 0
     while steps < _MOST_STEPS and board.step():
         steps += 1
@@ -56,7 +56,7 @@ def _buried(state: PdState, *, as_of: datetime) -> PdState:
     return replace(state, stores=stores, as_of=as_of)
 
 
-class _Board:
+class _RegionCounts:
     """Counts by store, while they are moved."""
 
     def __init__(self, state: PdState, *, now: datetime) -> None:
@@ -78,7 +78,7 @@ class _Board:
         has_moved = self._make_missing_peer() or self._move_from_leaving() or self._heat() or self._balance()
         return self._move_leader() or has_moved
 
-    def told(self) -> PdState:
+    def build_state(self) -> PdState:
         changed = tuple(
             replace(store_state, regions=self._regions[store_state.id], leaders=self._leaders[store_state.id])
             if store_state.id in self._regions

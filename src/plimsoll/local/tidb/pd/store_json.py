@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-def store_body(store: StoreState, *, now: datetime, used_bytes: float) -> dict[str, Any]:
+def build_store_json(store: StoreState, *, now: datetime, used_bytes: float) -> dict[str, Any]:
     """As it stands in lists, and alone."""
     used = min(used_bytes, store.capacity_bytes)
     meta: dict[str, Any] = {
@@ -25,9 +25,9 @@ def store_body(store: StoreState, *, now: datetime, used_bytes: float) -> dict[s
     if store.state:
         meta["state"] = store.state
     status = {
-        "capacity": size_text(store.capacity_bytes),
-        "available": size_text(store.capacity_bytes - used),
-        "used_size": size_text(used),
+        "capacity": format_size(store.capacity_bytes),
+        "available": format_size(store.capacity_bytes - used),
+        "used_size": format_size(used),
         "leader_count": store.leaders,
         "region_count": store.regions,
         "start_ts": _time(store.started),
@@ -36,7 +36,7 @@ def store_body(store: StoreState, *, now: datetime, used_bytes: float) -> dict[s
     return {"store": meta, "status": status}
 
 
-def size_text(size_bytes: float) -> str:
+def format_size(size_bytes: float) -> str:
     """With four digits, in powers of 1024: `97.66GiB`."""
     size, unit = float(size_bytes), 0
     while size >= 1024 and unit < len(_UNITS) - 1:

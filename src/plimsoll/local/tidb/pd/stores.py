@@ -110,7 +110,7 @@ class PdState(Value):
         )
 
 
-def heard(state: PdState, instances: Iterable[Instance], *, now: datetime) -> PdState:
+def apply_heartbeats(state: PdState, instances: Iterable[Instance], *, now: datetime) -> PdState:
     """After the pods of the cluster were looked at: new ones register, those that are gone fall silent.
 
     A store is the disk of a pod. A pod that is made anew under its name is the same store, unless that was buried; and

@@ -18,7 +18,7 @@ from plimsoll.local.tidb.instances import TIDB, TIKV
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.local.tidb.prometheus.series import AllSeries, Sample, Series
+    from plimsoll.local.tidb.prometheus.series import Sample, Series, SeriesStore
 
 _METRIC: Final = r"(?P<metric>[a-z_:][a-z0-9_:]*)(?:\{(?P<matchers>[^{}]*)\})?"
 _MATCHER: Final = re.compile(r'\s*([a-z_][a-z0-9_]*)\s*=\s*"([^"\\]*)"\s*', re.IGNORECASE)
@@ -49,7 +49,7 @@ _METRICS: Final = {
 }
 
 
-def query_answer(series: AllSeries, *, query: str, body: bytes, now_s: float) -> tuple[int, bytes]:
+def answer_query(series: SeriesStore, *, query: str, body: bytes, now_s: float) -> tuple[int, bytes]:
     """To one request: the text of its query string, and its form."""
     if len(body) > _MOST_BYTES or len(query) > _MOST_BYTES:
         return _refused("too long")
@@ -67,7 +67,7 @@ def query_answer(series: AllSeries, *, query: str, body: bytes, now_s: float) ->
     return HTTPStatus.OK, msgspec.json.encode({"status": "success", "data": data})
 
 
-def exposition(series: AllSeries, *, now_s: float) -> bytes:
+def exposition(series: SeriesStore, *, now_s: float) -> bytes:
     """All that is measured now, as an exporter tells it (text format 0.0.4)."""
     lines: list[str] = []
     for name, metric in _METRICS.items():
@@ -85,7 +85,7 @@ def exposition(series: AllSeries, *, now_s: float) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _found(series: AllSeries, query: str, at_s: float) -> list[tuple[dict[str, str], float]] | None:
+def _found(series: SeriesStore, query: str, at_s: float) -> list[tuple[dict[str, str], float]] | None:
     """None: no query that is known here."""
     if (read := _INCREASE.fullmatch(query)) is not None:
         wanted = _matchers(read["matchers"])
@@ -116,7 +116,7 @@ def _grown(
     return [(dict(zip(_BY, place, strict=True)), value) for place, value in sums.items()]
 
 
-def _points(series: AllSeries, name: str, at_s: float) -> Iterator[tuple[dict[str, str], float, float]]:
+def _points(series: SeriesStore, name: str, at_s: float) -> Iterator[tuple[dict[str, str], float, float]]:
     """Labels, when it was measured, and the value, of every series of a metric."""
     metric = _METRICS.get(name)
     for one in series.of(TIKV if metric is None else metric.component):

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.kube.errors import ApiError
 from plimsoll.local.tidb.instances import TIKV
 from plimsoll.local.tidb.pd.stores import TOMBSTONE
-from plimsoll.local.tidb.prometheus.series import SCRAPE_S, AllSeries
+from plimsoll.local.tidb.prometheus.series import SCRAPE_S, SeriesStore
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.events import Key
     from plimsoll.local.tidb.instances import Instance
-    from plimsoll.local.tidb.load.loads import Loads
-    from plimsoll.local.tidb.pd.pds import SimulatedPds
+    from plimsoll.local.tidb.load.cluster_loads import ClusterLoads
+    from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
     from plimsoll.local.tidb.topology import Topology
 
 NAME: Final = "simulated-tidb-monitor"
 
 
-class Monitoring:
+class Scraper:
     """`series` is what it has measured."""
 
-    def __init__(self, topology: Topology, pds: SimulatedPds, loads: Loads, *, clock: Clock) -> None:
+    def __init__(self, topology: Topology, pds: SimulatedPds, loads: ClusterLoads, *, clock: Clock) -> None:
         self._topology = topology
         self._pds = pds
         self._loads = loads
         self._clock = clock
         self._has_work = asyncio.Event()
-        self.series = AllSeries()
+        self.series = SeriesStore()
         topology.clusters.add_handler(lambda _change: self._has_work.set(), name=NAME)
 
     def service(self) -> Service:
@@ -67,7 +67,7 @@ class Monitoring:
             instances += found
             cores |= self._loads.cores(key, found)
             sizes |= self._sizes(key, found)
-        self.series.scraped(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
+        self.series.add_scrape(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
 
     def _sizes(self, key: Key, instances: tuple[Instance, ...]) -> dict[tuple[str, str], dict[str, float]]:
         state = self._pds.state(key)

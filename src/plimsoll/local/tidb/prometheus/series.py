@@ -82,7 +82,7 @@ class Series:
         return grown * (measured_s + carried_s) / measured_s
 
 
-class AllSeries:
+class SeriesStore:
     """Of all instances of all clusters."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class AllSeries:
         ]
         return sorted(found, key=lambda series: (series.instance.namespace, series.instance.pod, series.instance.uid))
 
-    def scraped(
+    def add_scrape(
         self,
         instances: Iterable[Instance],
         *,

@@ -1,1 +1,1 @@
-"""Defaults and validation of TidbClusterAutoscaler."""
+"""Defaults and validation of TidbClusterAutoScaler."""

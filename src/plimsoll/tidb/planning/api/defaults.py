@@ -1,7 +1,6 @@
-"""What a TidbClusterAutoScaler means where it says nothing: a pure function of it and its base cluster.
+"""Defaults of a TidbClusterAutoScaler: a pure function of it and its base cluster.
 
-The controller and `plimsoll tidb validate` ask here. The result is never written back: a default that was written down
-would stay as it is when the base cluster changes its size.
+The result is never written back, because a stored default would not follow when the base cluster changes its size.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ SCALE_IN_INTERVAL_S: Final = 500
 SCALE_OUT_INTERVAL_S: Final = 300
 
 
-def defaulted(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) -> TidbClusterAutoScaler:
-    """The effective autoscaler. Without a base cluster the default type is there, but has no size."""
+def apply_defaults(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) -> TidbClusterAutoScaler:
+    """The effective autoscaler. Without a base cluster the default type exists but has no size."""
     spec = autoscaler.spec
     cluster = replace(spec.cluster, namespace=spec.cluster.namespace or autoscaler.metadata.namespace)
     components = {
@@ -46,7 +45,7 @@ def defaulted(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) -> Ti
 
 
 def scaled_component(autoscaler: TidbClusterAutoScaler, component: Component) -> ComponentAutoScaler | None:
-    """What the autoscaler says of a component; None: it is not scaled."""
+    """The spec of a component in the autoscaler; None: it is not scaled."""
     return autoscaler.spec.tidb if component is Component.TIDB else autoscaler.spec.tikv
 
 
@@ -57,7 +56,7 @@ def component_of_cluster(cluster: TidbCluster | None, component: Component) -> T
 
 
 def has_storage(resource: AutoResource) -> bool:
-    """What is written and cannot be read is a mistake of its own, not a lack of storage."""
+    """Whether storage is given. An unreadable quantity is a separate error, not missing storage."""
     if resource.storage is None:
         return False
     return not is_quantity(resource.storage) or whole_bytes(resource.storage) > 0

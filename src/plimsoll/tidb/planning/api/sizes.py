@@ -1,4 +1,4 @@
-"""Quantities of a TidbClusterAutoScaler or TidbCluster in the planner's units, rounded up. Absent counts as none."""
+"""Quantities of a TidbClusterAutoScaler or TidbCluster in the planner's units, rounded up. A missing quantity is 0."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_quantity(written: Written) -> bool:
     return True
 
 
-def type_of_resource(name: str, resource: AutoResource, *, suffix: str = "") -> ResourceType:
-    """Raises `InvalidQuantity`; after validation it does not."""
+def read_resource_type(name: str, resource: AutoResource, *, suffix: str = "") -> ResourceType:
+    """Raises `InvalidQuantity`, but not after validation."""
     return ResourceType(
         name=name,
         cpu_milli=cpu_milli(resource.cpu),
@@ -41,8 +41,8 @@ def type_of_resource(name: str, resource: AutoResource, *, suffix: str = "") -> 
     )
 
 
-def type_of_requests(name: str, component: TidbComponent, *, count: int | None = None) -> ResourceType:
-    """The size of a cluster's own instances: what they request, which is what they are sure to have."""
+def read_requests_type(name: str, component: TidbComponent, *, count: int | None = None) -> ResourceType:
+    """The size of a cluster's own instances: their requests, which they are guaranteed to have."""
     requests = component.requests
     return ResourceType(
         name=name,

@@ -1,14 +1,9 @@
-"""What is wrong with a TidbClusterAutoScaler: everything at once, in order of component, rule and field.
+"""Validation of a TidbClusterAutoScaler: all problems at once, ordered by component, rule and field.
 
-Asked by the controller (an invalid one does nothing), `plimsoll tidb validate` and `plimsoll validate`. Judges the
-autoscaler as its defaults complete it. Texts begin as those of TiDB Operator do, where it has the check: people search
-logs for them.
-
-What is wrong with the external endpoint of a component. Whether its address may be called is asked when it is.
-
-One thing wrong with a TidbClusterAutoScaler: a code for machines, the path, and the sentence.
-
-Which namespaces let an autoscaler of another one in: whoever may make one here must not scale clusters elsewhere.
+The autoscaler is validated with its defaults applied. Where TiDB Operator has the same check, messages begin with its
+wording, because people search logs for it. Whether the address of an external endpoint may be called is checked when it
+is called. An autoscaler may scale a cluster in another namespace, or use a Secret there, only if an annotation of that
+namespace allows it.
 """
 
 from __future__ import annotations
@@ -22,7 +17,7 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component
 from plimsoll.tidb.model.field_problem import FieldProblem
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, defaulted, has_storage, scaled_component
+from plimsoll.tidb.planning.api.defaults import apply_defaults, component_of_cluster, has_storage, scaled_component
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -43,17 +38,17 @@ if TYPE_CHECKING:
 _RULES: Final = {Component.TIKV: ("cpu", "storage"), Component.TIDB: ("cpu",)}
 _TYPE_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LONGEST_TYPE_NAME: Final = 42
-"""So that the label of its group stays within 63 characters."""
+"""Keeps the label of the group within 63 characters."""
 _NARROW_GAP: Final = 0.2
 
 
-class Judged(Value):
-    """One component of an autoscaler, completed by its defaults, and what belongs to it."""
+class ComponentUnderValidation(Value):
+    """A component of an autoscaler with its defaults, and what is needed to validate it."""
 
     component: Component
     scaled: ComponentAutoScaler
     written_types: frozenset[str]
-    """Those that stand in the object; any other is a default."""
+    """Types that the object itself contains; all others are defaults."""
     own: TidbComponent | None
     is_base_known: bool
     whose: str
@@ -71,21 +66,21 @@ class Judged(Value):
         return FieldProblem(code=code, field=path, reason=reason, component=self.component, rule=rule)
 
 
-def problems_of(
+def find_problems(
     autoscaler: TidbClusterAutoScaler, base: TidbCluster | None, *, open_namespaces: Collection[str] = ()
 ) -> tuple[FieldProblem, ...]:
-    """All of them. `open_namespaces` are others whose annotation lets this autoscaler in.
+    """All problems. `open_namespaces` are other namespaces whose annotation admits this autoscaler.
 
-    Without a base cluster nothing is said that needs one.
+    Without a base cluster, checks that need one are skipped.
     """
-    effective = defaulted(autoscaler, base)
+    effective = apply_defaults(autoscaler, base)
     found = [*_reference_problems(autoscaler, open_namespaces)]
     for component in Component:
         scaled = scaled_component(effective, component)
         written = scaled_component(autoscaler, component)
         if scaled is None or written is None:
             continue
-        judged = Judged(
+        judged = ComponentUnderValidation(
             component=component,
             scaled=scaled,
             written_types=frozenset(written.resources),
@@ -94,18 +89,18 @@ def problems_of(
             whose=f"{autoscaler.metadata.namespace}/{autoscaler.metadata.name}",
         )
         found += _component_problems(judged)
-        found += external_problems(
-            component, scaled.external, home=autoscaler.metadata.namespace, open_namespaces=open_namespaces
+        found += find_external_problems(
+            component, scaled.external, namespace=autoscaler.metadata.namespace, open_namespaces=open_namespaces
         )
     return tuple(sorted(found, key=lambda field_problem: field_problem.order))
 
 
-def warnings_of(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
-    """What is no error, but hardly meant."""
+def find_warnings(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
+    """Settings that are valid but probably not intended."""
     told = []
     if autoscaler.spec.resources is not None:
         told.append("spec.resources: ignored; resource types belong to a component, spec.<component>.resources")
-    effective = defaulted(autoscaler, None)
+    effective = apply_defaults(autoscaler, None)
     for component in Component:
         scaled = scaled_component(effective, component)
         for name, rule in sorted(scaled.rules.items()) if scaled else ():
@@ -124,7 +119,7 @@ def _reference_problems(autoscaler: TidbClusterAutoScaler, open_namespaces: Coll
         yield FieldProblem(code="V16", field="spec.cluster.namespace", reason=reason)
 
 
-def _component_problems(judged: Judged) -> Iterator[FieldProblem]:
+def _component_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
     scaled = judged.scaled
     if not judged.is_external and not scaled.resources:
         reason = f"no resources provided for {judged.component} in {judged.whose}"
@@ -145,7 +140,7 @@ def _component_problems(judged: Judged) -> Iterator[FieldProblem]:
     yield from _base_problems(judged)
 
 
-def _rule_problems(judged: Judged, name: str, rule: AutoRule) -> Iterator[FieldProblem]:
+def _rule_problems(judged: ComponentUnderValidation, name: str, rule: AutoRule) -> Iterator[FieldProblem]:
     path = f"rules.{name}"
     if name not in _RULES[judged.component]:
         yield judged.problem("V03", path, f"unknown resource type {name} for {judged.component}", rule=name)
@@ -180,7 +175,7 @@ def _threshold_problems(rule: AutoRule) -> Iterator[tuple[str, str, str]]:
         yield "V07", "min_threshold", f"min_threshold ({low:g}) > max_threshold ({high:g}), or equal to it"
 
 
-def _resource_problems(judged: Judged, name: str, resource: AutoResource) -> Iterator[FieldProblem]:
+def _resource_problems(judged: ComponentUnderValidation, name: str, resource: AutoResource) -> Iterator[FieldProblem]:
     path = f"resources.{name}"
     if resource.count is not None and resource.count < 0:
         yield judged.problem("V11", f"{path}.count", f"{resource.count} is less than 0")
@@ -202,7 +197,7 @@ def _resource_problems(judged: Judged, name: str, resource: AutoResource) -> Ite
 
 
 def _quantity_problems(
-    judged: Judged, path: str, written: Written | None, *, lacking: str, at_least: int
+    judged: ComponentUnderValidation, path: str, written: Written | None, *, lacking: str, at_least: int
 ) -> Iterator[FieldProblem]:
     if written is None:
         if lacking:
@@ -217,8 +212,8 @@ def _quantity_problems(
         yield judged.problem("V11", path, f"{written} is {'not more' if at_least else 'less'} than 0")
 
 
-def _base_problems(judged: Judged) -> Iterator[FieldProblem]:
-    """What the base cluster must say: new instances of it are as large as those it has."""
+def _base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
+    """Requirements on the base cluster: its new instances are as large as its existing ones."""
     if not judged.is_base_known:
         return
     if judged.own is None:
@@ -240,10 +235,13 @@ def _base_problems(judged: Judged) -> Iterator[FieldProblem]:
         )
 
 
-def external_problems(
-    component: Component, external: ExternalConfig | None, *, home: str, open_namespaces: Collection[str]
+def find_external_problems(
+    component: Component, external: ExternalConfig | None, *, namespace: str, open_namespaces: Collection[str]
 ) -> Iterator[FieldProblem]:
-    """`home` is the autoscaler's namespace; `open_namespaces` let it use their Secrets."""
+    """Problems of an external endpoint.
+
+    `namespace` is that of the autoscaler; `open_namespaces` share their Secrets with it.
+    """
     if external is None:
         return
     found = [(f"endpoint.{field}", reason, "V12") for field, reason in _endpoint_problems(external.endpoint)]
@@ -252,8 +250,8 @@ def external_problems(
     elif external.max_replicas < 0:
         found.append(("maxReplicas", f"{external.max_replicas} is less than 0", "V12"))
     secret = external.endpoint.tls_secret
-    if secret and home and secret.namespace not in {"", home, *open_namespaces}:
-        reason = f"namespace {secret.namespace} does not allow autoscalers of {home}"
+    if secret and namespace and secret.namespace not in {"", namespace, *open_namespaces}:
+        reason = f"namespace {secret.namespace} does not allow autoscalers of {namespace}"
         found.append(("endpoint.tlsSecret.namespace", reason, "V16"))
     for field, reason, code in found:
         path = f"spec.{component}.external.{field}"
@@ -274,6 +272,6 @@ def _endpoint_problems(endpoint: ExternalEndpoint) -> Iterator[tuple[str, str]]:
 ALLOW_FROM: Final = "autoscaler.tidb.pingcap.com/allow-from"
 
 
-def lets_in(annotations: Mapping[str, str], namespace: str) -> bool:
-    """Whether the annotations of a namespace allow autoscalers of another: `allow-from: team-a,team-b`."""
+def allows_namespace(annotations: Mapping[str, str], namespace: str) -> bool:
+    """Whether the annotations of a namespace admit autoscalers of another one: `allow-from: team-a,team-b`."""
     return bool(namespace) and namespace in {name.strip() for name in str(annotations.get(ALLOW_FROM, "")).split(",")}

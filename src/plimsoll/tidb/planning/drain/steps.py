@@ -1,9 +1,9 @@
-"""What is done next about a TiKV store that is leaving, or that is wanted after all. Pure.
+"""The next step of a store removal, or of its cancellation. Pure.
 
-The drainer looks at PD, asks here, does that one thing and looks again, so that every rule about the order of things is
-in this module and none of it waits. Two orders hold throughout. A mark is written before PD is told anything, and it is
-cleared only after the eviction it tells of has ended: whoever finds no mark has nothing to clean up. And a pod goes
-only after its store is buried.
+The drainer reads PD, asks for one step, takes it and reads again. All rules about the order of steps are in this
+module, and none of it waits. Two orders always hold. A drain record is written before PD is called, and it is cleared
+only after the eviction that it records has ended, so that without a record there is nothing to clean up. And a pod is
+removed only after its store is a Tombstone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.core.plans import Reason
-from plimsoll.tidb.model.reconcile_types import DrainMark
-from plimsoll.tidb.planning.drain.store_health import OFFLINE, may_leave
+from plimsoll.tidb.model.reconcile_types import DrainRecord
+from plimsoll.tidb.planning.drain.store_health import OFFLINE, find_blocker
 from plimsoll.tidb.planning.drain.types import (
     NOT_REGISTERED,
     Blocked,
@@ -23,184 +23,202 @@ from plimsoll.tidb.planning.drain.types import (
     DrainInProgress,
     Evict,
     PutBack,
-    Remember,
     StopEvicting,
     TakeOffline,
-    leaving_store,
+    WriteRecord,
+    store_to_drain,
 )
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.tidb.planning.drain.store_health import StoreSeen
-    from plimsoll.tidb.planning.drain.types import DrainSeen, DrainSettings, ReturningStep, Step, StoreDrain
+    from plimsoll.tidb.planning.drain.store_health import ObservedStore
+    from plimsoll.tidb.planning.drain.types import CancelStep, DrainSettings, DrainStep, ObservedStores, StoreDrain
 
 
-def next_step(leaving: StoreDrain, seen: DrainSeen, *, settings: DrainSettings, now: datetime) -> Step:
-    """One thing to do, or how it stands."""
-    store, mark = leaving_store(leaving, seen.stores), leaving.mark
-    if mark is not None and mark.store_id != NOT_REGISTERED and (store is None or mark.store_id != store.id):
-        return _end_of_another(leaving, mark, seen, is_last=store is None)
+def next_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime) -> DrainStep:
+    """One step to take, or the current state of the removal."""
+    store, record = store_to_drain(drain, observed.stores), drain.record
+    if record is not None and record.store_id != NOT_REGISTERED and (store is None or record.store_id != store.id):
+        return _end_other_drain(drain, record, observed, is_last=store is None)
     if store is None:
-        return _without_store(leaving, seen, settings=settings, now=now)
+        return _step_without_store(drain, observed, settings=settings, now=now)
     if store.state == OFFLINE:
-        return _offline(store, mark, seen, settings=settings, now=now)
-    blocked = _why_not(leaving, store, seen, settings)
-    if mark is None or mark.store_id != store.id:
-        blocked = blocked or _evicted_others(store, seen)
-        return Blocked(reason=blocked, mark=mark) if blocked else Remember(mark=_new(store, now))
-    return _up(store, mark, seen, blocked=blocked, is_due=_passed(mark.evicting_since, settings.leaders_within_s, now))
-
-
-def next_guarding_step(leaving: StoreDrain, seen: DrainSeen, *, settings: DrainSettings) -> Step:
-    """The same where an operator takes stores out as soon as `replicas` falls: only whether it may fall.
-
-    Nothing is begun here; what a drainer of the other kind began before is ended.
-    """
-    if leaving.mark is not None:
-        return _end_of_eviction(leaving.mark, seen)
-    store = leaving_store(leaving, seen.stores)
-    if store is None:
-        return Drained(store_id=None, said="it has no store there", is_disk_free=False)
-    if store.state == OFFLINE or leaving.ordinal_of(store) not in leaving.ordinals(leaving.replicas):
-        return DrainInProgress(mark=None, reason=_leaving_reason(store, "the operator is taking it out"))
-    blocked = _why_not(leaving, store, seen, settings)
-    if blocked:
-        return Blocked(reason=blocked)
-    return Drained(store_id=store.id, said=f"store {store.id} may leave", is_disk_free=False)
-
-
-def next_returning_step(leaving: StoreDrain, seen: DrainSeen, *, wanted: int, is_active: bool) -> ReturningStep | None:
-    """Undo what was begun, so that there may be `wanted` replicas; None: it is undone.
-
-    `Drained` says that it came too late: a pod whose store is buried cannot go on, so it leaves before another comes.
-    """
-    mark, stays = leaving.mark, leaving.ordinals(max(wanted, leaving.replicas))
-    for store in seen.stores:
-        if store.state == OFFLINE and leaving.ordinal_of(store) in stays:
-            return PutBack(store_id=store.id)
-    if mark is None:
-        return None
-    step = _end_of_eviction(mark, seen)
-    was_begun = mark.store_id != NOT_REGISTERED and seen.store(mark.store_id) is None
-    if isinstance(step, Remember) and was_begun and is_active and leaving_store(leaving, seen.stores) is None:
-        return Drained(store_id=mark.store_id, said=f"store {mark.store_id} is buried already")
-    return step
-
-
-# ---- the states of a store on its way out
-
-
-def _end_of_another(leaving: StoreDrain, mark: DrainMark, seen: DrainSeen, *, is_last: bool) -> Step:
-    """The marked store is not, or no longer, the one to leave: it is buried, or somebody changed `replicas`."""
-    marked = seen.store(mark.store_id)
-    if marked is not None and marked.state == OFFLINE and leaving.ordinal_of(marked) is not None:
-        return PutBack(store_id=marked.id)
-    step = _end_of_eviction(mark, seen)
-    if isinstance(step, Remember) and marked is None and is_last:
-        return Drained(store_id=mark.store_id, said=f"store {mark.store_id} is buried")
-    return step
-
-
-def _end_of_eviction(mark: DrainMark, seen: DrainSeen) -> StopEvicting | Remember:
-    """In this order: whoever finds no mark has nothing to clean up."""
-    is_ended = mark.store_id in seen.ended or mark.store_id == NOT_REGISTERED
-    return Remember(mark=None) if is_ended else StopEvicting(store_id=mark.store_id)
-
-
-def _without_store(leaving: StoreDrain, seen: DrainSeen, *, settings: DrainSettings, now: datetime) -> Step:
-    if nameless := sorted(
-        store_seen.id for store_seen in seen.stores if not store_seen.pod and not store_seen.is_tiflash
-    ):
-        text = f"store {nameless[0]} has an address that does not tell its pod: it may be the one to leave"
-        return Blocked(reason=Reason(code="StoreNotKnown", message=text, facts={"stores": nameless}), mark=leaving.mark)
-    if leaving.replicas == 0:
-        return Drained(store_id=None, said="it has no store left")
-    if leaving.mark is None:
-        return Remember(mark=_mark(NOT_REGISTERED, regions=0, now=now))
-    if _passed(leaving.mark.evicting_since, settings.unregistered_for_s, now):
-        return Drained(store_id=None, said=f"its pod has had no store for {settings.unregistered_for_s:g} s")
-    text = f"its pod has no store yet; it goes if it has none within {settings.unregistered_for_s:g} s"
-    return DrainInProgress(mark=leaving.mark, reason=Reason(code="NotRegistered", message=text))
-
-
-def _up(store: StoreSeen, mark: DrainMark, seen: DrainSeen, *, blocked: Reason | None, is_due: bool) -> Step:
-    """Marked, and PD does not know yet that it goes."""
-    if blocked and is_due:
-        # Its leaders are not kept away for ever by what does not pass.
-        return _end_of_eviction(mark, seen)
-    if blocked:
-        return Blocked(reason=blocked, mark=mark)
-    if store.id not in seen.evicting and not seen.eviction_refused:
-        return Evict(store_id=store.id)
-    if store.leaders and not is_due:
-        return DrainInProgress(mark=mark, reason=_leaving_reason(store, f"{store.leaders} leaders have to move first"))
-    return _take_offline(store, mark, seen)
-
-
-def _take_offline(store: StoreSeen, mark: DrainMark, seen: DrainSeen) -> TakeOffline:
-    facts = _facts(store) | (seen.health.facts(store, seen.stores) if seen.health else {})
-    return TakeOffline(
-        store_id=store.id,
-        mark=msgspec.structs.replace(mark, region_count=store.regions),
-        blocked=Reason(code="PdRefuses", message=f"store {store.id} is not let go", facts=facts),
+        return _step_while_offline(store, record, observed, settings=settings, now=now)
+    blocked = _find_blocker(drain, store, observed, settings)
+    if record is None or record.store_id != store.id:
+        blocked = blocked or _find_other_eviction(store, observed)
+        return Blocked(reason=blocked, record=record) if blocked else WriteRecord(record=_new_record(store, now))
+    return _step_while_up(
+        store,
+        record,
+        observed,
+        blocked=blocked,
+        is_due=_has_passed(record.evicting_since, settings.leaders_within_s, now),
     )
 
 
-def _offline(
-    store: StoreSeen, mark: DrainMark | None, seen: DrainSeen, *, settings: DrainSettings, now: datetime
-) -> Step:
-    if mark is None or mark.store_id != store.id:
-        return Remember(mark=_new(store, now))
-    if any(store_seen.state == OFFLINE and store_seen.id < store.id for store_seen in seen.stores):
-        # Two were told to go at once. Whoever looks, the same one of them steps back.
+def next_guarding_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings) -> DrainStep:
+    """The same where an operator removes stores as soon as `replicas` falls: decides only whether it may fall.
+
+    Nothing is started here. What an active drainer started before is ended.
+    """
+    if drain.record is not None:
+        return _end_eviction(drain.record, observed)
+    store = store_to_drain(drain, observed.stores)
+    if store is None:
+        return Drained(store_id=None, message="its pod has no store", is_disk_free=False)
+    if store.state == OFFLINE or drain.ordinal_of(store) not in drain.ordinals(drain.replicas):
+        return DrainInProgress(record=None, reason=_draining_reason(store, "the operator is removing it"))
+    blocked = _find_blocker(drain, store, observed, settings)
+    if blocked:
+        return Blocked(reason=blocked)
+    return Drained(store_id=store.id, message=f"store {store.id} may be removed", is_disk_free=False)
+
+
+def next_cancel_step(drain: StoreDrain, observed: ObservedStores, *, wanted: int, is_active: bool) -> CancelStep | None:
+    """One step to undo a removal, so that there may be `wanted` replicas; None: it is undone.
+
+    `Drained` means that it is too late: a pod whose store is a Tombstone cannot continue, so it is removed before
+    another is added.
+    """
+    record, stays = drain.record, drain.ordinals(max(wanted, drain.replicas))
+    for store in observed.stores:
+        if store.state == OFFLINE and drain.ordinal_of(store) in stays:
+            return PutBack(store_id=store.id)
+    if record is None:
+        return None
+    step = _end_eviction(record, observed)
+    was_begun = record.store_id != NOT_REGISTERED and observed.store(record.store_id) is None
+    if isinstance(step, WriteRecord) and was_begun and is_active and store_to_drain(drain, observed.stores) is None:
+        return Drained(store_id=record.store_id, message=f"store {record.store_id} is a Tombstone already")
+    return step
+
+
+# ---- the states of a store that is drained
+
+
+def _end_other_drain(drain: StoreDrain, record: DrainRecord, observed: ObservedStores, *, is_last: bool) -> DrainStep:
+    """The recorded store is not, or no longer, the one to drain: it is a Tombstone, or `replicas` was changed."""
+    recorded_store = observed.store(record.store_id)
+    if recorded_store is not None and recorded_store.state == OFFLINE and drain.ordinal_of(recorded_store) is not None:
+        return PutBack(store_id=recorded_store.id)
+    step = _end_eviction(record, observed)
+    if isinstance(step, WriteRecord) and recorded_store is None and is_last:
+        return Drained(store_id=record.store_id, message=f"store {record.store_id} is a Tombstone")
+    return step
+
+
+def _end_eviction(record: DrainRecord, observed: ObservedStores) -> StopEvicting | WriteRecord:
+    """End the eviction, then clear the record. In this order there is nothing to clean up without a record."""
+    is_ended = record.store_id in observed.ended or record.store_id == NOT_REGISTERED
+    return WriteRecord(record=None) if is_ended else StopEvicting(store_id=record.store_id)
+
+
+def _step_without_store(
+    drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime
+) -> DrainStep:
+    if unnamed := sorted(other.id for other in observed.stores if not other.pod and not other.is_tiflash):
+        text = f"store {unnamed[0]} has an address that does not name its pod; it may be the store to remove"
+        return Blocked(
+            reason=Reason(code="StoreNotKnown", message=text, facts={"stores": unnamed}), record=drain.record
+        )
+    if drain.replicas == 0:
+        return Drained(store_id=None, message="it has no stores left")
+    if drain.record is None:
+        return WriteRecord(record=_build_record(NOT_REGISTERED, regions=0, now=now))
+    if _has_passed(drain.record.evicting_since, settings.unregistered_for_s, now):
+        return Drained(store_id=None, message=f"its pod has had no store for {settings.unregistered_for_s:g} s")
+    text = f"its pod has no store yet; it is removed if it has none within {settings.unregistered_for_s:g} s"
+    return DrainInProgress(record=drain.record, reason=Reason(code="NotRegistered", message=text))
+
+
+def _step_while_up(
+    store: ObservedStore, record: DrainRecord, observed: ObservedStores, *, blocked: Reason | None, is_due: bool
+) -> DrainStep:
+    """The store has a record, and PD does not know yet that it is removed."""
+    if blocked and is_due:
+        # A lasting blocker must not keep its leaders away forever.
+        return _end_eviction(record, observed)
+    if blocked:
+        return Blocked(reason=blocked, record=record)
+    if store.id not in observed.evicting and not observed.eviction_refused:
+        return Evict(store_id=store.id)
+    if store.leaders and not is_due:
+        return DrainInProgress(
+            record=record, reason=_draining_reason(store, f"{store.leaders} leaders must move first")
+        )
+    return _take_offline(store, record, observed)
+
+
+def _take_offline(store: ObservedStore, record: DrainRecord, observed: ObservedStores) -> TakeOffline:
+    facts = _facts(store) | (observed.health.facts(store, observed.stores) if observed.health else {})
+    return TakeOffline(
+        store_id=store.id,
+        record=msgspec.structs.replace(record, region_count=store.regions),
+        blocked=Reason(code="PdRefuses", message=f"PD does not release store {store.id}", facts=facts),
+    )
+
+
+def _step_while_offline(
+    store: ObservedStore,
+    record: DrainRecord | None,
+    observed: ObservedStores,
+    *,
+    settings: DrainSettings,
+    now: datetime,
+) -> DrainStep:
+    if record is None or record.store_id != store.id:
+        return WriteRecord(record=_new_record(store, now))
+    if any(other.state == OFFLINE and other.id < store.id for other in observed.stores):
+        # Two stores are Offline at once. Every observer puts back the same one.
         return PutBack(store_id=store.id)
-    if store.regions < mark.region_count:
-        return Remember(mark=msgspec.structs.replace(mark, region_count=store.regions, regions_moved_at=now))
-    if _passed(mark.regions_moved_at, settings.stalled_after_s, now):
-        text = f"store {store.id} has kept its {store.regions} regions since {mark.regions_moved_at:%Y-%m-%dT%H:%M:%SZ}"
-        return Blocked(reason=Reason(code="Stalled", message=text, facts=_facts(store)), mark=mark)
-    return DrainInProgress(mark=mark, reason=_leaving_reason(store, f"{store.regions} regions have to move"))
+    if store.regions < record.region_count:
+        return WriteRecord(record=msgspec.structs.replace(record, region_count=store.regions, regions_moved_at=now))
+    if _has_passed(record.regions_moved_at, settings.stalled_after_s, now):
+        text = f"store {store.id} has had {store.regions} regions since {record.regions_moved_at:%Y-%m-%dT%H:%M:%SZ}"
+        return Blocked(reason=Reason(code="Stalled", message=text, facts=_facts(store)), record=record)
+    return DrainInProgress(record=record, reason=_draining_reason(store, f"{store.regions} regions must move"))
 
 
-def _why_not(leaving: StoreDrain, store: StoreSeen, seen: DrainSeen, settings: DrainSettings) -> Reason | None:
-    if seen.health is None:
-        return Reason(code="HealthNotKnown", message=f"nobody asked whether store {store.id} may leave")
-    return may_leave(
+def _find_blocker(
+    drain: StoreDrain, store: ObservedStore, observed: ObservedStores, settings: DrainSettings
+) -> Reason | None:
+    if observed.health is None:
+        return Reason(code="HealthNotKnown", message=f"the health of regions is unknown, so store {store.id} must stay")
+    return find_blocker(
         store,
-        seen.stores,
-        health=seen.health,
-        highest_usage=leaving.highest_usage,
+        observed.stores,
+        health=observed.health,
+        highest_usage=drain.highest_usage,
         peer_tolerance=settings.peer_tolerance,
     )
 
 
-def _evicted_others(store: StoreSeen, seen: DrainSeen) -> Reason | None:
-    others = sorted(
-        store_seen.id for store_seen in seen.stores if store_seen.id in seen.evicting and store_seen.id != store.id
-    )
+def _find_other_eviction(store: ObservedStore, observed: ObservedStores) -> Reason | None:
+    others = sorted(other.id for other in observed.stores if other.id in observed.evicting and other.id != store.id)
     if not others:
         return None
-    text = f"leaders are being moved away from store {others[0]}; one store leaves at a time"
-    known = seen.health.facts(store, seen.stores) if seen.health else {}
+    text = f"leaders are being evicted from store {others[0]}; one store is removed at a time"
+    known = observed.health.facts(store, observed.stores) if observed.health else {}
     return Reason(code="AnotherLeaves", message=text, facts={**known, "stores": others})
 
 
-def _new(store: StoreSeen, now: datetime) -> DrainMark:
-    return _mark(store.id, regions=store.regions, now=now)
+def _new_record(store: ObservedStore, now: datetime) -> DrainRecord:
+    return _build_record(store.id, regions=store.regions, now=now)
 
 
-def _mark(store_id: int, *, regions: int, now: datetime) -> DrainMark:
-    return DrainMark(store_id=store_id, evicting_since=now, region_count=regions, regions_moved_at=now)
+def _build_record(store_id: int, *, regions: int, now: datetime) -> DrainRecord:
+    return DrainRecord(store_id=store_id, evicting_since=now, region_count=regions, regions_moved_at=now)
 
 
-def _leaving_reason(store: StoreSeen, how: str) -> Reason:
-    return Reason(code="Draining", message=f"store {store.id} is leaving: {how}", facts=_facts(store))
+def _draining_reason(store: ObservedStore, how: str) -> Reason:
+    return Reason(code="Draining", message=f"store {store.id} is being removed: {how}", facts=_facts(store))
 
 
-def _facts(store: StoreSeen) -> dict[str, int]:
+def _facts(store: ObservedStore) -> dict[str, int]:
     return {"store": store.id, "leaders": store.leaders, "regions": store.regions}
 
 
-def _passed(since: datetime, seconds: float, now: datetime) -> bool:
+def _has_passed(since: datetime, seconds: float, now: datetime) -> bool:
     return now - since >= timedelta(seconds=seconds)

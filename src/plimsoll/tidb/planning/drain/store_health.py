@@ -1,7 +1,7 @@
-"""Whether a cluster can spare one of its TiKV stores: enough others, all of them well, and room for what it holds.
+"""Whether a cluster can spare a TiKV store: enough other stores, all healthy, with enough space for its data.
 
-`leaving` asks before a store is told to go. PD has a check of its own, which counts stores that cannot take what the
-leaving one holds; so this one comes first. What is not known speaks against it.
+PD has its own check, but it counts stores that cannot take the data, so this check comes first. Unknown values count
+against removal.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ OFFLINE: Final = "Offline"
 DOWN: Final = "Down"
 
 
-class StoreSeen(Value):
-    """A store that is not buried. `pod` is empty if its address does not tell. Sizes are None if it did not."""
+class ObservedStore(Value):
+    """A store that is not a Tombstone. `pod` is empty if the address does not name one; unreported sizes are None."""
 
     id: int
     pod: str = ""
@@ -29,86 +29,85 @@ class StoreSeen(Value):
     capacity_bytes: int | None = None
     used_bytes: int | None = None
     is_special: bool = False
-    """Labelled `specialUse`: PD moves nothing there to replace what is lost elsewhere."""
+    """Labelled `specialUse`: PD moves no replacement replicas there."""
     is_tiflash: bool = False
 
 
-class Health(Value):
-    """Of all regions: how many replicas one has at most, and of how many something is wrong, by what it is."""
+class RegionHealth(Value):
+    """Health of all regions: the highest replica count, and the number of unhealthy regions per check."""
 
     needed: int
-    wrong: dict[str, int]
+    unhealthy: dict[str, int]
 
-    def facts(self, store: StoreSeen, stores: tuple[StoreSeen, ...]) -> dict[str, Any]:
-        return {"store": store.id, "up": len(_takers(store, stores)), "needed": self.needed}
+    def facts(self, store: ObservedStore, stores: tuple[ObservedStore, ...]) -> dict[str, Any]:
+        return {"store": store.id, "up": len(_receivers(store, stores)), "needed": self.needed}
 
 
-def may_leave(
-    store: StoreSeen,
-    stores: tuple[StoreSeen, ...],
+def find_blocker(
+    store: ObservedStore,
+    stores: tuple[ObservedStore, ...],
     *,
-    health: Health,
+    health: RegionHealth,
     highest_usage: Fraction,
     peer_tolerance: int = 0,
 ) -> Reason | None:
-    """None: it may. Otherwise the first thing that speaks against it."""
+    """The first reason why a store must not be removed; None: it may be."""
     facts = health.facts(store, stores)
     up = facts["up"]
     if up < health.needed:
-        text = f"without store {store.id} {up} normal stores are Up and {health.needed} are needed"
+        text = f"without store {store.id}, {up} normal stores are Up and {health.needed} are needed"
         return Reason(code="TooFewStores", message=text, facts=facts)
-    if found := _unwell(store, stores):
+    if found := _find_unhealthy(store, stores):
         text = f"store {found.id} is {found.state} ({up} normal stores stay Up, {health.needed} are needed)"
         code = "AnotherLeaves" if found.state == OFFLINE else "StoreDown"
         return Reason(code=code, message=text, facts={**facts, "stores": [found.id]})
-    for what, count in sorted(health.wrong.items()):
+    for check, count in sorted(health.unhealthy.items()):
         if count > peer_tolerance:
-            text = f"{count} regions have a {what}, {peer_tolerance} may"
-            return Reason(code="RegionsNotHealthy", message=text, facts={**facts, what: count})
+            text = f"{count} regions have a {check}, at most {peer_tolerance} may"
+            return Reason(code="RegionsNotHealthy", message=text, facts={**facts, check: count})
     return _space_problem(store, stores, highest_usage=highest_usage, facts=facts)
 
 
-def _takers(store: StoreSeen, stores: tuple[StoreSeen, ...]) -> list[StoreSeen]:
-    """Those that can take what it holds."""
-    return [
-        store_seen
-        for store_seen in stores
-        if _is_normal(store_seen) and store_seen.state == UP and store_seen.id != store.id
-    ]
+def _receivers(store: ObservedStore, stores: tuple[ObservedStore, ...]) -> list[ObservedStore]:
+    """Stores that can take the data of a store."""
+    return [other for other in stores if _is_normal(other) and other.state == UP and other.id != store.id]
 
 
-def _is_normal(store: StoreSeen) -> bool:
+def _is_normal(store: ObservedStore) -> bool:
     return not store.is_tiflash and not store.is_special
 
 
-def _unwell(store: StoreSeen, stores: tuple[StoreSeen, ...]) -> StoreSeen | None:
-    """Another that leaves, or any that is lost, the leaving one included unless PD has replaced all that it held."""
-    for store_seen in sorted(stores, key=lambda seen: seen.id):
-        if store_seen.id == store.id and not store_seen.regions:
+def _find_unhealthy(store: ObservedStore, stores: tuple[ObservedStore, ...]) -> ObservedStore | None:
+    """Another store that is Offline, or any store that is Down.
+
+    A Down store that is to be removed itself does not count once PD has replaced all its regions.
+    """
+    for other in sorted(stores, key=lambda other: other.id):
+        if other.id == store.id and not other.regions:
             continue
-        if store_seen.state == DOWN or (store_seen.state == OFFLINE and store_seen.id != store.id):
-            return store_seen
+        if other.state == DOWN or (other.state == OFFLINE and other.id != store.id):
+            return other
     return None
 
 
 def _space_problem(
-    store: StoreSeen, stores: tuple[StoreSeen, ...], *, highest_usage: Fraction, facts: dict[str, Any]
+    store: ObservedStore, stores: tuple[ObservedStore, ...], *, highest_usage: Fraction, facts: dict[str, Any]
 ) -> Reason | None:
-    holding = [store_seen for store_seen in stores if not store_seen.is_tiflash]
-    takers = _takers(store, stores)
-    silent = [store_seen.id for store_seen in holding if store_seen.used_bytes is None] + [
-        seen.id for seen in takers if not seen.capacity_bytes
+    data_stores = [other for other in stores if not other.is_tiflash]
+    receivers = _receivers(store, stores)
+    unknown = [other.id for other in data_stores if other.used_bytes is None] + [
+        other.id for other in receivers if not other.capacity_bytes
     ]
-    if silent:
-        text = f"how full store {min(silent)} is, is not known"
-        return Reason(code="SpaceNotKnown", message=text, facts={**facts, "stores": sorted(set(silent))})
+    if unknown:
+        text = f"the disk usage of store {min(unknown)} is unknown"
+        return Reason(code="SpaceNotKnown", message=text, facts={**facts, "stores": sorted(set(unknown))})
     used, capacity = (
-        sum(store_seen.used_bytes or 0 for store_seen in holding),
-        sum(seen.capacity_bytes or 0 for seen in takers),
+        sum(other.used_bytes or 0 for other in data_stores),
+        sum(other.capacity_bytes or 0 for other in receivers),
     )
     if not capacity or Fraction(used, capacity) >= highest_usage:
-        text = f"{used} bytes are stored and without store {store.id} there is room for {capacity}"
-        limit = f"{float(highest_usage):.4g} of it may be used"
+        text = f"{used} bytes are stored, and without store {store.id} the capacity is {capacity}"
+        limit = f"{float(highest_usage):.4g} of the capacity may be used"
         return Reason(
             code="TooLittleSpace", message=f"{text}; {limit}", facts={**facts, "used": used, "room": capacity}
         )

@@ -1,7 +1,8 @@
-"""Busy instances. Busy on average: more of the cluster itself. Some busy: a group beside it. All idle: one fewer.
+"""The cpu rule: scale out the base cluster, scale out groups, or scale in one instance.
 
-Sums are over instances whose load is known. One that tells nothing holds back removals, not additions; if too many
-tell nothing, nothing is decided at all.
+High average usage scales out the base cluster; single hot instances scale out groups; low usage everywhere scales in by
+one. Sums are over instances whose load is known. An instance without metrics prevents removals, not additions. If too
+many instances lack metrics, the rule decides nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.model.decimals import TOLERANCE, is_above, is_below, least_above, shown
+from plimsoll.tidb.model.decimals import TOLERANCE, is_above, is_below, least_above, round_fact
 from plimsoll.tidb.planning.planner.instances import CpuLoad  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.tidb.planning.planner.result import CannotPlan, ReasonCode, Refusal, because
-from plimsoll.tidb.planning.planner.scale_out import Growth, Standing, grown
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, Refusal, make_planner_reason
+from plimsoll.tidb.planning.planner.scale_out import InstanceCounts, ScaleOut, plan_scale_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Loads(Value):
-    """What is known of the load: sums in cores, and each instance that tells."""
+    """Known loads: the sums in cores, and the load of each instance with metrics."""
 
     known: tuple[CpuLoad, ...]
     used: Fraction
@@ -43,85 +44,103 @@ class Loads(Value):
     def facts(self, rule: Rule) -> dict[str, Any]:
         numbers = {"usedCores": self.used, "quotaCores": self.quota, "average": self.average}
         numbers |= {"max": rule.high, "min": rule.low, "target": rule.target}
-        return {"rule": "cpu", **{name: shown(number) for name, number in numbers.items()}}
+        return {"rule": "cpu", **{name: round_fact(number) for name, number in numbers.items()}}
 
 
-def by_cpu(
-    rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, roster: GroupCounts
-) -> Growth | CannotPlan:
-    """Changes the roster, or grows the cluster itself."""
-    standing = Standing.of(strategy, instances)
-    loads = _loads(instances, everything=standing.every)
+def apply_cpu_rule(
+    rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, groups: GroupCounts
+) -> ScaleOut | CannotPlan:
+    """Changes `groups`, or scales out the base cluster."""
+    counts = InstanceCounts.count(strategy, instances)
+    loads = _loads(instances, everything=counts.total)
     if isinstance(loads, CannotPlan):
         return loads
     if is_above(loads.average, rule.high):
-        growth = _homogeneous_out(rule, strategy, loads, standing=standing, roster=roster)
+        growth = _homogeneous_out(rule, strategy, loads, counts=counts, groups=groups)
         if isinstance(growth, CannotPlan) or not (strategy.falls_back and growth.is_limited):
             return growth
-        instead = _heterogeneous_out(rule, strategy, loads.above(rule.high), standing=standing, roster=roster)
-        return Growth(plan=None, reasons=(*growth.reasons, *instead))
+        instead = _heterogeneous_out(rule, strategy, loads.above(rule.high), counts=counts, groups=groups)
+        return ScaleOut(plan=None, reasons=(*growth.reasons, *instead))
     hot = loads.above(rule.high)
     if hot:
-        reasons = _heterogeneous_out(rule, strategy, hot, standing=standing, roster=roster)
-    elif roster.total and all(is_below(cpu_load.usage, rule.low) for cpu_load in loads.known):
-        reasons = [_heterogeneous_in(rule, strategy, loads, instances=instances, roster=roster)]
+        reasons = _heterogeneous_out(rule, strategy, hot, counts=counts, groups=groups)
+    elif groups.total and all(is_below(cpu_load.usage, rule.low) for cpu_load in loads.known):
+        reasons = [_heterogeneous_in(rule, strategy, loads, instances=instances, groups=groups)]
     else:
-        reasons = [because(ReasonCode.STEADY, "neither is an instance too busy, nor are all idle", **loads.facts(rule))]
-    return Growth(plan=None, reasons=tuple(reasons))
+        reasons = [
+            make_planner_reason(
+                PlannerReason.STEADY,
+                "no instance is above the upper threshold, and not all are below the lower one",
+                **loads.facts(rule),
+            )
+        ]
+    return ScaleOut(plan=None, reasons=tuple(reasons))
 
 
 def _loads(instances: tuple[Instance, ...], *, everything: int) -> Loads | CannotPlan:
-    """At least half of the instances tell, and half of the quota that is known is theirs."""
+    """The loads, if at least half of the instances have metrics and these hold half of the known quota."""
     known = tuple(instance.load for instance in instances if instance.load is not None)
     quota = sum((cpu_load.quota_cores for cpu_load in known), Fraction(0))
     quota_told = sum((instance.quota_cores for instance in instances if instance.quota_cores is not None), Fraction(0))
     if not known or 2 * len(known) < len(instances) or 2 * quota < quota_told:
-        detail = f"of {len(instances)} instances {len(known)} tell their load, {shown(quota)} cores in all"
+        detail = f"{len(known)} of {len(instances)} instances have metrics, {round_fact(quota)} cores in total"
         return CannotPlan(code=Refusal.INSUFFICIENT_METRICS, detail=detail)
     used = sum((cpu_load.used_cores for cpu_load in known), Fraction(0))
     return Loads(known=known, used=used, quota=quota, are_all_known=len(known) == everything)
 
 
 def _homogeneous_out(
-    rule: Rule, strategy: Strategy, loads: Loads, *, standing: Standing, roster: GroupCounts
-) -> Growth | CannotPlan:
+    rule: Rule, strategy: Strategy, loads: Loads, *, counts: InstanceCounts, groups: GroupCounts
+) -> ScaleOut | CannotPlan:
     if not strategy.homogeneous or not strategy.homogeneous.cpu_milli:
-        detail = f"resources have no cpu of {strategy.component.homogeneous_type}"
+        detail = f"resources do not give the cpu of {strategy.component.homogeneous_type}"
         return CannotPlan(code=Refusal.NO_HOMOGENEOUS_SIZE, detail=detail)
     need = loads.used / rule.target - loads.quota
-    return grown(
+    return plan_scale_out(
         least_above(need / strategy.homogeneous.cores),
         strategy=strategy,
-        standing=standing,
-        roster=roster,
+        counts=counts,
+        groups=groups,
         may_evict=loads.are_all_known,
-        facts={**loads.facts(rule), "needCores": shown(need)},
+        facts={**loads.facts(rule), "needCores": round_fact(need)},
     )
 
 
 def _heterogeneous_out(
-    rule: Rule, strategy: Strategy, hot: list[CpuLoad], *, standing: Standing, roster: GroupCounts
+    rule: Rule, strategy: Strategy, hot: list[CpuLoad], *, counts: InstanceCounts, groups: GroupCounts
 ) -> list[Reason]:
-    """Room for what busy instances have above the target, on instances that are themselves at the target then."""
+    """Add capacity for the usage of hot instances above the target, on instances that reach the target themselves."""
     need = sum(((cpu_load.usage - rule.target) * cpu_load.quota_cores for cpu_load in hot), Fraction(0))
-    facts = {"rule": "cpu", "hot": len(hot), "target": shown(rule.target), "needCores": shown(need)}
+    facts = {"rule": "cpu", "hot": len(hot), "target": round_fact(rule.target), "needCores": round_fact(need)}
     need -= sum(
         number * strategy.types[kind].cores * rule.target
         for kind, number in strategy.pending.items()
         if kind in strategy.types
     )
     if need <= TOLERANCE:
-        return [because(ReasonCode.HETEROGENEOUS_PENDING, "instances that will do are on their way already", **facts)]
-    free = strategy.node_count - standing.every if strategy.node_count is not None else None
-    if free is not None and free <= 0:
-        nodes = {"nodes": strategy.node_count, "instances": standing.every}
         return [
-            because(ReasonCode.NO_FREE_NODE, f"{len(hot)} instances are busy, and no node is free", **facts, **nodes)
+            make_planner_reason(PlannerReason.HETEROGENEOUS_PENDING, "enough instances are pending already", **facts)
         ]
-    added = _added(need, rule, _largest_first(rule, strategy), free=free, roster=roster)
+    free = strategy.node_count - counts.total if strategy.node_count is not None else None
+    if free is not None and free <= 0:
+        nodes = {"nodes": strategy.node_count, "instances": counts.total}
+        return [
+            make_planner_reason(
+                PlannerReason.NO_FREE_NODE, f"{len(hot)} instances are hot and no node is free", **facts, **nodes
+            )
+        ]
+    added = _add_by_need(need, rule, _largest_first(rule, strategy), free=free, groups=groups)
     if not added:
-        return [because(ReasonCode.NO_ROOM, f"{len(hot)} instances are busy, and no type has room", **facts)]
-    return [because(ReasonCode.HETEROGENEOUS_OUT, f"instances for {len(hot)} busy ones", **facts, added=added)]
+        return [
+            make_planner_reason(
+                PlannerReason.NO_ROOM, f"{len(hot)} instances are hot and every type is at its count", **facts
+            )
+        ]
+    return [
+        make_planner_reason(
+            PlannerReason.HETEROGENEOUS_OUT, f"instances added for {len(hot)} hot ones", **facts, added=added
+        )
+    ]
 
 
 def _largest_first(rule: Rule, strategy: Strategy) -> list[ResourceType]:
@@ -131,21 +150,21 @@ def _largest_first(rule: Rule, strategy: Strategy) -> list[ResourceType]:
     )
 
 
-def _added(
-    need: Fraction, rule: Rule, types: Iterable[ResourceType], *, free: int | None, roster: GroupCounts
+def _add_by_need(
+    need: Fraction, rule: Rule, types: Iterable[ResourceType], *, free: int | None, groups: GroupCounts
 ) -> dict[str, int]:
-    """From type to type until the need is met, or nodes or types are used up."""
+    """Add instances type by type until the need is met, or nodes or types are used up."""
     added: dict[str, int] = {}
     for resource_type in types:
         takes = resource_type.cores * rule.target
         wanted = least_above(need / takes)
-        rooms = [
+        limits = [
             free,
-            resource_type.count - roster.of_type(resource_type.name) if resource_type.count is not None else None,
+            resource_type.count - groups.count_of_type(resource_type.name) if resource_type.count is not None else None,
         ]
-        number = min([wanted, *(max(0, room) for room in rooms if room is not None)])
+        number = min([wanted, *(max(0, limit) for limit in limits if limit is not None)])
         if number:
-            roster.add(resource_type.name, number)
+            groups.add(resource_type.name, number)
             added[resource_type.name] = number
         need -= number * takes
         free = free - number if free is not None else None
@@ -155,15 +174,15 @@ def _added(
 
 
 def _heterogeneous_in(
-    rule: Rule, strategy: Strategy, loads: Loads, *, instances: tuple[Instance, ...], roster: GroupCounts
+    rule: Rule, strategy: Strategy, loads: Loads, *, instances: tuple[Instance, ...], groups: GroupCounts
 ) -> Reason:
-    """One instance, of the group with the smallest ones; never if the others could not carry it."""
+    """Remove one instance from the group with the smallest instances, unless the others could not carry the load."""
     facts = loads.facts(rule)
-    smallest = roster.first_to_shrink
-    assert smallest is not None, "asked only if there is a group"
+    smallest = groups.first_to_shrink
+    assert smallest is not None, "called only if there is a group"
     if not loads.are_all_known:
-        message = "all that tell are idle, but some tell nothing"
-        return because(ReasonCode.METRICS_MISSING, message, **facts, known=len(loads.known))
+        message = "all instances with metrics are idle, but some have no metrics"
+        return make_planner_reason(PlannerReason.METRICS_MISSING, message, **facts, known=len(loads.known))
     quotas = (
         instance.quota_cores
         for instance in instances
@@ -172,8 +191,12 @@ def _heterogeneous_in(
     size = strategy.types.get(smallest.resource_type)
     left = loads.quota - (size.cores if size else max(quotas, default=Fraction(0)))
     if left <= 0 or not is_below(loads.used / left, rule.high):
-        return because(
-            ReasonCode.SCALE_IN_VETO, f"without one of {smallest.name} the others would be too busy", **facts
+        return make_planner_reason(
+            PlannerReason.SCALE_IN_VETO,
+            f"without one instance of {smallest.name} the others would be above the upper threshold",
+            **facts,
         )
-    roster.take(1)
-    return because(ReasonCode.HETEROGENEOUS_IN, f"all are idle: one instance less of {smallest.name}", **facts)
+    groups.remove(1)
+    return make_planner_reason(
+        PlannerReason.HETEROGENEOUS_IN, f"all instances are idle: one instance of {smallest.name} is removed", **facts
+    )

@@ -1,7 +1,6 @@
-"""The groups while a plan is made: how many instances each has, and how many it should have.
+"""Instance counts per group while a plan is made.
 
-Used by the rules of the planner, which take and add; it knows the order in which groups give up instances, and which
-group of a type takes new ones.
+The module also defines the order in which groups lose instances, and which group of a type gains new ones.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.model.components import LARGEST_COUNT, group_labels
+from plimsoll.tidb.model.components import LARGEST_COUNT, make_group_labels
 from plimsoll.tidb.model.scaling_plan import ScalingPlan
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from plimsoll.tidb.planning.planner.instances import Instance
 
 
-class Group(Value, frozen=True, order=True):
-    """Ordered as instances are taken: smallest cpu first (0 if its type is no longer known), then by name.
+class GroupKey(Value, frozen=True, order=True):
+    """A group. The sort order is that of removal: smallest cpu first (0 for an unknown type), then by name.
 
-    Of several groups of one type, the one that takes new instances is the last to lose some.
+    Among several groups of one type, the group that gains new instances is the last to lose some.
     """
 
     cpu_milli: int
@@ -33,87 +32,92 @@ class Group(Value, frozen=True, order=True):
 
 
 class GroupCounts:
-    """Starts with what stands and what is pending; mutable, and of one plan only."""
+    """Desired counts per group, initially the existing and pending instances. Mutable; used for one plan."""
 
     def __init__(self, strategy: Strategy, instances: Iterable[Instance]) -> None:
         self._strategy = strategy
-        standing = Counter((instance.resource_type, instance.group) for instance in instances if instance.group)
-        self._current = {kind: self._current_group(kind, standing) for kind, _ in standing}
-        self._desired = Counter({self._group(kind, name): number for (kind, name), number in standing.items()})
-        for kind, number in strategy.pending.items():
-            if number and kind != strategy.component.homogeneous_type:
-                self.add(kind, number)
+        existing = Counter((instance.resource_type, instance.group) for instance in instances if instance.group)
+        self._current = {resource_type: self._current_group(resource_type, existing) for resource_type, _ in existing}
+        self._desired = Counter(
+            {self._group(resource_type, name): number for (resource_type, name), number in existing.items()}
+        )
+        for resource_type, number in strategy.pending.items():
+            if number and resource_type != strategy.component.homogeneous_type:
+                self.add(resource_type, number)
 
     @property
     def total(self) -> int:
         return self._desired.total()
 
     @property
-    def first_to_shrink(self) -> Group | None:
+    def first_to_shrink(self) -> GroupKey | None:
         return min((group for group, number in self._desired.items() if number), default=None)
 
-    def of_type(self, kind: str) -> int:
-        return sum(number for group, number in self._desired.items() if group.resource_type == kind)
+    def count_of_type(self, resource_type: str) -> int:
+        return sum(number for group, number in self._desired.items() if group.resource_type == resource_type)
 
-    def add(self, kind: str, number: int) -> None:
-        self._desired[self._group(kind, self._current.setdefault(kind, self._strategy.group_of(kind)))] += number
+    def add(self, resource_type: str, number: int) -> None:
+        self._desired[
+            self._group(resource_type, self._current.setdefault(resource_type, self._strategy.group_of(resource_type)))
+        ] += number
 
-    def take(self, number: int) -> dict[str, int]:
-        """Give up so many instances, or all there are; how many of each group."""
+    def remove(self, number: int) -> dict[str, int]:
+        """Remove a number of instances, or all there are. Returns how many each group lost."""
         taken: dict[str, int] = {}
         for group in sorted(self._desired):
-            part = min(number, self._desired[group])
-            if part:
-                self._desired[group] -= part
-                taken[group.name] = part
-                number -= part
+            taken_here = min(number, self._desired[group])
+            if taken_here:
+                self._desired[group] -= taken_here
+                taken[group.name] = taken_here
+                number -= taken_here
         return taken
 
     def cut_to_counts(self) -> dict[str, int]:
-        """Nothing beyond the ceiling of its type; how many each group lost."""
+        """Limit every type to its count. Returns how many instances each group lost."""
         cut: dict[str, int] = {}
         over = {
-            kind: self.of_type(kind) - resource_type.count
-            for kind, resource_type in self._strategy.types.items()
+            name: self.count_of_type(name) - resource_type.count
+            for name, resource_type in self._strategy.types.items()
             if resource_type.count is not None
         }
         for group in sorted(self._desired):
-            part = min(over.get(group.resource_type, 0), self._desired[group])
-            if part > 0:
-                self._desired[group] -= part
-                over[group.resource_type] -= part
-                cut[group.name] = part
+            taken_here = min(over.get(group.resource_type, 0), self._desired[group])
+            if taken_here > 0:
+                self._desired[group] -= taken_here
+                over[group.resource_type] -= taken_here
+                cut[group.name] = taken_here
         return cut
 
-    def plans(self) -> tuple[ScalingPlan, ...]:
-        """Of groups that should exist, sorted by type."""
+    def build_plans(self) -> tuple[ScalingPlan, ...]:
+        """Plans of the groups that should exist, sorted by type."""
         component = self._strategy.component
-        wanted = sorted((group.resource_type, group.name, number) for group, number in self._desired.items() if number)
+        ordered = sorted((group.resource_type, group.name, number) for group, number in self._desired.items() if number)
         return tuple(
             ScalingPlan(
                 component=component,
                 count=min(number, LARGEST_COUNT),
-                resource_type=kind,
-                labels=group_labels(component, kind, group=name),
+                resource_type=resource_type,
+                labels=make_group_labels(component, resource_type, group=name),
             )
-            for kind, name, number in wanted
+            for resource_type, name, number in ordered
         )
 
-    def _group(self, kind: str, name: str) -> Group:
-        known = self._strategy.types.get(kind)
-        return Group(
-            cpu_milli=known.cpu_milli if known else 0,
-            resource_type=kind,
-            is_current=name == self._current.get(kind),
+    def _group(self, resource_type: str, name: str) -> GroupKey:
+        known_type = self._strategy.types.get(resource_type)
+        return GroupKey(
+            cpu_milli=known_type.cpu_milli if known_type else 0,
+            resource_type=resource_type,
+            is_current=name == self._current.get(resource_type),
             name=name,
         )
 
-    def _current_group(self, kind: str, standing: Iterable[tuple[str, str]]) -> str:
-        """Where new instances of a type go: groups that an older planner called otherwise are as good as ours.
+    def _current_group(self, resource_type: str, existing: Iterable[tuple[str, str]]) -> str:
+        """The group that gains new instances of a type.
 
-        Unless their size is another, which is when the strategy has a suffix.
+        A group that an older planner named differently is as good as ours, unless its size differs, in which case the
+        strategy has a suffix.
         """
-        usual = self._strategy.group_of(kind)
-        known = self._strategy.types.get(kind)
-        names = sorted(name for of, name in standing if of == kind)
-        return usual if usual in names or (known and known.group_suffix) else names[0]
+        usual_name = self._strategy.group_of(resource_type)
+        known_type = self._strategy.types.get(resource_type)
+        names = sorted(name for of, name in existing if of == resource_type)
+        return usual_name if usual_name in names or (known_type and known_type.group_suffix) else names[0]

@@ -1,4 +1,4 @@
-"""What a snapshot means: which instances are there, whose they are, and what is known of their load and disks."""
+"""Interpretation of a snapshot: which instances exist, their groups, and their known load and disk usage."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from plimsoll.tidb.model.snapshot import FRESH
 from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.model.snapshot import InstanceSeen, Snapshot
+    from plimsoll.tidb.model.snapshot import ObservedInstance, Snapshot
 
-# Leaving, or gone. Whatever else PD says of a store, it is there: Disconnected and Down ones too.
+# Leaving or gone. A store in any other state exists, including Disconnected and Down.
 _NOT_PRESENT: Final = frozenset({"Offline", "Tombstone"})
 _TIFLASH: Final = "tiflash"
 
 
 class CpuLoad(Value, frozen=True):
-    """Of an instance that tells both, freshly."""
+    """The load of an instance with fresh metrics."""
 
     used_cores: Fraction
     quota_cores: Fraction
@@ -31,17 +31,18 @@ class CpuLoad(Value, frozen=True):
 
 
 class Disk(Value):
-    """How full a store is."""
+    """Disk usage of a store."""
 
     used_bytes: Fraction
     capacity_bytes: Fraction
 
 
 class Instance(Value):
-    """One that is there. `group` and `resource_type` are empty if it is in none.
+    """An instance that exists. `group` and `resource_type` are empty if it is in no group.
 
-    In no group and not of the base cluster is what belongs to a heterogeneous cluster of the user's own: it works and
-    takes a node, but nobody here changes its number. `quota_cores` may be known without the load being so.
+    An instance that is neither in a group nor part of the base cluster belongs to a heterogeneous cluster of the user:
+    it works and occupies a node, but the planner does not change its number. `quota_cores` may be known when the load
+    is not.
     """
 
     name: str
@@ -53,53 +54,53 @@ class Instance(Value):
     disk: Disk | None
 
 
-def instances_of(snapshot: Snapshot) -> tuple[Instance, ...] | CannotPlan:
-    """Those that count: neither leaving ones nor TiFlash."""
-    found = []
-    for seen in snapshot.instances:
-        if not _is_present(seen, snapshot.component):
+def read_instances(snapshot: Snapshot) -> tuple[Instance, ...] | CannotPlan:
+    """The instances that count: without leaving stores and without TiFlash."""
+    instances = []
+    for observed in snapshot.instances:
+        if not _is_present(observed, snapshot.component):
             continue
-        instance = _instance(seen, window_s=exact(snapshot.window_seconds))
+        instance = _instance(observed, window_s=exact(snapshot.window_seconds))
         if instance.group and not instance.resource_type:
-            detail = f"{seen.name} is of group {instance.group} and has no label {RESOURCE_TYPE_LABEL}"
+            detail = f"{observed.name} is in group {instance.group} and has no label {RESOURCE_TYPE_LABEL}"
             return CannotPlan(code=Refusal.MISSING_RESOURCE_TYPE, detail=detail)
-        found.append(instance)
-    return tuple(found)
+        instances.append(instance)
+    return tuple(instances)
 
 
-def _is_present(seen: InstanceSeen, component: Component) -> bool:
-    engine = seen.engine or _label(seen, "engine")
-    is_other = component is Component.TIKV and _TIFLASH in {engine.lower(), _label(seen, "engine").lower()}
-    return seen.state not in _NOT_PRESENT and not is_other
+def _is_present(observed: ObservedInstance, component: Component) -> bool:
+    engine = observed.engine or _label(observed, "engine")
+    is_other = component is Component.TIKV and _TIFLASH in {engine.lower(), _label(observed, "engine").lower()}
+    return observed.state not in _NOT_PRESENT and not is_other
 
 
-def _instance(seen: InstanceSeen, *, window_s: Fraction) -> Instance:
-    group = _label(seen, GROUP_LABEL)
+def _instance(observed: ObservedInstance, *, window_s: Fraction) -> Instance:
+    group = _label(observed, GROUP_LABEL)
     is_ours = group.startswith(GROUP_PREFIX) and len(group) > len(GROUP_PREFIX)
-    quota = exact(seen.cpu_quota_cores) if seen.cpu_quota_cores else None
+    quota = exact(observed.cpu_quota_cores) if observed.cpu_quota_cores else None
     return Instance(
-        name=seen.name,
+        name=observed.name,
         group=group if is_ours else "",
-        resource_type=_label(seen, RESOURCE_TYPE_LABEL) if is_ours else "",
-        is_homogeneous=seen.base and not is_ours,
-        load=_load(seen, quota=quota, window_s=window_s),
+        resource_type=_label(observed, RESOURCE_TYPE_LABEL) if is_ours else "",
+        is_homogeneous=observed.base and not is_ours,
+        load=_load(observed, quota=quota, window_s=window_s),
         quota_cores=quota,
-        disk=_disk(seen),
+        disk=_disk(observed),
     )
 
 
-def _load(seen: InstanceSeen, *, quota: Fraction | None, window_s: Fraction) -> CpuLoad | None:
-    if quota is None or seen.cpu_used_seconds is None or seen.quality != FRESH:
+def _load(observed: ObservedInstance, *, quota: Fraction | None, window_s: Fraction) -> CpuLoad | None:
+    if quota is None or observed.cpu_used_seconds is None or observed.quality != FRESH:
         return None
-    return CpuLoad(used_cores=exact(seen.cpu_used_seconds) / window_s, quota_cores=quota)
+    return CpuLoad(used_cores=exact(observed.cpu_used_seconds) / window_s, quota_cores=quota)
 
 
-def _disk(seen: InstanceSeen) -> Disk | None:
-    if seen.used_bytes is None or seen.capacity_bytes is None:
+def _disk(observed: ObservedInstance) -> Disk | None:
+    if observed.used_bytes is None or observed.capacity_bytes is None:
         return None
-    return Disk(used_bytes=exact(seen.used_bytes), capacity_bytes=exact(seen.capacity_bytes))
+    return Disk(used_bytes=exact(observed.used_bytes), capacity_bytes=exact(observed.capacity_bytes))
 
 
-def _label(seen: InstanceSeen, key: str) -> str:
-    """PD takes keys of labels in any case."""
-    return next((value for name, value in seen.labels.items() if name.lower() == key), "")
+def _label(observed: ObservedInstance, key: str) -> str:
+    """The value of a label. PD treats keys of labels case-insensitively."""
+    return next((value for name, value in observed.labels.items() if name.lower() == key), "")

@@ -1,6 +1,6 @@
-"""The planner: `plan(strategy, snapshot)`, for the planning service, `plimsoll tidb plan` and simulations.
+"""The planner: `plan(strategy, snapshot)`.
 
-Storage goes before cpu: if disks are filling up, stores are added and nothing else is decided in this pass.
+Storage comes before cpu: while disks fill up, stores are added and nothing else is decided.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.planning.planner.cpu_rule import by_cpu
+from plimsoll.tidb.planning.planner.cpu_rule import apply_cpu_rule
 from plimsoll.tidb.planning.planner.groups import GroupCounts
-from plimsoll.tidb.planning.planner.instances import instances_of
-from plimsoll.tidb.planning.planner.result import CannotPlan, Planned, ReasonCode, because
-from plimsoll.tidb.planning.planner.storage_rule import by_storage
+from plimsoll.tidb.planning.planner.instances import read_instances
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, PlannerResult, make_planner_reason
+from plimsoll.tidb.planning.planner.storage_rule import apply_storage_rule
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
@@ -21,30 +21,32 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.strategy import Strategy
 
 
-def plan(strategy: Strategy, snapshot: Snapshot) -> Planned | CannotPlan:
-    """How many instances there should be of each group, and of the cluster itself if more.
+def plan(strategy: Strategy, snapshot: Snapshot) -> PlannerResult | CannotPlan:
+    """The desired number of instances of each group, and of the base cluster if it should grow.
 
-    Both must be about one component: asking otherwise raises `InvalidInput`.
+    Raises `InvalidInput` if strategy and snapshot are about different components.
     """
     if strategy.component is not snapshot.component:
-        told = f"{snapshot.component}, and the strategy is about {strategy.component}"
-        raise InvalidInput(told, path="component")
-    instances = instances_of(snapshot)
+        message = f"is {snapshot.component}, but the strategy is for {strategy.component}"
+        raise InvalidInput(message, path="component")
+    instances = read_instances(snapshot)
     if isinstance(instances, CannotPlan):
         return instances
-    roster = GroupCounts(strategy, instances)
+    groups = GroupCounts(strategy, instances)
     reasons: list[Reason] = []
-    raised: ScalingPlan | None = None
-    for rule, decide in ((strategy.storage, by_storage), (strategy.cpu, by_cpu)):
-        if rule is None or raised is not None:
+    scale_out_plan: ScalingPlan | None = None
+    for rule, decide in ((strategy.storage, apply_storage_rule), (strategy.cpu, apply_cpu_rule)):
+        if rule is None or scale_out_plan is not None:
             continue
-        growth = decide(rule, strategy, instances, roster=roster)
-        if isinstance(growth, CannotPlan):
-            return growth
-        reasons += growth.reasons
-        raised = growth.plan
-    cut = roster.cut_to_counts()
+        scale_out = decide(rule, strategy, instances, groups=groups)
+        if isinstance(scale_out, CannotPlan):
+            return scale_out
+        reasons += scale_out.reasons
+        scale_out_plan = scale_out.plan
+    cut = groups.cut_to_counts()
     if cut:
-        reasons.append(because(ReasonCode.CUT_TO_COUNT, "more than the count of their type", groups=cut))
-    plans = roster.plans()
-    return Planned(plans=plans if raised is None else (*plans, raised), reasons=tuple(reasons))
+        reasons.append(
+            make_planner_reason(PlannerReason.CUT_TO_COUNT, "groups exceed the count of their type", groups=cut)
+        )
+    plans = groups.build_plans()
+    return PlannerResult(plans=plans if scale_out_plan is None else (*plans, scale_out_plan), reasons=tuple(reasons))

@@ -1,4 +1,4 @@
-"""What the planner answers: plans with reasons, or that it cannot plan. Expected outcomes both, so both are values."""
+"""Results of the planner: plans with reasons, or a refusal to plan. Both are expected, so both are values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from plimsoll.core.values import Value
 from plimsoll.tidb.model.scaling_plan import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
 
 
-class ReasonCode(StrEnum):
-    """Codes of reasons: contract with whoever reads them, hence spelled as the specification does."""
+class PlannerReason(StrEnum):
+    """Reason codes of plans, spelled as in docs/design/tidb.md."""
 
     HOMOGENEOUS_OUT = "homogeneous_out"
     HOMOGENEOUS_LIMIT = "homogeneous_limit"
@@ -21,18 +21,18 @@ class ReasonCode(StrEnum):
     HETEROGENEOUS_IN = "heterogeneous_in"
     NO_FREE_NODE = "no_free_node"
     NO_ROOM = "no_room"
-    """Every type that may be used is at its count."""
+    """Every usable type is at its count."""
     METRICS_MISSING = "metrics_missing"
-    """All else is low, but nothing is removed as long as one instance tells nothing."""
+    """Usage is low, but nothing is removed while an instance has no metrics."""
     SCALE_IN_VETO = "scale_in_veto"
-    """The others would be too high without it."""
+    """The other instances would be above the upper threshold without it."""
     CUT_TO_COUNT = "cut_to_count"
     EVICTED_FOR_NODES = "evicted_for_nodes"
     STEADY = "steady"
 
 
 class Refusal(StrEnum):
-    """Codes of what cannot be planned."""
+    """Codes of refusals to plan."""
 
     INSUFFICIENT_METRICS = "insufficient_metrics"
     MISSING_RESOURCE_TYPE = "missing_resource_type"
@@ -40,11 +40,11 @@ class Refusal(StrEnum):
     NO_HOMOGENEOUS_SIZE = "no_homogeneous_size"
 
 
-class Planned(Value):
-    """Every group that should exist, and the cluster's own instances if there should be more of them.
+class PlannerResult(Value):
+    """Every group that should exist, and the base cluster if it should grow.
 
-    A group that stands and is not among the plans is to go. `reasons` tell what was decided and what was not, with the
-    numbers it rests on.
+    An existing group without a plan is to be removed. `reasons` explain what was decided and what was not, with the
+    numbers.
     """
 
     plans: tuple[ScalingPlan, ...]
@@ -52,16 +52,19 @@ class Planned(Value):
 
 
 class CannotPlan(Value):
-    """Nothing follows, least of all that nothing is needed: whoever asked leaves everything as it is."""
+    """The planner cannot plan.
+
+    Nothing follows from it, in particular not that nothing is needed: everything stays as it is.
+    """
 
     code: Refusal
     detail: str
 
     @property
     def is_for_lack_of_data(self) -> bool:
-        """Asking again later may help; otherwise what was asked is wrong."""
+        """Whether a later request may succeed; otherwise the request is wrong."""
         return self.code in {Refusal.INSUFFICIENT_METRICS, Refusal.NO_CAPACITY}
 
 
-def because(code: ReasonCode, message: str, **facts: Any) -> Reason:
+def make_planner_reason(code: PlannerReason, message: str, **facts: Any) -> Reason:
     return Reason(code=code.value, message=message, facts=facts)

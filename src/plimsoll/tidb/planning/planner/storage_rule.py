@@ -1,12 +1,12 @@
-"""Full disks of TiKV: more stores of the cluster itself, so that data takes less of each. It never removes any."""
+"""The storage rule of TiKV: full disks scale out the base cluster. It never removes stores."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.tidb.model.decimals import is_above, least_above, shown
-from plimsoll.tidb.planning.planner.result import CannotPlan, ReasonCode, Refusal, because
-from plimsoll.tidb.planning.planner.scale_out import Growth, Standing, grown
+from plimsoll.tidb.model.decimals import is_above, least_above, round_fact
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, Refusal, make_planner_reason
+from plimsoll.tidb.planning.planner.scale_out import InstanceCounts, ScaleOut, plan_scale_out
 
 if TYPE_CHECKING:
     from plimsoll.tidb.model.strategy import Rule, Strategy
@@ -14,33 +14,41 @@ if TYPE_CHECKING:
     from plimsoll.tidb.planning.planner.instances import Instance
 
 
-def by_storage(
-    rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, roster: GroupCounts
-) -> Growth | CannotPlan:
-    """All data, against the disks that stay: those of groups are borrowed, their data must fit back."""
+def apply_storage_rule(
+    rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, groups: GroupCounts
+) -> ScaleOut | CannotPlan:
+    """Compare all data with the disks of the base cluster: group disks are temporary, so their data must fit back."""
     known = [instance for instance in instances if instance.disk is not None]
     if 2 * len(known) < len(instances) or not known:
-        detail = f"disks of {len(instances) - len(known)} of {len(instances)} stores are unknown"
+        detail = f"disk usage of {len(instances) - len(known)} of {len(instances)} stores is unknown"
         return CannotPlan(code=Refusal.INSUFFICIENT_METRICS, detail=detail)
     used = sum(instance.disk.used_bytes for instance in known if instance.disk)
     capacity = sum(instance.disk.capacity_bytes for instance in known if instance.disk and instance.is_homogeneous)
     size = strategy.homogeneous.storage_bytes if strategy.homogeneous else 0
     if not capacity:
-        detail = "stores of the cluster have no capacity, as far as they tell"
+        detail = "no store of the base cluster reports a capacity"
         return CannotPlan(code=Refusal.NO_CAPACITY, detail=detail)
     if not size:
-        detail = f"resources have no storage of {strategy.component.homogeneous_type}"
+        detail = f"resources do not give the storage of {strategy.component.homogeneous_type}"
         return CannotPlan(code=Refusal.NO_HOMOGENEOUS_SIZE, detail=detail)
     usage = used / capacity
-    facts = {"rule": "storage", "usage": shown(usage), "max": shown(rule.high), "target": shown(rule.target)}
+    facts = {
+        "rule": "storage",
+        "usage": round_fact(usage),
+        "max": round_fact(rule.high),
+        "target": round_fact(rule.target),
+    }
     if not is_above(usage, rule.high):
-        return Growth(plan=None, reasons=(because(ReasonCode.STEADY, "disks are not too full", **facts),))
+        return ScaleOut(
+            plan=None,
+            reasons=(make_planner_reason(PlannerReason.STEADY, "disk usage is below the upper threshold", **facts),),
+        )
     need = used / rule.target - capacity
-    return grown(
+    return plan_scale_out(
         least_above(need / size),
         strategy=strategy,
-        standing=Standing.of(strategy, instances),
-        roster=roster,
+        counts=InstanceCounts.count(strategy, instances),
+        groups=groups,
         may_evict=len(known) == len(instances),
         facts=facts,
     )

@@ -1,8 +1,4 @@
-"""One pass over a component, as every decision of it needs it: what is seen, the policy, the time, and how sure it is.
-
-Counts that go from pass to pass (answers that left a group out, passes that wanted a change) are read here from the
-status; `pass_statuses` writes them back.
-"""
+"""The context of a decision: the observed component, the policy and the time."""
 
 from __future__ import annotations
 
@@ -12,12 +8,12 @@ from typing import TYPE_CHECKING
 from plimsoll.core.values import Value
 from plimsoll.objects.api.tidb import GroupScalingStatus
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.reasons import ReasonCode, told
+from plimsoll.tidb.model.reasons import ReasonCode, make_reason
 from plimsoll.tidb.model.reconcile_types import (
-    ComponentSeen,  # noqa: TC001
-    PassPolicy,  # noqa: TC001
+    ObservedComponent,  # noqa: TC001
+    ReconcilePolicy,  # noqa: TC001
 )
-from plimsoll.tidb.planning.reconcile.cooldown import IN, cooling, interval_s, last_change
+from plimsoll.tidb.planning.reconcile.cooldown import IN, check_cooldown, find_last_change, interval_s
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
@@ -25,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class ReconcileContext(Value):
-    """`spares_young`: groups that are not registered yet are not removed by being left out.
+    """`spares_young`: groups whose instances have not registered yet are not removed when an answer omits them.
 
-    `may_remove` is off if the answer is doubtful. `is_final`: nothing of the component is wanted any more, which needs
-    no confirmation and waits for no instance to come.
+    `may_remove` is False if the answer is doubtful. `is_final`: the component is no longer wanted at all, which needs
+    no confirmation and waits for no instance.
     """
 
-    seen: ComponentSeen
-    policy: PassPolicy
+    observed: ObservedComponent
+    policy: ReconcilePolicy
     now: datetime
     spares_young: bool = True
     may_remove: bool = True
@@ -41,42 +37,44 @@ class ReconcileContext(Value):
 
     @property
     def is_tikv(self) -> bool:
-        return self.seen.component is Component.TIKV
+        return self.observed.component is Component.TIKV
 
-    def entry(self, key: str) -> GroupScalingStatus:
-        return self.seen.status.get(key) or GroupScalingStatus()
+    def status_entry(self, key: str) -> GroupScalingStatus:
+        return self.observed.status.get(key) or GroupScalingStatus()
 
     def is_past_grace(self, since: datetime | None) -> bool:
         return since is not None and self.now - since >= timedelta(seconds=self.policy.registration_grace_s)
 
-    def omitted(self, want: DesiredCount) -> int:
-        """How many accepted answers in a row have left the group out, with this one. More than needed is not told."""
-        if want.count:
+    def count_omissions(self, desired: DesiredCount) -> int:
+        """How many consecutive accepted answers, this one included, omit the group; capped at what is needed."""
+        if desired.count:
             return 0
-        before = self.entry(want.key).omitted_count
+        before = self.status_entry(desired.key).omitted_count
         return min(before + 1, self.policy.removal_confirmations) if self.may_remove and not self.is_final else before
 
-    def run(self, key: str, direction: str) -> int:
-        """For how many passes in a row a change in this direction is wanted, with this one; 0 if one is enough."""
-        needed, before = self._needed(direction), self.entry(key)
+    def count_wanted(self, key: str, direction: str) -> int:
+        """For how many consecutive reconciles, this one included, the change is wanted; 0 if one is enough."""
+        needed, before = self._needed(direction), self.status_entry(key)
         if needed <= 1:
             return 0
         return min(before.wanted_count + 1 if before.wanted_direction == direction else 1, needed)
 
-    def waits(
+    def check_wait(
         self, key: str, direction: str, *, annotated: datetime | None = None
     ) -> tuple[Reason | None, tuple[Reason, ...]]:
-        """Why a change in this direction must wait, whatever it is; and what is odd about the clock."""
-        entry = self.entry(key)
+        """Why a change in this direction must wait, and notes about implausible clocks."""
+        entry = self.status_entry(key)
         times = [entry.last_auto_scaling_timestamp, annotated]
-        last = last_change([*times, entry.last_reversal_timestamp] if direction == IN else times, now=self.now)
+        last = find_last_change([*times, entry.last_reversal_timestamp] if direction == IN else times, now=self.now)
         if self.ignores_cooldown:
-            return None, last.notes()
+            return None, last.clock_notes()
         needed = self._needed(direction)
-        if self.run(key, direction) < needed and needed > 1:
-            message = f"a change must be wanted {needed} times in a row"
-            return told(ReasonCode.NOT_LONG_ENOUGH, message, needed=needed), last.notes()
-        return cooling(last, interval_s=interval_s(self.seen.scaled, direction), now=self.now), last.notes()
+        if self.count_wanted(key, direction) < needed and needed > 1:
+            message = f"a change must be wanted in {needed} consecutive reconciles"
+            return make_reason(ReasonCode.NOT_LONG_ENOUGH, message, needed=needed), last.clock_notes()
+        return check_cooldown(
+            last, interval_s=interval_s(self.observed.scaled, direction), now=self.now
+        ), last.clock_notes()
 
     def _needed(self, direction: str) -> int:
         if self.is_final:

@@ -1,7 +1,7 @@
-"""How long nothing is changed after a change. One clock for each group, and both directions wait on it.
+"""The cool-down after a change. Each group has one clock, and both directions wait for it.
 
-It stands in the autoscaler's status and on the TidbCluster: if a crash came between the two writes, the later one
-counts. A clock that was wrong must not hold a group for ever, so a time of more than a day ahead is none.
+The time of the last change is in the status of the autoscaler and on the TidbCluster. After a crash between the two
+writes, the later one counts. A wrong clock must not hold a group forever, so a time more than a day ahead is ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.objects.api.meta import written_time
 from plimsoll.operator.cooldowns import find_latest, is_cooling_down
-from plimsoll.tidb.model.reasons import ReasonCode, told
+from plimsoll.tidb.model.reasons import ReasonCode, make_reason
 from plimsoll.tidb.planning.api.defaults import SCALE_IN_INTERVAL_S, SCALE_OUT_INTERVAL_S
 
 if TYPE_CHECKING:
@@ -26,21 +26,23 @@ IN: Final = "in"
 
 
 class LastChange(Value):
-    """`moment` None: there was none. `jumped`: times that are too far ahead to be believed."""
+    """`moment` None: there was no change. `jumped`: times too far ahead to be plausible."""
 
     moment: datetime | None = None
     jumped: tuple[datetime, ...] = ()
 
-    def notes(self) -> tuple[Reason, ...]:
+    def clock_notes(self) -> tuple[Reason, ...]:
         return tuple(
-            told(ReasonCode.CLOCK_JUMPED, f"the last change at {written_time(one)} is too far ahead and not believed")
-            for one in self.jumped
+            make_reason(
+                ReasonCode.CLOCK_JUMPED, f"the last change at {written_time(moment)} is too far ahead and ignored"
+            )
+            for moment in self.jumped
         )
 
 
-def last_change(told_times: Iterable[datetime | None], *, now: datetime) -> LastChange:
-    """The latest of the times that can be true."""
-    latest = find_latest(told_times, now=now)
+def find_last_change(recorded_times: Iterable[datetime | None], *, now: datetime) -> LastChange:
+    """The latest plausible time."""
+    latest = find_latest(recorded_times, now=now)
     return LastChange(moment=latest.time, jumped=latest.ignored)
 
 
@@ -53,9 +55,12 @@ def interval_s(scaled: ComponentAutoScaler | None, direction: str) -> int:
     return default if given is None else given
 
 
-def cooling(last: LastChange, *, interval_s: int, now: datetime) -> Reason | None:
-    """Why a change must wait; None: it need not."""
+def check_cooldown(last: LastChange, *, interval_s: int, now: datetime) -> Reason | None:
+    """Why a change must wait; None: it need not.
+
+    Whole seconds are compared, so the end of the interval is soon enough.
+    """
     if last.moment is None or not is_cooling_down(last.moment, delay_s=interval_s, now=now):
         return None
     until = written_time(last.moment + timedelta(seconds=interval_s))
-    return told(ReasonCode.COOLING_DOWN, f"nothing is changed before {until}", until=until, intervalSeconds=interval_s)
+    return make_reason(ReasonCode.COOLING_DOWN, f"no change before {until}", until=until, intervalSeconds=interval_s)

@@ -1,8 +1,8 @@
-"""What is done about one group whose number of instances should be another: an act, or why not now. Pure.
+"""The step for one group whose count should change: an act, or why not now. Pure.
 
-Nothing here looks at other groups; `applying` does, and sees to it that stores leave one at a time. A group whose last
-change is not finished may only go back towards what is there. TiKV never loses an instance but by `TakeOut`, which asks
-PD: what the status of a TidbCluster tells may be old.
+This module looks at one group only; `decide` ensures that stores are removed one at a time. A group whose last change
+is unfinished may only return towards what exists. TiKV loses an instance only by `TakeOut`, which asks PD, because the
+status of a TidbCluster may be outdated.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from plimsoll.tidb.model.reasons import ReasonCode, instances, told
+from plimsoll.tidb.model.reasons import ReasonCode, format_instances, make_reason
 from plimsoll.tidb.model.reconcile_types import Act, BringBack, CreateGroup, Held, Remove, Resize, TakeOut
 from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT
 from plimsoll.tidb.planning.reconcile.progress import (
@@ -23,150 +23,166 @@ from plimsoll.tidb.planning.reconcile.progress import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.model.reconcile_types import GroupSeen
+    from plimsoll.tidb.model.reconcile_types import ObservedGroup
     from plimsoll.tidb.planning.reconcile.context import ReconcileContext
     from plimsoll.tidb.planning.reconcile.desired import DesiredCount
 
 Step = Act | Held | None
 
 
-def step_of(want: DesiredCount, turn: ReconcileContext) -> Step:
-    """None: the group is as it should be."""
-    group = want.group
+def plan_group_step(desired: DesiredCount, context: ReconcileContext) -> Step:
+    """The step for a group; None: the group is as desired."""
+    group = desired.group
     if group is None:
-        return _create(want, turn) if want.count else _noted(want)
+        return _create_group(desired, context) if desired.count else _hold_for_note(desired)
     if group.is_being_deleted:
-        return _held(want, ReasonCode.BEING_DELETED, f"{group.name} is being deleted")
-    if want.count and turn.is_tikv and store_may_stay(group, wanted=want.count):
-        return _bring_back(want, group, turn)
-    if want.count >= group.replicas and want.count and turn.is_past_grace(group.waiting_since):
-        return _held(want, ReasonCode.UNSCHEDULABLE, "an instance of it finds no node")
-    if want.count > group.replicas:
-        return _out(want, group, turn)
-    if want.count == 0:
-        return _towards_nothing(want, group, turn)
-    if want.count < group.replicas:
-        return _in(want, group, turn, target=want.count)
-    return _noted(want)
+        return _hold(desired, ReasonCode.BEING_DELETED, f"{group.name} is being deleted")
+    if desired.count and context.is_tikv and store_may_stay(group, wanted=desired.count):
+        return _bring_back(desired, group, context)
+    if desired.count >= group.replicas and desired.count and context.is_past_grace(group.unschedulable_since):
+        return _hold(desired, ReasonCode.UNSCHEDULABLE, "one of its pods is unschedulable")
+    if desired.count > group.replicas:
+        return _scale_out(desired, group, context)
+    if desired.count == 0:
+        return _scale_to_zero(desired, group, context)
+    if desired.count < group.replicas:
+        return _scale_in(desired, group, context, target=desired.count)
+    return _hold_for_note(desired)
 
 
-def _create(want: DesiredCount, turn: ReconcileContext) -> Step:
-    assert want.plan is not None, "only an answer makes a group"
-    assert want.size is not None, "only of a known type"
-    if problem := turn.seen.base.config_problem:
-        return _held(want, ReasonCode.BASE_CONFIG, problem)
-    wait, jumps = turn.waits(want.key, OUT)
+def _create_group(desired: DesiredCount, context: ReconcileContext) -> Step:
+    assert desired.plan is not None, "only an answer creates a group"
+    assert desired.size is not None, "a new group has a known type"
+    if problem := context.observed.base.config_problem:
+        return _hold(desired, ReasonCode.BASE_CONFIG, problem)
+    wait, clock_notes = context.check_wait(desired.key, OUT)
     if wait:
-        return Held(key=want.key, reason=wait)
-    reason = told(ReasonCode.GROUP_CREATED, f"{instances(want.count)} in a new group", *want.notes, *jumps)
-    return CreateGroup(key=want.key, plan=replace(want.plan, count=want.count), size=want.size, reason=reason)
+        return Held(key=desired.key, reason=wait)
+    reason = make_reason(
+        ReasonCode.GROUP_CREATED, f"{format_instances(desired.count)} in a new group", *desired.notes, *clock_notes
+    )
+    return CreateGroup(
+        key=desired.key, plan=replace(desired.plan, count=desired.count), size=desired.size, reason=reason
+    )
 
 
-def _out(want: DesiredCount, group: GroupSeen, turn: ReconcileContext) -> Step:
-    target = want.count
-    if group.running is not None and group.running > group.replicas and not turn.is_tikv:
+def _scale_out(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
+    target = desired.count
+    if group.running is not None and group.running > group.replicas and not context.is_tikv:
         target = min(target, group.running)
-    elif problem := unfinished(group, is_tikv=turn.is_tikv):
-        return _held(want, ReasonCode.UNFINISHED, problem)
-    wait, jumps = turn.waits(want.key, OUT, annotated=group.last_change)
+    elif problem := unfinished(group, is_tikv=context.is_tikv):
+        return _hold(desired, ReasonCode.UNFINISHED, problem)
+    wait, clock_notes = context.check_wait(desired.key, OUT, annotated=group.last_change)
     if wait:
-        return Held(key=want.key, reason=wait)
-    message = f"{instances(target)} instead of {group.replicas}"
-    reason = told(ReasonCode.GROUP_GROWS, message, *want.notes, *jumps, wanted=want.count)
-    return Resize(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
+        return Held(key=desired.key, reason=wait)
+    message = f"{format_instances(target)} instead of {group.replicas}"
+    reason = make_reason(ReasonCode.GROUP_GROWS, message, *desired.notes, *clock_notes, wanted=desired.count)
+    return Resize(key=desired.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
 
 
-def _bring_back(want: DesiredCount, group: GroupSeen, turn: ReconcileContext) -> Step:
-    """Stores that are leaving stay. Replicas that were lowered already are raised like any others: in their time.
+def _bring_back(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
+    """Keep stores that are being removed. Lowered replicas are raised like any others, after the cool-down.
 
-    A store that is Up counts as there, whatever is told of its pod; one that is Offline without a pod cannot come back.
+    A store that is Up exists, whatever the status of its pod says. A store that is Offline without a pod cannot come
+    back.
     """
-    target = min(want.count, max(group.running or 0, group.registered or 0, group.replicas))
-    if target == group.replicas and is_lowered(group) and group.mark is None:
-        return _held(want, ReasonCode.UNFINISHED, "a store of it is leaving, and its pod is gone already")
+    target = min(desired.count, max(group.running or 0, group.registered or 0, group.replicas))
+    if target == group.replicas and is_lowered(group) and group.drain_record is None:
+        return _hold(desired, ReasonCode.UNFINISHED, "one of its stores is being removed, and its pod is gone already")
     if target > group.replicas:
-        wait, _ = turn.waits(want.key, OUT, annotated=group.last_change)
+        wait, _ = context.check_wait(desired.key, OUT, annotated=group.last_change)
         if wait:
-            return Held(key=want.key, reason=wait)
-    reason = told(ReasonCode.STORE_STAYS, "it is wanted again", *want.notes, wanted=want.count)
-    return BringBack(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
+            return Held(key=desired.key, reason=wait)
+    reason = make_reason(ReasonCode.STORE_STAYS, "the store is needed again", *desired.notes, wanted=desired.count)
+    return BringBack(key=desired.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
 
 
-def _in(want: DesiredCount, group: GroupSeen, turn: ReconcileContext, *, target: int) -> Step:
-    """Fewer instances, at least `target`; of TiKV one fewer. The cool-down holds for what is begun too."""
-    problem = unfinished_for_fewer(group, is_tikv=turn.is_tikv)
-    if problem and (is_lowered(group) or not turn.is_final):
-        return _held(want, ReasonCode.UNFINISHED, problem)
-    if not turn.is_tikv and group.running is not None and group.running < group.replicas:
+def _scale_in(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext, *, target: int) -> Step:
+    """Remove instances down to `target`; for TiKV remove one. The cool-down applies to started removals too."""
+    problem = unfinished_for_fewer(group, is_tikv=context.is_tikv)
+    if problem and (is_lowered(group) or not context.is_final):
+        return _hold(desired, ReasonCode.UNFINISHED, problem)
+    if not context.is_tikv and group.running is not None and group.running < group.replicas:
         target = max(target, group.running)
-    wait, jumps = turn.waits(want.key, IN, annotated=group.last_change)
+    wait, clock_notes = context.check_wait(desired.key, IN, annotated=group.last_change)
     if wait:
-        return Held(key=want.key, reason=wait)
-    target = group.replicas - 1 if turn.is_tikv else target
-    message = f"{instances(target)} instead of {group.replicas}"
-    reason = told(ReasonCode.GROUP_SHRINKS, message, *want.notes, *jumps, wanted=want.count)
-    act = TakeOut if turn.is_tikv else Resize
-    return act(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
+        return Held(key=desired.key, reason=wait)
+    target = group.replicas - 1 if context.is_tikv else target
+    message = f"{format_instances(target)} instead of {group.replicas}"
+    reason = make_reason(ReasonCode.GROUP_SHRINKS, message, *desired.notes, *clock_notes, wanted=desired.count)
+    act = TakeOut if context.is_tikv else Resize
+    return act(key=desired.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
 
 
-def _towards_nothing(want: DesiredCount, group: GroupSeen, turn: ReconcileContext) -> Step:
-    """A group that nobody wants any more, if that is sure."""
-    if not turn.is_final:
-        needed = turn.policy.removal_confirmations
-        if not turn.may_remove:
-            return _held(want, ReasonCode.REMOVALS_SUPPRESSED, "the answer names what nobody knows: nothing is removed")
-        # A store that leaves is no longer among the planner's instances, so its answer may leave out those that stay.
-        goes_on = group.mark is not None and group.replicas > 1
-        if turn.omitted(want) < needed and not goes_on:
-            return _held(want, ReasonCode.UNCONFIRMED, f"{needed} answers in a row must leave it out", needed=needed)
+def _scale_to_zero(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
+    """Remove a group that is no longer wanted, if that is certain."""
+    if not context.is_final:
+        needed = context.policy.removal_confirmations
+        if not context.may_remove:
+            return _hold(
+                desired, ReasonCode.REMOVALS_SUPPRESSED, "the answer names an unknown resource type; nothing is removed"
+            )
+        # The planner no longer counts a store that is being removed, so its answer may omit the remaining ones.
+        goes_on = group.drain_record is not None and group.replicas > 1
+        if context.count_omissions(desired) < needed and not goes_on:
+            return _hold(desired, ReasonCode.UNCONFIRMED, f"{needed} consecutive answers must omit it", needed=needed)
     if group.replicas == 0:
-        return _remove_empty(want, group, turn)
+        return _remove_empty(desired, group, context)
     missing = missing_instances(group)
-    if turn.spares_young and missing and turn.is_past_grace(group.waiting_since):
-        return _in(want, group, turn, target=group.registered or 0)
-    if turn.spares_young and missing:
-        return _held(want, ReasonCode.NOT_REGISTERED, "not all of its instances have registered")
-    # A store that was begun with may be buried already: its pod is of no use to anybody.
-    if turn.spares_young and group.mark is None and not turn.is_past_grace(group.created):
-        return _held(want, ReasonCode.TOO_YOUNG, "its instances may not be known to the planner yet")
-    return _in(want, group, turn, target=0) if turn.is_tikv else _remove_servers(want, group, turn)
+    if context.spares_young and missing and context.is_past_grace(group.unschedulable_since):
+        return _scale_in(desired, group, context, target=group.registered or 0)
+    if context.spares_young and missing:
+        return _hold(desired, ReasonCode.NOT_REGISTERED, "not all of its instances have registered")
+    # A store whose removal was started may be a Tombstone already: its pod is of no use.
+    if context.spares_young and group.drain_record is None and not context.is_past_grace(group.created):
+        return _hold(desired, ReasonCode.TOO_YOUNG, "the planner may not know its instances yet")
+    return _scale_in(desired, group, context, target=0) if context.is_tikv else _remove_servers(desired, group, context)
 
 
-def _remove_servers(want: DesiredCount, group: GroupSeen, turn: ReconcileContext) -> Step:
-    """TiDB servers hold nothing: the TidbCluster goes with them, or after them if they are given time to end."""
+def _remove_servers(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
+    """Remove TiDB servers, which hold no data: the TidbCluster is deleted with them, or after their drain time."""
     problem = unfinished(group, is_tikv=False)
-    if problem and not turn.is_final:
-        return _held(want, ReasonCode.UNFINISHED, problem)
-    wait, jumps = turn.waits(want.key, IN, annotated=group.last_change)
+    if problem and not context.is_final:
+        return _hold(desired, ReasonCode.UNFINISHED, problem)
+    wait, clock_notes = context.check_wait(desired.key, IN, annotated=group.last_change)
     if wait:
-        return Held(key=want.key, reason=wait)
-    message = f"{instances(group.replicas)} {'is' if group.replicas == 1 else 'are'} no longer wanted"
-    if turn.policy.tidb_drain_s:
-        reason = told(ReasonCode.GROUP_SHRINKS, message, *want.notes, *jumps)
-        return Resize(key=want.key, group=group.name, replicas=0, was=group.replicas, reason=reason)
-    return Remove(key=want.key, group=group.name, reason=told(ReasonCode.GROUP_REMOVED, message, *want.notes, *jumps))
+        return Held(key=desired.key, reason=wait)
+    message = f"{format_instances(group.replicas)} {'is' if group.replicas == 1 else 'are'} no longer needed"
+    if context.policy.tidb_drain_s:
+        reason = make_reason(ReasonCode.GROUP_SHRINKS, message, *desired.notes, *clock_notes)
+        return Resize(key=desired.key, group=group.name, replicas=0, was=group.replicas, reason=reason)
+    return Remove(
+        key=desired.key,
+        group=group.name,
+        reason=make_reason(ReasonCode.GROUP_REMOVED, message, *desired.notes, *clock_notes),
+    )
 
 
-def _remove_empty(want: DesiredCount, group: GroupSeen, turn: ReconcileContext) -> Step:
-    """No status is no proof that its pods are gone. Stores without a pod are the drainer's business, before it goes."""
-    if turn.is_tikv and group.running != 0:
-        return _held(want, ReasonCode.UNFINISHED, "its last instance is not gone yet")
-    if not turn.is_tikv and group.running != 0 and _is_ending(group, turn):
-        return _held(want, ReasonCode.UNFINISHED, f"its servers have {turn.policy.tidb_drain_s:g} s to end")
-    return Remove(key=want.key, group=group.name, reason=told(ReasonCode.GROUP_REMOVED, "it has no instances left"))
+def _remove_empty(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
+    """Delete an empty group.
+
+    A missing status does not prove that pods are gone. The drainer handles stores without a pod.
+    """
+    if context.is_tikv and group.running != 0:
+        return _hold(desired, ReasonCode.UNFINISHED, "its last instance is not gone yet")
+    if not context.is_tikv and group.running != 0 and _is_ending(group, context):
+        return _hold(desired, ReasonCode.UNFINISHED, f"its servers have {context.policy.tidb_drain_s:g} s to shut down")
+    return Remove(
+        key=desired.key, group=group.name, reason=make_reason(ReasonCode.GROUP_REMOVED, "it has no instances left")
+    )
 
 
-def _is_ending(group: GroupSeen, turn: ReconcileContext) -> bool:
-    """Whether the time of its servers runs; a clock that was ahead gives them no more than that."""
+def _is_ending(group: ObservedGroup, context: ReconcileContext) -> bool:
+    """Whether its servers are within their drain time. A clock that was ahead does not extend it."""
     if group.last_change is None:
         return False
-    return abs((turn.now - group.last_change).total_seconds()) < turn.policy.tidb_drain_s
+    return abs((context.now - group.last_change).total_seconds()) < context.policy.tidb_drain_s
 
 
-def _noted(want: DesiredCount) -> Held | None:
-    """It is as it may be, but not as the answer says."""
-    return Held(key=want.key, reason=want.notes[0]) if want.notes else None
+def _hold_for_note(desired: DesiredCount) -> Held | None:
+    """The group is as allowed, but not as the answer says."""
+    return Held(key=desired.key, reason=desired.notes[0]) if desired.notes else None
 
 
-def _held(want: DesiredCount, code: ReasonCode, message: str, **facts: int) -> Held:
-    return Held(key=want.key, reason=told(code, message, *want.notes, wanted=want.count, **facts))
+def _hold(desired: DesiredCount, code: ReasonCode, message: str, **facts: int) -> Held:
+    return Held(key=desired.key, reason=make_reason(code, message, *desired.notes, wanted=desired.count, **facts))

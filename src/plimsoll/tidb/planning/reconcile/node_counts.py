@@ -1,7 +1,7 @@
-"""How many nodes a component's instances may stand on: at most one of a component on each.
+"""The number of nodes available to a component, at most one instance per node.
 
-`ready` counts what is there. `potential` adds what the node autoscaler may still make, so that instances may wait for
-their machines. The controller asks before each question.
+`ready` counts existing nodes. `potential` adds nodes that the node autoscaler may still create, so that instances may
+wait for them.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 
 _CONTROL_PLANE: Final = frozenset({"node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"})
 MOST_NODES: Final = (1 << 31) - 1
-"""Said where nothing limits them: planners of old take a number that is not there for none at all."""
+"""Used where there is no limit, because older planners read a missing number as zero."""
 
 
-class NodeRoom(Value):
-    """What a node autoscaler may still make, as far as it tells."""
+class NodeCapacity(Value):
+    """The nodes that a node autoscaler may still create, as far as its status says."""
 
     in_groups: int = 0
-    """Nodes that its groups may still get; those that are ordered and have not come up are among them."""
+    """Nodes that its groups may still get, including those that are ordered and not ready yet."""
     in_new_groups: int = 0
-    """Nodes of groups that auto-provisioning may still make."""
-    most: int | None = None
-    """Of nodes in all, whoever made them; None: it tells of no limit."""
+    """Nodes of groups that auto-provisioning may still create."""
+    limit: int | None = None
+    """The limit on all nodes, however they were created; None: no limit is known."""
     broken: int = 0
-    """Nodes that are there and not well: no instance stands on them, and the limit counts them."""
+    """Existing unready nodes: they take no instances but count towards the limit."""
 
 
-NO_ROOM: Final = NodeRoom()
+NO_CAPACITY: Final = NodeCapacity()
 
 
-def ready_nodes(nodes: Iterable[Node], *, selector: Mapping[str, str] | None = None) -> int:
-    """Nodes that take new instances; with a component's node selector, those that it may stand on."""
+def count_ready_nodes(nodes: Iterable[Node], *, selector: Mapping[str, str] | None = None) -> int:
+    """Nodes that take new instances; with a node selector, those that match it."""
     wanted = (selector or {}).items()
     return sum(_takes_instances(node) and node.metadata.labels.items() >= wanted for node in nodes)
 
 
-def potential_nodes(nodes: Collection[Node], room: NodeRoom) -> int:
-    """Ready nodes, and those that may still be added. Never fewer than are ready, whatever the limit is."""
-    ready = ready_nodes(nodes)
+def count_potential_nodes(nodes: Collection[Node], room: NodeCapacity) -> int:
+    """Ready nodes and those that may still be added. Never fewer than are ready, whatever the limit is."""
+    ready = count_ready_nodes(nodes)
     added = room.in_groups + room.in_new_groups
-    if room.most is not None:
+    if room.limit is not None:
         there = sum(is_node_ready(node) for node in nodes) + room.broken
-        added = min(added, max(0, room.most - there))
+        added = min(added, max(0, room.limit - there))
     return min(ready + added, MOST_NODES)
 
 

@@ -1,36 +1,33 @@
-"""From an effective TidbClusterAutoScaler to the question for the planner. Called by the controller, after validation.
+"""The request to the planner for a component. Pure.
 
-The cluster's own size is added as the reserved type, from what its instances request: limits are often absent.
-
-The question of a pass for the planner: what is on its way, and which sizes are no longer what they were. Pure.
-
-Called by the controller before it asks; `asking` does the rest. The planner counts what has registered, so it is told
-what is made and has not: or it would advise the same again, or leave the group out.
+The size of the cluster's own instances is added as the reserved type, from their requests, because limits are often
+absent. The planner counts registered instances, so the request says how many were created and have not registered;
+otherwise it would advise the same again, or omit the group.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.tidb.model.components import RESERVED_TYPES, Component, group_name
+from plimsoll.tidb.model.components import RESERVED_TYPES, Component, make_group_name
 from plimsoll.tidb.model.decimals import exact
-from plimsoll.tidb.model.names import size_suffix
-from plimsoll.tidb.model.reconcile_types import EXTERNAL, BaseSeen
+from plimsoll.tidb.model.names import make_size_suffix
+from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase
 from plimsoll.tidb.model.strategy import Rule, Strategy
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
-from plimsoll.tidb.planning.api.sizes import type_of_requests, type_of_resource
+from plimsoll.tidb.planning.api.sizes import read_requests_type, read_resource_type
 from plimsoll.tidb.planning.reconcile.context import ReconcileContext
-from plimsoll.tidb.planning.reconcile.desired import first_of_each, is_of_other_size, sized_types
+from plimsoll.tidb.planning.reconcile.desired import is_of_other_size, oldest_per_key, read_sized_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from plimsoll.objects.api.tidb import AutoRule, TidbCluster, TidbClusterAutoScaler
-    from plimsoll.tidb.model.reconcile_types import ComponentSeen, GroupSeen, PassPolicy
+    from plimsoll.tidb.model.reconcile_types import ObservedComponent, ObservedGroup, ReconcilePolicy
 
 
-def strategy_for(
+def build_strategy(
     component: Component,
     *,
     effective: TidbClusterAutoScaler,
@@ -39,25 +36,26 @@ def strategy_for(
     pending: Mapping[str, int] | None = None,
     suffixes: Mapping[str, str] | None = None,
 ) -> Strategy:
-    """What to ask about one component.
+    """The strategy for one component.
 
-    `effective` is defaulted and valid. `pending` is, by type, how many instances are made and not registered yet;
-    `suffixes`, by type, what tells the present size apart (`names.size_suffix`) where a group of another size stands.
+    `effective` has its defaults and is valid. `pending` counts, per type, instances that were created and have not
+    registered yet. `suffixes` has, per type, the suffix of the present size (`make_size_suffix`) where a group of
+    another size exists.
     """
     scaled, own = scaled_component(effective, component), component_of_cluster(base, component)
-    assert scaled is not None, "asked only about what is scaled"
-    assert own is not None, "validation saw to it"
+    assert scaled is not None, "called only for a scaled component"
+    assert own is not None, "ensured by validation"
     reserved = scaled.resources.get(component.homogeneous_type)
     return Strategy(
         component=component,
         cpu=_rule(scaled.rules.get("cpu")),
         storage=_rule(scaled.rules.get("storage")) if component is Component.TIKV else None,
         types={
-            name: type_of_resource(name, resource, suffix=(suffixes or {}).get(name, ""))
+            name: read_resource_type(name, resource, suffix=(suffixes or {}).get(name, ""))
             for name, resource in sorted(scaled.resources.items())
             if name not in RESERVED_TYPES
         },
-        homogeneous=type_of_requests(component.homogeneous_type, own, count=reserved.count if reserved else None),
+        homogeneous=read_requests_type(component.homogeneous_type, own, count=reserved.count if reserved else None),
         node_count=node_count,
         pending=dict(sorted((pending or {}).items())),
     )
@@ -72,68 +70,77 @@ def _rule(rule: AutoRule | None) -> Rule | None:
     return Rule(high=exact(rule.max_threshold), low=exact(rule.min_threshold), types=types)
 
 
-def question_for(
-    seen: ComponentSeen,
+def build_planner_request(
+    observed: ObservedComponent,
     base: TidbCluster,
     effective: TidbClusterAutoScaler,
     *,
     node_count: int | None,
-    policy: PassPolicy,
+    policy: ReconcilePolicy,
     now: datetime,
 ) -> Strategy:
-    """`effective` is defaulted and valid. `strategies.write_strategy` makes the body of it."""
-    turn = ReconcileContext(seen=seen, policy=policy, now=now)
-    groups, _ = first_of_each(group for group in seen.groups if group.key != EXTERNAL)
-    by_type: dict[str, list[GroupSeen]] = {}
+    """The strategy for an observed component. `effective` has its defaults and is valid."""
+    context = ReconcileContext(observed=observed, policy=policy, now=now)
+    groups, _ = oldest_per_key(group for group in observed.groups if group.key != EXTERNAL)
+    by_type: dict[str, list[ObservedGroup]] = {}
     for group in groups:
         by_type.setdefault(group.resource_type, []).append(group)
-    suffixes = {kind: suffix for kind, of in by_type.items() if (suffix := _suffix(kind, of, turn))}
-    pending = {kind: _on_their_way(kind, of, turn, suffix=suffixes.get(kind, "")) for kind, of in by_type.items()}
-    pending[seen.component.homogeneous_type] = _lacking(seen.base)
-    return strategy_for(
-        seen.component,
+    suffixes = {
+        resource_type: suffix
+        for resource_type, groups_of_type in by_type.items()
+        if (suffix := _suffix(resource_type, groups_of_type, context))
+    }
+    pending = {
+        resource_type: _count_pending(resource_type, groups_of_type, context, suffix=suffixes.get(resource_type, ""))
+        for resource_type, groups_of_type in by_type.items()
+    }
+    pending[observed.component.homogeneous_type] = _count_missing(observed.base)
+    return build_strategy(
+        observed.component,
         effective=effective,
         base=base,
         node_count=node_count,
-        pending={kind: number for kind, number in pending.items() if kind and number},
+        pending={resource_type: number for resource_type, number in pending.items() if resource_type and number},
         suffixes=suffixes,
     )
 
 
-def _suffix(kind: str, groups: list[GroupSeen], turn: ReconcileContext) -> str:
-    """Tells new instances of a type apart if groups of another size stand.
+def _suffix(resource_type: str, groups: list[ObservedGroup], context: ReconcileContext) -> str:
+    """The suffix for new instances of a type if groups of another size exist.
 
-    Not while one of these lacks instances: the planner would count them to the new group. Then the answer is about the
-    old one, and what that must not have goes to a second group all the same.
+    There is none while one of these groups lacks instances, because the planner would count them towards the new group.
+    The answer is then about the old group, and its surplus goes to a second group anyway.
     """
-    assert turn.seen.scaled is not None, "asked only about what is scaled"
-    component = turn.seen.component
-    types = sized_types(turn.seen.scaled, component)
+    assert context.observed.scaled is not None, "called only for a scaled component"
+    component = context.observed.component
+    types = read_sized_types(context.observed.scaled, component)
     others = [group for group in groups if is_of_other_size(group, types, component)]
-    is_usual_fit = any(group.key == group_name(component, kind) for group in groups if group not in others)
-    if not others or is_usual_fit or any(_expected(group, turn) for group in others):
+    is_usual_fit = any(
+        group.key == make_group_name(component, resource_type) for group in groups if group not in others
+    )
+    if not others or is_usual_fit or any(_count_expected(group, context) for group in others):
         return ""
-    size = types[kind].size
-    return size_suffix(size.cpu_milli, size.memory_bytes, size.storage_bytes)
+    size = types[resource_type].size
+    return make_size_suffix(size.cpu_milli, size.memory_bytes, size.storage_bytes)
 
 
-def _on_their_way(kind: str, groups: list[GroupSeen], turn: ReconcileContext, *, suffix: str) -> int:
-    """Of the group to which the planner counts what it is told: any other would be asked for twice."""
-    usual = group_name(turn.seen.component, kind, suffix)
-    known = sorted(group.key for group in groups if group.replicas > _lacking(group))
+def _count_pending(resource_type: str, groups: list[ObservedGroup], context: ReconcileContext, *, suffix: str) -> int:
+    """Pending instances of the group that the planner counts them towards; others would be requested twice."""
+    usual = make_group_name(context.observed.component, resource_type, suffix)
+    known = sorted(group.key for group in groups if group.replicas > _count_missing(group))
     current = usual if suffix or usual in known or not known else known[0]
-    return sum(_expected(group, turn) for group in groups if group.key == current)
+    return sum(_count_expected(group, context) for group in groups if group.key == current)
 
 
-def _expected(group: GroupSeen, turn: ReconcileContext) -> int:
-    """Instances that may be believed to come. What finds no node for long is not on its way."""
-    return 0 if group.is_being_deleted or turn.is_past_grace(group.waiting_since) else _lacking(group)
+def _count_expected(group: ObservedGroup, context: ReconcileContext) -> int:
+    """Instances that are expected to register. An instance that has been unschedulable for long is not."""
+    return 0 if group.is_being_deleted or context.is_past_grace(group.unschedulable_since) else _count_missing(group)
 
 
-def _lacking(one: BaseSeen | GroupSeen) -> int:
-    """How many are to be there and are not known to PD; one that leaves is not missed."""
-    there = one.present if one.present is not None else one.registered
-    if there is None:
+def _count_missing(cluster: ObservedBase | ObservedGroup) -> int:
+    """Desired instances that PD does not know. A store that is being removed is not missing."""
+    present = cluster.present if cluster.present is not None else cluster.registered
+    if present is None:
         return 0
-    leaving = 0 if isinstance(one, BaseSeen) else max(one.leaving, int(one.mark is not None))
-    return max(0, one.replicas - there - leaving)
+    leaving = 0 if isinstance(cluster, ObservedBase) else max(cluster.offline, int(cluster.drain_record is not None))
+    return max(0, cluster.replicas - present - leaving)

@@ -1,7 +1,6 @@
-"""How far the last change of a group or of the base cluster has come, by what is seen of it. Pure.
+"""Progress of the last change of a group or of the base cluster, from what is observed. Pure.
 
-Used by everything that decides or asks. What status does not tell is taken so that nothing is begun on top of a change
-that may be under way.
+A missing status is read so that nothing is started on top of a change that may be in progress.
 """
 
 from __future__ import annotations
@@ -9,65 +8,68 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.model.reconcile_types import BaseSeen, GroupSeen
+    from plimsoll.tidb.model.reconcile_types import ObservedBase, ObservedGroup
 
 
-def is_lowered(group: GroupSeen) -> bool:
-    """Whether it has fewer replicas already than instances: the last of them are on their way out."""
-    known = (group.registered or 0) + group.leaving
+def is_lowered(group: ObservedGroup) -> bool:
+    """Whether it has fewer replicas than instances: the last instances are being removed."""
+    known = (group.registered or 0) + group.offline
     return (group.running or 0) > group.replicas or known > group.replicas
 
 
-def is_shrinking(group: GroupSeen) -> bool:
-    """Whether an instance of it is on its way out, its replicas lowered or not yet."""
-    return group.mark is not None or group.leaving > 0 or is_lowered(group)
+def is_shrinking(group: ObservedGroup) -> bool:
+    """Whether one of its instances is being removed, with replicas already lowered or not."""
+    return group.drain_record is not None or group.offline > 0 or is_lowered(group)
 
 
-def store_may_stay(group: GroupSeen, *, wanted: int) -> bool:
-    """Whether a store is on its way out that is wanted again, and is not buried yet."""
+def store_may_stay(group: ObservedGroup, *, wanted: int) -> bool:
+    """Whether a store is being removed that is needed again and is not a Tombstone yet."""
     if is_lowered(group):
-        return wanted > group.replicas and (group.registered or 0) + group.leaving > group.replicas
-    return wanted >= group.replicas and (group.mark is not None or group.leaving > 0)
+        return wanted > group.replicas and (group.registered or 0) + group.offline > group.replicas
+    return wanted >= group.replicas and (group.drain_record is not None or group.offline > 0)
 
 
-def missing_instances(group: GroupSeen) -> int:
-    """How many are to be there and have not registered; one that leaves is not missed. Unknown: none."""
+def missing_instances(group: ObservedGroup) -> int:
+    """Desired instances that have not registered.
+
+    A store that is being removed is not missing. Unknown counts as none.
+    """
     if group.registered is None:
         return 0
-    return max(0, group.replicas - group.registered - max(group.leaving, int(group.mark is not None)))
+    return max(0, group.replicas - group.registered - max(group.offline, int(group.drain_record is not None)))
 
 
-def unfinished(group: GroupSeen, *, is_tikv: bool) -> str:
+def unfinished(group: ObservedGroup, *, is_tikv: bool) -> str:
     """Why the last change is not finished; empty: it is."""
     if group.running is None:
         is_there = group.registered is not None and group.registered >= group.replicas
-        return "" if is_there else "nothing tells whether its instances are there"
+        return "" if is_there else "its status does not say whether its instances exist"
     if group.running != group.replicas:
-        return f"{group.running} instances are there, and {group.replicas} should be"
+        return f"{group.running} instances exist, {group.replicas} are desired"
     if is_tikv and group.registered is not None and group.registered < group.replicas:
-        return f"of {group.replicas} stores {group.registered} are Up"
+        return f"{group.registered} of {group.replicas} stores are Up"
     return ""
 
 
-def unfinished_for_fewer(group: GroupSeen, *, is_tikv: bool) -> str:
-    """As `unfinished`, but fewer may be had: if not all are there yet, that leads back to what is there.
+def unfinished_for_fewer(group: ObservedGroup, *, is_tikv: bool) -> str:
+    """Like `unfinished`, but for scale-in: if not all instances exist yet, scale-in returns to what exists.
 
-    Not if one is there and silent: its data may be on it alone.
+    This does not apply if a store exists and is silent: it may hold the only copy of its data.
     """
     if is_lowered(group):
-        return f"more than {group.replicas} instances are still there"
+        return f"more than {group.replicas} instances still exist"
     if is_tikv and group.registered is not None and (group.present or 0) > group.registered:
-        return f"of {group.present} stores {group.registered} are Up"
+        return f"{group.registered} of {group.present} stores are Up"
     if group.running is None:
         is_told = group.registered is not None and not missing_instances(group)
         return "" if is_told else unfinished(group, is_tikv=is_tikv)
     return ""
 
 
-def unfinished_base(base: BaseSeen, *, is_tikv: bool) -> str:
-    """Of the base cluster, whose replicas are only ever raised. What its status does not tell does not hold it."""
+def unfinished_base(base: ObservedBase, *, is_tikv: bool) -> str:
+    """Like `unfinished`, for the base cluster, which is only ever raised. A missing status does not hold it."""
     if base.running is not None and base.running != base.replicas:
-        return f"{base.running} instances are there, and {base.replicas} should be"
+        return f"{base.running} instances exist, {base.replicas} are desired"
     if is_tikv and base.registered is not None and base.registered < base.replicas:
-        return f"of {base.replicas} stores {base.registered} are Up"
+        return f"{base.registered} of {base.replicas} stores are Up"
     return ""

@@ -1,6 +1,6 @@
-"""The status entry of each group after a pass: first as decided, then with what the acts that succeeded add. Pure.
+"""Status entries of groups: first as decided, then with what the successful acts add. Pure.
 
-A second pass that sees and decides the same gives the same entries, so that nothing is written.
+A second reconcile that observes and decides the same builds the same entries, so that nothing is written.
 """
 
 from __future__ import annotations
@@ -12,56 +12,60 @@ from msgspec.structs import replace
 
 from plimsoll.objects.api.tidb import GroupScalingStatus
 from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, Held, RaiseBase, Remove
-from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT, cooling, interval_s, last_change
+from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT, check_cooldown, find_last_change, interval_s
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from plimsoll.tidb.model.reconcile_types import Act, Decided
-    from plimsoll.tidb.planning.reconcile.base import BaseWant
+    from plimsoll.tidb.model.reconcile_types import Act, Decision
+    from plimsoll.tidb.planning.reconcile.base import DesiredBaseCount
     from plimsoll.tidb.planning.reconcile.context import ReconcileContext
     from plimsoll.tidb.planning.reconcile.desired import DesiredCount
     from plimsoll.tidb.planning.reconcile.group import Step
 
 
-def entry_of_group(want: DesiredCount, step: Step, turn: ReconcileContext) -> GroupScalingStatus | None:
-    """None: nothing of it is to be remembered, because no TidbCluster stands and none is about to."""
-    before = turn.seen.status.get(want.key)
-    entry = counted(turn, want.key, standing=want.standing, wanted=want.count, step=step)
-    if want.group is None and not want.count:
+def build_group_entry(desired: DesiredCount, step: Step, context: ReconcileContext) -> GroupScalingStatus | None:
+    """The entry of a group; None: no TidbCluster exists and none is about to be created."""
+    before = context.observed.status.get(desired.key)
+    entry = build_entry(context, desired.key, current=desired.current, wanted=desired.count, step=step)
+    if desired.group is None and not desired.count:
         return None
-    if want.group is None and isinstance(step, Held) and before is None and not entry.wanted_count:
+    if desired.group is None and isinstance(step, Held) and before is None and not entry.wanted_count:
         return None
-    return replace(entry, omitted_count=turn.omitted(want))
+    return replace(entry, omitted_count=context.count_omissions(desired))
 
 
-def entry_of_base(want: BaseWant, step: Step, turn: ReconcileContext) -> GroupScalingStatus | None:
-    """None: nothing was ever done about the cluster itself, and nothing is.
+def build_base_entry(desired: DesiredBaseCount, step: Step, context: ReconcileContext) -> GroupScalingStatus | None:
+    """The entry of the base cluster; None: it was never changed, and is not changed now.
 
-    A raise that the status does not tell of, and that still holds back the next one, is told now: from here on the
-    number of replicas is known, and who wrote it is not asked any more.
+    A raise that is missing in the status and still holds back the next one is recorded now. From then on the number of
+    replicas is known, and managed fields are not read any more.
     """
-    base, before = turn.seen.base, turn.seen.status.get(want.key)
-    last = last_change([base.last_change], now=turn.now)
-    lost = last.moment if cooling(last, interval_s=interval_s(turn.seen.scaled, OUT), now=turn.now) else None
+    base, before = context.observed.base, context.observed.status.get(desired.key)
+    last = find_last_change([base.last_change], now=context.now)
+    lost = (
+        last.moment
+        if check_cooldown(last, interval_s=interval_s(context.observed.scaled, OUT), now=context.now)
+        else None
+    )
     if step is None and before is None and lost is None:
         return None
-    entry = counted(turn, want.key, standing=base.replicas, wanted=want.count, step=step)
+    entry = build_entry(context, desired.key, current=base.replicas, wanted=desired.count, step=step)
     told = entry.last_auto_scaling_timestamp
     if lost is None or (told is not None and told >= lost):
         return entry
     return replace(entry, last_auto_scaling_timestamp=lost, last_direction=OUT)
 
 
-def counted(turn: ReconcileContext, key: str, *, standing: int, wanted: int, step: Step) -> GroupScalingStatus:
-    """The entry with what is there, what is wanted, why, and for how long a change has been wanted."""
-    before = turn.entry(key)
-    direction = OUT if wanted > standing else IN if wanted < standing else ""
-    run = turn.run(key, direction) if direction else 0
+def build_entry(context: ReconcileContext, key: str, *, current: int, wanted: int, step: Step) -> GroupScalingStatus:
+    """The entry with present and desired count, the reason, and for how long a change has been wanted."""
+    before = context.status_entry(key)
+    direction = OUT if wanted > current else IN if wanted < current else ""
+    run = context.count_wanted(key, direction) if direction else 0
     return replace(
         before,
-        replicas=standing,
+        replicas=current,
         desired_replicas=wanted,
         reason=str(step.reason) if step is not None else _settled_reason(before),
         wanted_direction=direction if run else "",
@@ -69,8 +73,8 @@ def counted(turn: ReconcileContext, key: str, *, standing: int, wanted: int, ste
     )
 
 
-def after_acts(decided: Decided, done: Collection[str], *, now: datetime) -> dict[str, GroupScalingStatus]:
-    """The acts of these keys succeeded. Only what changed the number of replicas starts the clock again."""
+def apply_acts(decided: Decision, done: Collection[str], *, now: datetime) -> dict[str, GroupScalingStatus]:
+    """The status after the acts of these keys succeeded. Only a change of replicas restarts the cool-down."""
     status = dict(decided.status)
     moment = now.astimezone(UTC).replace(microsecond=0)
     for act in decided.acts:
@@ -84,7 +88,7 @@ def after_acts(decided: Decided, done: Collection[str], *, now: datetime) -> dic
 
 
 def _after(act: Act, entry: GroupScalingStatus, moment: datetime) -> GroupScalingStatus:
-    assert not isinstance(act, Remove), "leaves no entry"
+    assert not isinstance(act, Remove), "a removed group has no entry"
     is_new = isinstance(act, CreateGroup)
     was = 0 if isinstance(act, CreateGroup) else act.was
     replicas = act.plan.count if isinstance(act, CreateGroup) else act.replicas
@@ -104,5 +108,5 @@ def _after(act: Act, entry: GroupScalingStatus, moment: datetime) -> GroupScalin
 
 
 def _settled_reason(before: GroupScalingStatus) -> str:
-    """What was done last; what kept a change from being made is over."""
+    """The last action; a reason that held a change back no longer applies."""
     return before.reason if before.desired_replicas == before.replicas else ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _API_VERSION: Final = f"{CLOUD_GROUP}/{CLOUD_VERSION}"
 
 
-def cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
+def build_cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
     """Each with the place in the file that has its spec; of the cloud that is the file as a whole."""
     metadata = {"name": THE_CLOUD}
     yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _cloud_spec(scenario)}
@@ -55,7 +55,7 @@ def _group(entry: GroupEntry) -> Json:
     return {"apiVersion": _API_VERSION, "kind": "NodeGroup", "metadata": {"name": entry.id}, "spec": entry.spec}
 
 
-def initial_nodes(scenario: Scenario) -> Iterator[Json]:
+def build_initial_nodes(scenario: Scenario) -> Iterator[Json]:
     """Ready, empty nodes for the targets of groups that have no nodes among the objects."""
     spec = msgspec.convert(_cloud_spec(scenario), CloudSpec)
     types = {
@@ -63,7 +63,7 @@ def initial_nodes(scenario: Scenario) -> Iterator[Json]:
     }
     taken = {
         _group_label(with_group)
-        for with_group in with_groups(scenario.objects, scenario.node_groups)
+        for with_group in label_nodes(scenario.objects, scenario.node_groups)
         if with_group["kind"] == "Node"
     }
     for entry in scenario.node_groups:
@@ -79,7 +79,7 @@ def initial_nodes(scenario: Scenario) -> Iterator[Json]:
             yield node_manifest(shape, name, zone=zone, provider_id=provider_id, ready=True, now=scenario.start)
 
 
-def with_groups(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:
+def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:
     """The objects, every node with the label of the group it belongs to."""
     ids = [group_entry.id for group_entry in groups if group_entry.exists]
     labelled = [_labelled(one, _group_of(one, ids)) if one["kind"] == "Node" else one for one in objects]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, decision_row, summary_row
+from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, format_decision, format_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.simulation.tidb.outcomes import Outcome
+    from plimsoll.simulation.tidb.outcome import SimulationOutcome
 
 _STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1b1b1b; }
@@ -24,16 +24,16 @@ tr.held td { color: #666; }
 """
 
 
-def page(title: str, svg: bytes, outcomes: Sequence[Outcome]) -> bytes:
+def build_page(title: str, svg: bytes, outcomes: Sequence[SimulationOutcome]) -> bytes:
     """`svg` is a picture as `plots` draws it."""
     # What stands before the element (XML's own heading) has no place inside a page.
     inline = svg[svg.index(b"<svg") :].decode()
-    sums = _table(SUMMARY_HEAD, [(summary_row(outcome.summary), "") for outcome in outcomes])
+    sums = _table(SUMMARY_HEAD, [(format_summary(outcome.summary), "") for outcome in outcomes])
     decisions = sorted(
         (decision for outcome in outcomes for decision in outcome.simulated.decisions),
         key=lambda decision: decision.at_s,
     )
-    rows = [(decision_row(decision), "held" if decision.is_held else "") for decision in decisions]
+    rows = [(format_decision(decision), "held" if decision.is_held else "") for decision in decisions]
     parts = (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>',
         f"<style>{_STYLE}</style>",

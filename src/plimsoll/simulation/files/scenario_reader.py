@@ -13,9 +13,9 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL, CapacityType
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.runtime.virtual_runs import DEFAULT_START
-from plimsoll.simulation.files.document import Given, Problems, named
-from plimsoll.simulation.files.manifest_entries import judge_template, judged_manifest_in, manifest_in
-from plimsoll.simulation.files.step_entries import judge_options, options_in, step_in
+from plimsoll.simulation.document import DocumentValue, Problems, describe_value
+from plimsoll.simulation.files.manifests import judge_template, read_checked_manifest, read_manifest
+from plimsoll.simulation.files.steps import check_options, read_step_options, step_in
 from plimsoll.simulation.scenario import GroupEntry, Json, PodEntry, Scenario, WorldKind
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
     if len(documents) != 1:
         raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
     if not isinstance(documents[0], dict):
-        raise UnreadableDocument(f"a scenario is a map of fields, this is {named(documents[0])}", path=source)
+        raise UnreadableDocument(f"a scenario is a map of fields, this is {describe_value(documents[0])}", path=source)
     problems = Problems()
-    given = Given(documents[0], "", problems)
-    scenario = _scenario_in(given, manifest=judged_manifest_in)
-    judge_options(given.at("options"), scenario.options)
+    given = DocumentValue(documents[0], "", problems)
+    scenario = _scenario_in(given, manifest=read_checked_manifest)
+    check_options(given.at("options"), scenario.options)
     _check_objects_once(scenario, given)
     _check_pods_once(scenario, given)
     problems.raise_if_any()
@@ -97,12 +97,12 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
 def scenario_of(document: Json) -> Scenario:
     """Of parsed dumps, for planning: the form of objects is looked at, and no more."""
     problems = Problems()
-    scenario = _scenario_in(Given(document, "", problems), manifest=manifest_in)
+    scenario = _scenario_in(DocumentValue(document, "", problems), manifest=read_manifest)
     problems.raise_if_any()
     return scenario
 
 
-def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario:
+def _scenario_in(given: DocumentValue, *, manifest: Callable[[DocumentValue], Json]) -> Scenario:
     fields = given.fields(_FIELDS)
     world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
     types = tuple(_machine_type_in(item) for item in _items(fields, "machineTypes"))
@@ -113,7 +113,7 @@ def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario
         start=_start_in(fields.get("start")),
         seed=_seed_in(fields.get("seed")),
         world=world,
-        options=options_in(fields["options"]) if "options" in fields else {},
+        options=read_step_options(fields["options"]) if "options" in fields else {},
         machine_types=types,
         node_groups=groups,
         pods=tuple(_pods_in(item) for item in _items(fields, "pods")),
@@ -122,24 +122,24 @@ def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario
     )
 
 
-def _items(fields: dict[str, Given], name: str) -> list[Given]:
+def _items(fields: dict[str, DocumentValue], name: str) -> list[DocumentValue]:
     return list(fields[name].items()) if name in fields else []
 
 
-def _start_in(given: Given | None) -> datetime:
+def _start_in(given: DocumentValue | None) -> datetime:
     return DEFAULT_START if given is None else given.time()
 
 
-def _seed_in(given: Given | None) -> int | str:
+def _seed_in(given: DocumentValue | None) -> int | str:
     if given is None:
         return 0
     if isinstance(given.value, str) or (isinstance(given.value, int) and not isinstance(given.value, bool)):
         return given.value
-    given.wrong(f"must be a whole number or a text, is {named(given.value)}")
+    given.wrong(f"must be a whole number or a text, is {describe_value(given.value)}")
     return 0
 
 
-def _check_unique(names: list[str], given: Given | None, field: str) -> None:
+def _check_unique(names: list[str], given: DocumentValue | None, field: str) -> None:
     seen: set[str] = set()
     for index, name in enumerate(names):
         if given is not None and name and name in seen:
@@ -147,7 +147,7 @@ def _check_unique(names: list[str], given: Given | None, field: str) -> None:
         seen.add(name)
 
 
-def _check_objects_once(scenario: Scenario, given: Given) -> None:
+def _check_objects_once(scenario: Scenario, given: DocumentValue) -> None:
     """Which of two is meant nobody could know."""
     seen: dict[tuple[str, ...], int] = {}
     for index, body in enumerate(scenario.objects):
@@ -158,7 +158,7 @@ def _check_objects_once(scenario: Scenario, given: Given) -> None:
             given.at(f"objects[{index}]").wrong(told)
 
 
-def _check_pods_once(scenario: Scenario, given: Given) -> None:
+def _check_pods_once(scenario: Scenario, given: DocumentValue) -> None:
     seen: dict[tuple[str, str], int] = {}
     for index, entry in enumerate(scenario.pods):
         first = seen.setdefault((entry.namespace, entry.name), index)
@@ -188,7 +188,7 @@ def _identity(body: Json) -> tuple[str, ...]:
 # ---- machine types and node groups
 
 
-def _machine_type_in(given: Given) -> Json:
+def _machine_type_in(given: DocumentValue) -> Json:
     fields = given.fields(_TYPE_FIELDS)
     for name in ("name", "cpu", "memory"):
         if name not in fields:
@@ -213,7 +213,7 @@ def _machine_type_in(given: Given) -> Json:
     return body
 
 
-def _group_in(given: Given, types: set[str]) -> GroupEntry:
+def _group_in(given: DocumentValue, types: set[str]) -> GroupEntry:
     fields = given.fields(_GROUP_FIELDS)
     if "id" not in fields:
         given.wrong("id is missing")
@@ -238,19 +238,19 @@ def _group_in(given: Given, types: set[str]) -> GroupEntry:
     return GroupEntry(id=fields["id"].text() if "id" in fields else "", spec=spec, exists=exists)
 
 
-def _check_sizes(given: Given, spec: Json) -> None:
+def _check_sizes(given: DocumentValue, spec: Json) -> None:
     if spec["min"] > spec["max"]:
         given.wrong(f"min {spec['min']} is above max {spec['max']}")
     if spec["target"] > spec["max"]:
         given.wrong(f"target {spec['target']} is above max {spec['max']}")
 
 
-def _zones_in(fields: dict[str, Given]) -> list[str]:
+def _zones_in(fields: dict[str, DocumentValue]) -> list[str]:
     one = [fields["zone"].text()] if "zone" in fields else []
     return one + ([given.text() for given in fields["zones"].items()] if "zones" in fields else [])
 
 
-def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[str]) -> None:
+def _read_shape(given: DocumentValue, fields: dict[str, DocumentValue], spec: Json, types: set[str]) -> None:
     if "machineType" in fields:
         spec["machineType"] = fields["machineType"].text()
         if types and spec["machineType"] not in types:
@@ -273,30 +273,30 @@ def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[s
             fields["template"].wrong("without machineType it must have a capacity")
 
 
-def _read_capacity_type(given: Given, spec: Json) -> None:
+def _read_capacity_type(given: DocumentValue, spec: Json) -> None:
     """A group's machines say of themselves, by a label, whether they may be taken back."""
     kind = given.text()
     if kind not in tuple(CapacityType):
-        given.wrong(f"must be one of {', '.join(CapacityType)}, is {named(kind)}")
+        given.wrong(f"must be one of {', '.join(CapacityType)}, is {describe_value(kind)}")
     template = spec.setdefault("template", {})
     template["labels"] = {**(template.get("labels") or {}), CAPACITY_TYPE_LABEL: kind}
 
 
-def _amount(given: Given, *, positive: bool = False) -> Any:
+def _amount(given: DocumentValue, *, positive: bool = False) -> Any:
     try:
         amount = Quantity.parse(given.value)
     except (InvalidInput, TypeError, AttributeError):
-        given.wrong(f"must be a quantity such as 4, 500m or 16Gi, is {named(given.value)}")
+        given.wrong(f"must be a quantity such as 4, 500m or 16Gi, is {describe_value(given.value)}")
         return "0"
     if amount.nano < 0 or (positive and not amount.nano):
-        given.wrong(f"must be {'more than' if positive else 'at least'} 0, is {named(given.value)}")
+        given.wrong(f"must be {'more than' if positive else 'at least'} 0, is {describe_value(given.value)}")
     return given.value
 
 
 # ---- pods
 
 
-def _pods_in(given: Given) -> PodEntry:
+def _pods_in(given: DocumentValue) -> PodEntry:
     fields = given.fields(("name", "namespace", "count", "template"))
     for name in ("name", "template"):
         if name not in fields:

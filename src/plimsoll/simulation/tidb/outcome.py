@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from plimsoll.core.values import Value
-from plimsoll.simulation.tidb.played_components import BASE
-from plimsoll.simulation.tidb.runs import Simulated  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.simulation.tidb.summaries import (
-    Summary,  # noqa: TC001
-    Thresholds,  # noqa: TC001
-)
+from plimsoll.simulation.tidb.simulated_component import BASE
+from plimsoll.simulation.tidb.simulator import ComponentSimulation  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.simulation.tidb.summary import Summary, Thresholds  # noqa: TC001 - as above
 
 
-class Outcome(Value):
+class SimulationOutcome(Value):
     """Of one component."""
 
-    simulated: Simulated
+    simulated: ComponentSimulation
     summary: Summary
     thresholds: Thresholds
 

@@ -5,15 +5,14 @@ Read from the API server like anybody else would, in an order that depends on no
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+from plimsoll.simulation.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from plimsoll.local.cloud.faults.call_log import CallRecord
     from plimsoll.simulation.worlds.group_names import GroupNames
@@ -28,12 +27,7 @@ _MARKS: Final = frozenset({AUTOPROVISIONED_LABEL, PROFILE_LABEL})
 Json = dict[str, Any]
 
 
-def time_text(moment: datetime) -> str:
-    """RFC 3339 in UTC; fractions of a second only where there are some."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-async def outcome_of(world: World, loops: Sequence[Json]) -> Json:
+async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
     pods = await _items(world, "/api/v1/pods")
     nodes = await _items(world, "/api/v1/nodes")
     return {
@@ -101,7 +95,7 @@ def _nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json:
 def _call(record: CallRecord, names: GroupNames) -> Json:
     arg = list(record.arg) if isinstance(record.arg, tuple) else record.arg
     group = names.id_of(record.group)
-    call = {"time": time_text(record.time), "group": group, "call": record.call, "arg": arg, "ok": record.ok}
+    call = {"time": format_time(record.time), "group": group, "call": record.call, "arg": arg, "ok": record.ok}
     return {**call, "message": record.message} if record.message else call
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
-from plimsoll.tidb.planning.api.sizes import type_of_requests
+from plimsoll.tidb.planning.api.sizes import read_requests_type
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.tidb.closed_loops import Setting
-    from plimsoll.simulation.tidb.runs import Run, Simulated
+    from plimsoll.simulation.tidb.closed_loop import SimulationSetup
+    from plimsoll.simulation.tidb.simulator import ComponentSimulation, SimulationInput
 
 _HOUR_S: Final = 3600.0
 _GIB: Final = 2**30
@@ -32,7 +32,7 @@ class Thresholds(Value):
     storage_low: float | None = None
 
 
-class Fixed(Value):
+class FixedSize(Value):
     """A cluster that is always as large as its peak needs."""
 
     instances: int
@@ -57,12 +57,12 @@ class Summary(Value):
     """So long the busiest instance was above the upper cpu threshold."""
     unserved_core_hours: float
     """Work that came when instances were saturated."""
-    fixed: Fixed
+    fixed: FixedSize
     saved_share: float
     """Of the fixed size's core hours; less than 0 if the autoscaler costs more."""
 
 
-def thresholds_of(setting: Setting, component: Component) -> Thresholds:
+def read_thresholds(setting: SimulationSetup, component: Component) -> Thresholds:
     scaled = scaled_component(setting.effective, component)
     rules = scaled.rules if scaled else {}
     cpu, storage = rules.get("cpu"), rules.get("storage")
@@ -74,9 +74,9 @@ def thresholds_of(setting: Setting, component: Component) -> Thresholds:
     )
 
 
-def summarised(simulated: Simulated, run: Run, *, price_per_core_hour: float | None) -> Summary:
+def summarise(simulated: ComponentSimulation, run: SimulationInput, *, price_per_core_hour: float | None) -> Summary:
     samples, hours = simulated.samples, run.step_s / _HOUR_S
-    high = thresholds_of(run.setting, simulated.component).cpu_high
+    high = read_thresholds(run.setting, simulated.component).cpu_high
     above = [sample for sample in samples if high is not None and sample.highest_usage > high + _TOLERANCE]
     core_hours = sum(sample.cores for sample in samples) * hours
     fixed = _fixed(simulated, run, price_per_core_hour=price_per_core_hour)
@@ -97,11 +97,11 @@ def summarised(simulated: Simulated, run: Run, *, price_per_core_hour: float | N
     )
 
 
-def _fixed(simulated: Simulated, run: Run, *, price_per_core_hour: float | None) -> Fixed:
+def _fixed(simulated: ComponentSimulation, run: SimulationInput, *, price_per_core_hour: float | None) -> FixedSize:
     component, samples = simulated.component, simulated.samples
     own = component_of_cluster(run.setting.base, component)
     assert own is not None, "validation saw to it"
-    size, thresholds = type_of_requests(component.homogeneous_type, own), thresholds_of(run.setting, component)
+    size, thresholds = read_requests_type(component.homogeneous_type, own), read_thresholds(run.setting, component)
     cores = float(size.cores)
     needed = [
         own.replicas,
@@ -110,7 +110,7 @@ def _fixed(simulated: Simulated, run: Run, *, price_per_core_hour: float | None)
     ]
     instances = max(needed)
     core_hours = instances * cores * len(samples) * run.step_s / _HOUR_S
-    return Fixed(
+    return FixedSize(
         instances=instances,
         cores=instances * cores,
         core_hours=core_hours,

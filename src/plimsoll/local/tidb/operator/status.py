@@ -21,7 +21,7 @@ _READY: Final = "Ready"
 Json = dict[str, Any]
 
 
-class Observed(Value):
+class ObservedCluster(Value):
     """What a status is told from. `pd` None: the PD is not known yet."""
 
     namespace: str
@@ -33,28 +33,28 @@ class Observed(Value):
     pd: PdState | None = None
 
 
-def status_of(observed: Observed, before: Json, *, now: datetime) -> Json:
+def build_status(observed: ObservedCluster, before: Json, *, now: datetime) -> Json:
     """`before` is the status that stands there: what did not change keeps its time."""
     told = {name: _component(observed, name) for name in observed.wanted}
     is_ready = all(_is_ready(observed, name) for name in observed.wanted)
     return {**told, "conditions": [_condition(before, is_ready=is_ready, now=now)]}
 
 
-def merge_between(before: Any, after: Json) -> Json:
+def build_merge_patch(before: Any, after: Json) -> Json:
     """The merge patch that leads from one to the other; empty: they are the same."""
     before = before if isinstance(before, dict) else {}
     patch: Json = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name)
         if isinstance(value, dict) and isinstance(old, dict):
-            if inner := merge_between(old, value):
+            if inner := build_merge_patch(old, value):
                 patch[name] = inner
         elif value != old:
             patch[name] = value
     return patch
 
 
-def _component(observed: Observed, component: str) -> Json:
+def _component(observed: ObservedCluster, component: str) -> Json:
     found = observed.sets.get(component)
     told: Json = {"synced": True, "phase": _phase(observed, component)}
     if found is not None:
@@ -67,7 +67,7 @@ def _component(observed: Observed, component: str) -> Json:
     return told
 
 
-def _phase(observed: Observed, component: str) -> str:
+def _phase(observed: ObservedCluster, component: str) -> str:
     found = observed.sets.get(component)
     if found is None:
         return NORMAL
@@ -92,7 +92,7 @@ def _set_status(found: StatefulSet) -> Json:
     }
 
 
-def _stores(observed: Observed) -> Json:
+def _stores(observed: ObservedCluster) -> Json:
     if observed.pd is None:
         return {}
     own = observed.pd.of_cluster(observed.namespace, observed.name)
@@ -118,7 +118,7 @@ def _store(store: StoreState, at: datetime) -> Json:
     }
 
 
-def _is_ready(observed: Observed, component: str) -> bool:
+def _is_ready(observed: ObservedCluster, component: str) -> bool:
     found = observed.sets.get(component)
     wanted = observed.wanted[component]
     if found is None or found.status.ready_replicas != wanted:

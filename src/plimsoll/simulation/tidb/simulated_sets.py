@@ -26,14 +26,14 @@ class Delays(Value):
     """So long the metrics of a new instance are not taken for its share: two windows."""
 
 
-class PlayedInstance(Value):
+class SimulatedInstance(Value):
     """One store or TiDB server."""
 
     name: str
     ready_s: float
 
 
-class SetForm(Value):
+class SetTemplate(Value):
     """`key` is the group, and empty for the cluster's own instances; `labels` are those of the instances."""
 
     key: str
@@ -51,14 +51,14 @@ class SetForm(Value):
         return self.size.cpu_milli / 1000
 
 
-class PlayedSet:
+class SimulatedSet:
     """The instances of one TidbCluster; mutable."""
 
-    def __init__(self, form: SetForm, *, delays: Delays, made_s: float) -> None:
+    def __init__(self, form: SetTemplate, *, delays: Delays, made_s: float) -> None:
         self.form = form
         self.made_s = self.changed_s = made_s
-        self.instances: list[PlayedInstance] = []
-        self.leaving_since_s: float | None = None
+        self.instances: list[SimulatedInstance] = []
+        self.draining_since_s: float | None = None
         """Since when the last one is being emptied."""
         self._delays = delays
 
@@ -70,27 +70,27 @@ class PlayedSet:
         """New ones are ready after the delay; those with the highest ordinals go first, and at once."""
         ready_s = ALWAYS_S if is_old else now_s + self._delays.start_s
         while len(self.instances) < replicas:
-            self.instances.append(PlayedInstance(name=f"{self.form.key}-{len(self.instances)}", ready_s=ready_s))
+            self.instances.append(SimulatedInstance(name=f"{self.form.key}-{len(self.instances)}", ready_s=ready_s))
         del self.instances[replicas:]
-        self.leaving_since_s = None
+        self.draining_since_s = None
         self.changed_s = now_s
 
     def take_out(self, *, now_s: float) -> bool:
         """Begin, or go on, to empty the last one; True once it is empty (or never held anything): then it is gone."""
-        if self.leaving_since_s is None:
-            self.leaving_since_s = now_s
-        has_left = now_s - self.leaving_since_s >= self._delays.drain_s or self.instances[-1].ready_s > now_s
+        if self.draining_since_s is None:
+            self.draining_since_s = now_s
+        has_left = now_s - self.draining_since_s >= self._delays.drain_s or self.instances[-1].ready_s > now_s
         if has_left:
             self.resize(self.replicas - 1, now_s=now_s)
         return has_left
 
     def bring_back(self) -> None:
-        self.leaving_since_s = None
+        self.draining_since_s = None
 
-    def ready(self, now_s: float) -> list[PlayedInstance]:
+    def ready(self, now_s: float) -> list[SimulatedInstance]:
         """Those that work, the one that is being emptied left out."""
-        stay = self.instances if self.leaving_since_s is None else self.instances[:-1]
+        stay = self.instances if self.draining_since_s is None else self.instances[:-1]
         return [instance for instance in stay if instance.ready_s <= now_s]
 
-    def is_young(self, instance: PlayedInstance, *, now_s: float) -> bool:
+    def is_young(self, instance: SimulatedInstance, *, now_s: float) -> bool:
         return now_s - instance.ready_s < self._delays.youth_s

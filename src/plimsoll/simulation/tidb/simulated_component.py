@@ -10,23 +10,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.tidb.load.spreading import EVEN, Heat, spread
-from plimsoll.simulation.tidb.played_sets import Delays, PlayedSet, SetForm
+from plimsoll.local.tidb.load.spreading import EVEN, HotLoad, spread
+from plimsoll.simulation.tidb.simulated_sets import Delays, SetTemplate, SimulatedSet
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_types import (
-    BaseSeen,
     BringBack,
-    ComponentSeen,
     CreateGroup,
-    DrainMark,
-    GroupSeen,
+    DrainRecord,
+    ObservedBase,
+    ObservedComponent,
+    ObservedGroup,
     RaiseBase,
     Remove,
     Resize,
     Size,
     TakeOut,
 )
-from plimsoll.tidb.model.snapshot import FRESH, InstanceSeen, Snapshot
+from plimsoll.tidb.model.snapshot import FRESH, ObservedInstance, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from plimsoll.local.tidb.load.curves import Load
     from plimsoll.objects.api.tidb import ComponentAutoScaler, GroupScalingStatus
-    from plimsoll.simulation.tidb.played_sets import PlayedInstance
+    from plimsoll.simulation.tidb.simulated_sets import SimulatedInstance
     from plimsoll.tidb.model.reconcile_types import Act
     from plimsoll.tidb.model.snapshot import Quality
 
@@ -46,7 +46,7 @@ _DIGITS: Final = 6
 """Of measured seconds: as exporters have them, and it saves the planner from fractions as long as a line."""
 
 
-class Played(Value):
+class ComponentSetup(Value):
     """What one component starts with. `scaled` is defaulted and valid."""
 
     component: Component
@@ -72,16 +72,16 @@ class Measured(Value):
         return min(1.0, self.asked_cores / self.cores)
 
 
-class PlayedComponent:
+class SimulatedComponent:
     """Mutable; `status` is what the autoscaler's status says of the component."""
 
-    def __init__(self, played: Played) -> None:
+    def __init__(self, played: ComponentSetup) -> None:
         self.component = played.component
         self.status: dict[str, GroupScalingStatus] = {}
         self._played = played
-        self._base = PlayedSet(SetForm(key="", kind=BASE, size=played.size), delays=played.delays, made_s=0.0)
+        self._base = SimulatedSet(SetTemplate(key="", kind=BASE, size=played.size), delays=played.delays, made_s=0.0)
         self._base.resize(played.replicas, now_s=0.0, is_old=True)
-        self._groups: dict[str, PlayedSet] = {}
+        self._groups: dict[str, SimulatedSet] = {}
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -107,7 +107,7 @@ class PlayedComponent:
 
     # ---- what is seen
 
-    def measured(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
+    def measure(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
         """What every instance that works has to do."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
         working = [(owner.form, instance) for owner in self._sets() for instance in owner.ready(now_s)]
@@ -122,9 +122,9 @@ class PlayedComponent:
             for (form, instance), cores in zip(working, asked, strict=True)
         )
 
-    def snapshot(self, load: Load, *, now_s: float) -> Snapshot:
+    def build_snapshot(self, load: Load, *, now_s: float) -> Snapshot:
         """What the planner's collector would bring together."""
-        usage = {measured.name: measured.usage for measured in self.measured(load, now_s=now_s)}
+        usage = {measured.name: measured.usage for measured in self.measure(load, now_s=now_s)}
         filled = min(1.0, load.storage_gib / self.storage_gib) if self.storage_gib else 0.0
         return Snapshot(
             component=self.component,
@@ -137,11 +137,11 @@ class PlayedComponent:
             ),
         )
 
-    def seen(self, *, now_s: float) -> ComponentSeen:
+    def observe(self, *, now_s: float) -> ObservedComponent:
         """What the controller would read from Kubernetes."""
         ready = len(self._base.ready(now_s))
-        base = BaseSeen(replicas=self._base.replicas, running=self._base.replicas, registered=ready, phase="Normal")
-        return ComponentSeen(
+        base = ObservedBase(replicas=self._base.replicas, running=self._base.replicas, registered=ready, phase="Normal")
+        return ObservedComponent(
             component=self.component,
             scaled=self._played.scaled,
             base=base,
@@ -169,33 +169,33 @@ class PlayedComponent:
         return True
 
     def _create(self, act: CreateGroup, *, now_s: float) -> None:
-        form = SetForm(key=act.key, kind=act.plan.resource_type, size=act.size, labels=act.plan.labels)
-        self._groups[act.key] = PlayedSet(form, delays=self._played.delays, made_s=now_s)
+        form = SetTemplate(key=act.key, kind=act.plan.resource_type, size=act.size, labels=act.plan.labels)
+        self._groups[act.key] = SimulatedSet(form, delays=self._played.delays, made_s=now_s)
         self._groups[act.key].resize(act.plan.count, now_s=now_s)
 
     # ---- parts
 
-    def _sets(self) -> Iterator[PlayedSet]:
+    def _sets(self) -> Iterator[SimulatedSet]:
         yield self._base
         yield from self._groups.values()
 
     def _moment(self, now_s: float) -> datetime:
         return self._played.begin + timedelta(seconds=now_s)
 
-    def _heat(self, load: Load) -> Heat:
+    def _heat(self, load: Load) -> HotLoad:
         rule = self._played.scaled.rules.get("cpu")
         if not self._played.is_skewed or rule is None:
             return EVEN
         target = ((rule.max_threshold or 0.0) + (rule.min_threshold or 0.0)) / 2
-        return Heat(instances=load.hot_instances, share=load.hot_share, target=target)
+        return HotLoad(instances=load.hot_instances, share=load.hot_share, target=target)
 
     def _seen_instance(
-        self, owner: PlayedSet, one: PlayedInstance, *, usage: float, filled: float, now_s: float
-    ) -> InstanceSeen:
+        self, owner: SimulatedSet, one: SimulatedInstance, *, usage: float, filled: float, now_s: float
+    ) -> ObservedInstance:
         form = owner.form
         quality: Quality = "too_young" if owner.is_young(one, now_s=now_s) else FRESH
         has_disk = self.component is Component.TIKV
-        return InstanceSeen(
+        return ObservedInstance(
             name=one.name,
             state="Up",
             base=form.is_base,
@@ -207,10 +207,10 @@ class PlayedComponent:
             quality=quality,
         )
 
-    def _seen_group(self, key: str, *, now_s: float) -> GroupSeen:
+    def _seen_group(self, key: str, *, now_s: float) -> ObservedGroup:
         group = self._groups[key]
-        since = group.leaving_since_s
-        return GroupSeen(
+        since = group.draining_since_s
+        return ObservedGroup(
             name=key,
             key=key,
             created=self._moment(group.made_s),
@@ -220,10 +220,10 @@ class PlayedComponent:
             running=group.replicas,
             registered=len(group.ready(now_s)),
             last_change=self._moment(group.changed_s),
-            mark=None if since is None else _mark(self._moment(since)),
-            leaving=0 if since is None else 1,
+            drain_record=None if since is None else _mark(self._moment(since)),
+            offline=0 if since is None else 1,
         )
 
 
-def _mark(began: datetime) -> DrainMark:
-    return DrainMark(store_id=1, evicting_since=began, region_count=1, regions_moved_at=began)
+def _mark(began: datetime) -> DrainRecord:
+    return DrainRecord(store_id=1, evicting_since=began, region_count=1, regions_moved_at=began)

@@ -14,12 +14,12 @@ from plimsoll.objects.api.provisioning_requests import with_shipped_names
 from plimsoll.objects.builtin.decoding.decode import decode
 from plimsoll.objects.builtin.decoding.openapi import schema_name
 from plimsoll.objects.schema.json_values import Refused, take_over
-from plimsoll.simulation.files.document import named, path_inside
+from plimsoll.simulation.document import describe_value, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.simulation.files.document import Given
+    from plimsoll.simulation.document import DocumentValue
     from plimsoll.simulation.scenario import Json
 
 _POD: Final = "io.k8s.api.core.v1.Pod"
@@ -28,7 +28,7 @@ _PHASES: Final = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _CONDITION_STATUSES: Final = ("True", "False", "Unknown")
 
 
-def manifest_in(given: Given) -> Json:
+def read_manifest(given: DocumentValue) -> Json:
     """One object with a name."""
     found = given.members()
     for field in ("apiVersion", "kind"):
@@ -47,9 +47,9 @@ def manifest_in(given: Given) -> Json:
     return body
 
 
-def judged_manifest_in(given: Given) -> Json:
+def read_checked_manifest(given: DocumentValue) -> Json:
     """The same, every field of its type and called as it is today; a status as a server would hold it."""
-    body = with_shipped_names(manifest_in(given))
+    body = with_shipped_names(read_manifest(given))
     metadata, api_version, kind = (body.get(name) for name in ("metadata", "apiVersion", "kind"))
     if not (isinstance(metadata, dict) and isinstance(api_version, str) and isinstance(kind, str)):
         return body
@@ -66,21 +66,21 @@ def judged_manifest_in(given: Given) -> Json:
     return {**body, "status": status}
 
 
-def judge_template(given: Given, template: Json) -> None:
+def judge_template(given: DocumentValue, template: Json) -> None:
     """Metadata and spec of pods, at a place."""
     _decoded(given, template, _POD)
 
 
-def manifests_in(given: Given) -> tuple[Json, ...]:
+def manifests_in(given: DocumentValue) -> tuple[Json, ...]:
     """One object, several in a list, or a `kind: List`."""
     if isinstance(given.value, list):
-        return tuple(judged_manifest_in(one) for one in given.items())
+        return tuple(read_checked_manifest(one) for one in given.items())
     if isinstance(given.value, dict) and given.value.get("kind") == "List" and "items" in given.value:
-        return tuple(judged_manifest_in(member) for member in given.members()["items"].items())
-    return (judged_manifest_in(given),)
+        return tuple(read_checked_manifest(member) for member in given.members()["items"].items())
+    return (read_checked_manifest(given),)
 
 
-def _decoded(given: Given, value: Json, component: str) -> Json:
+def _decoded(given: DocumentValue, value: Json, component: str) -> Json:
     """The value as Go would hold it; what Go would complain about is told."""
     taken = take_over(value)
     if isinstance(taken, Refused):
@@ -105,7 +105,7 @@ def _without_names(metadata: Json) -> Json:
 def _pod_status_problems(status: Json) -> Iterator[tuple[str, str]]:
     phase = status.get("phase")
     if phase and phase not in _PHASES:
-        yield "status.phase", f"must be one of {', '.join(_PHASES)}, is {named(phase)}"
+        yield "status.phase", f"must be one of {', '.join(_PHASES)}, is {describe_value(phase)}"
     yield from _condition_problems(status)
 
 
@@ -113,7 +113,7 @@ def _node_status_problems(status: Json) -> Iterator[tuple[str, str]]:
     for part in ("capacity", "allocatable"):
         for name, amount in (status.get(part) or {}).items():
             if Quantity.parse(amount).nano < 0:
-                yield path_inside(f"status.{part}", name), f"must be at least 0, is {amount}"
+                yield join_path(f"status.{part}", name), f"must be at least 0, is {amount}"
     yield from _condition_problems(status)
 
 
@@ -122,7 +122,7 @@ def _condition_problems(status: Json) -> Iterator[tuple[str, str]]:
         if not condition.get("type"):
             yield f"status.conditions[{index}]", "type is missing"
         if condition.get("status") not in _CONDITION_STATUSES:
-            told = f"must be one of {', '.join(_CONDITION_STATUSES)}, is {named(condition.get('status'))}"
+            told = f"must be one of {', '.join(_CONDITION_STATUSES)}, is {describe_value(condition.get('status'))}"
             yield f"status.conditions[{index}].status", told
 
 

@@ -63,7 +63,7 @@ class Problems:
             raise InvalidDocument(problem, path=path, more=more)
 
 
-class Given:
+class DocumentValue:
     """A value at a path."""
 
     def __init__(self, value: Any, path: str, problems: Problems) -> None:
@@ -76,7 +76,7 @@ class Given:
 
     # ---- what is inside
 
-    def fields(self, known: Iterable[str]) -> dict[str, Given]:
+    def fields(self, known: Iterable[str]) -> dict[str, DocumentValue]:
         """The fields that are there, of those that may be; null is absent."""
         names = tuple(known)
         found = self.members()
@@ -87,67 +87,67 @@ class Given:
                 self._problems.add(self._inside(name), f"unknown field{hint}")
         return {name: given for name, given in found.items() if name in names and given.value is not None}
 
-    def members(self) -> dict[str, Given]:
+    def members(self) -> dict[str, DocumentValue]:
         """Everything in a map, by its keys."""
         if not isinstance(self.value, dict):
-            self.wrong(f"must be a map, is {named(self.value)}")
+            self.wrong(f"must be a map, is {describe_value(self.value)}")
             return {}
-        return {key: Given(value, self._inside(key), self._problems) for key, value in self.value.items()}
+        return {key: DocumentValue(value, self._inside(key), self._problems) for key, value in self.value.items()}
 
-    def items(self) -> Iterator[Given]:
+    def items(self) -> Iterator[DocumentValue]:
         if not isinstance(self.value, list):
-            self.wrong(f"must be a list, is {named(self.value)}")
+            self.wrong(f"must be a list, is {describe_value(self.value)}")
             return
         for index, value in enumerate(self.value):
-            yield Given(value, f"{self.path}[{index}]", self._problems)
+            yield DocumentValue(value, f"{self.path}[{index}]", self._problems)
 
-    def member(self, key: str, value: Any) -> Given:
+    def member(self, key: str, value: Any) -> DocumentValue:
         """What a map has under a key."""
-        return Given(value, self._inside(key), self._problems)
+        return DocumentValue(value, self._inside(key), self._problems)
 
-    def at(self, path: str) -> Given:
+    def at(self, path: str) -> DocumentValue:
         """A place further inside, for complaints about it. Empty: here."""
         dot = "." if self.path and path and not path.startswith("[") else ""
-        return Given(None, f"{self.path}{dot}{path}", self._problems)
+        return DocumentValue(None, f"{self.path}{dot}{path}", self._problems)
 
-    def inside(self, index: int, field: str) -> Given:
+    def inside(self, index: int, field: str) -> DocumentValue:
         """A field of an item, for complaints about it."""
-        return Given(None, f"{self.path}[{index}].{field}", self._problems)
+        return DocumentValue(None, f"{self.path}[{index}].{field}", self._problems)
 
     def _inside(self, key: str) -> str:
-        return path_inside(self.path, key)
+        return join_path(self.path, key)
 
     # ---- what it is
 
     def text(self) -> str:
         if isinstance(self.value, str) and self.value:
             return self.value
-        self.wrong(f"must be a text, is {named(self.value)}")
+        self.wrong(f"must be a text, is {describe_value(self.value)}")
         return ""
 
     def choice(self, *among: str) -> str:
         if self.value in among:
             return str(self.value)
-        self.wrong(f"must be one of {', '.join(among)}, is {named(self.value)}")
+        self.wrong(f"must be one of {', '.join(among)}, is {describe_value(self.value)}")
         return among[0]
 
     def flag(self) -> bool:
         if isinstance(self.value, bool):
             return self.value
-        self.wrong(f"must be true or false, is {named(self.value)}")
+        self.wrong(f"must be true or false, is {describe_value(self.value)}")
         return False
 
     def whole(self, *, least: int = 0) -> int:
         if isinstance(self.value, int) and not isinstance(self.value, bool) and self.value >= least:
             return self.value
-        self.wrong(f"must be a whole number of at least {least}, is {named(self.value)}")
+        self.wrong(f"must be a whole number of at least {least}, is {describe_value(self.value)}")
         return least
 
     def number(self) -> float:
         value = self.value
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
             return float(value)
-        self.wrong(f"must be a number of at least 0, is {named(value)}")
+        self.wrong(f"must be a number of at least 0, is {describe_value(value)}")
         return 0.0
 
     def seconds(self) -> float:
@@ -161,9 +161,9 @@ class Given:
                 return total_s
             value = total_s
         if isinstance(value, int | float) and value > LONGEST_S:
-            self.wrong(f"is too long: the longest is {LONGEST_S / _UNIT_S['d']:.0f}d, is {named(self.value)}")
+            self.wrong(f"is too long: the longest is {LONGEST_S / _UNIT_S['d']:.0f}d, is {describe_value(self.value)}")
             return 0.0
-        self.wrong(f"must be a duration such as 90s, 1m30s or 2h, is {named(value)}")
+        self.wrong(f"must be a duration such as 90s, 1m30s or 2h, is {describe_value(value)}")
         return 0.0
 
     def time(self) -> datetime:
@@ -171,7 +171,7 @@ class Given:
         try:
             return msgspec.convert(self.value, Time).astimezone(UTC)
         except (msgspec.ValidationError, OverflowError):
-            self.wrong(f"must be a time such as 2025-01-01T00:00:00Z, is {named(self.value)}")
+            self.wrong(f"must be a time such as 2025-01-01T00:00:00Z, is {describe_value(self.value)}")
             return datetime.min.replace(tzinfo=UTC)
 
     def texts(self) -> dict[str, str]:
@@ -179,14 +179,14 @@ class Given:
         return {key: given.value if given.value == "" else given.text() for key, given in self.members().items()}
 
 
-def path_inside(path: str, key: str) -> str:
+def join_path(path: str, key: str) -> str:
     """The path of what a map at a path has under a key."""
     if not _PLAIN_KEY.fullmatch(key):
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
 
 
-def named(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """A value as a complaint shows it, short."""
     match value:
         case None:

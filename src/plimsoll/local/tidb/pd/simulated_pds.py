@@ -18,10 +18,10 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import NotFound
 from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
-from plimsoll.local.tidb.instances import PD, TIDB, labels_of
-from plimsoll.local.tidb.pd.api import Around, Request, answered
-from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advanced, seconds_to_settle
-from plimsoll.local.tidb.pd.stores import DISCONNECTED_AFTER, DOWN_AFTER, UP, PdState, heard
+from plimsoll.local.tidb.instances import PD, TIDB, component_labels
+from plimsoll.local.tidb.pd.api import PdContext, Request, answer_request
+from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advance, seconds_to_settle
+from plimsoll.local.tidb.pd.stores import DISCONNECTED_AFTER, DOWN_AFTER, UP, PdState, apply_heartbeats
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.tidb import TidbCluster
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.events import Key
     from plimsoll.local.components import Component
-    from plimsoll.local.tidb.load.loads import Loads
+    from plimsoll.local.tidb.load.cluster_loads import ClusterLoads
     from plimsoll.local.tidb.pd.api import Response
     from plimsoll.local.tidb.topology import Topology
 
@@ -43,7 +43,7 @@ _LEAST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 30.0
 
 
-def kept_in(base: str) -> str:
+def state_config_map(base: str) -> str:
     """The name of the ConfigMap."""
     return f"{base}-simulated-pd"
 
@@ -52,7 +52,7 @@ class SimulatedPds:
     """`controller` is what runs; `on_change` hears of clusters whose stores changed."""
 
     def __init__(
-        self, component: Component, topology: Topology, loads: Loads, *, metric_storage: str, speed: float = 0.0
+        self, component: Component, topology: Topology, loads: ClusterLoads, *, metric_storage: str, speed: float = 0.0
     ) -> None:
         self._client = component.client
         self._clock = component.clock
@@ -76,14 +76,14 @@ class SimulatedPds:
             if state is None:
                 self._forget(key)
                 return Done()
-            changed = heard(state, self._topology.instances(key), now=self._clock.now())
+            changed = apply_heartbeats(state, self._topology.instances(key), now=self._clock.now())
             await self._keep(key, changed)
         return self._next_look(changed)
 
     def state(self, base: Key) -> PdState | None:
         """As of this moment; None: not known yet."""
         known = self._states.get(base)
-        return None if known is None else advanced(known, now=self._clock.now(), speed=self._speed)
+        return None if known is None else advance(known, now=self._clock.now(), speed=self._speed)
 
     async def answer(self, base: Key, request: Request) -> Response | None:
         """To a request; None: no PD runs that could answer."""
@@ -93,7 +93,7 @@ class SimulatedPds:
             state = await self._now(base)
             if state is None:
                 return None
-            around = Around(
+            around = PdContext(
                 now=self._clock.now(),
                 tidb=tuple(
                     instance
@@ -103,7 +103,7 @@ class SimulatedPds:
                 used_bytes=self._loads.used_bytes(base),
                 metric_storage=self._metric_storage,
             )
-            response = answered(state, request, around)
+            response = answer_request(state, request, around)
             await self._keep(base, response.state)
         if response.state != state:
             self.controller.queue.add(base)
@@ -127,11 +127,11 @@ class SimulatedPds:
         state = self._states.get(key) or await self._read(key)
         if state is None or state.cluster_uid != uid:
             return PdState(cluster_uid=uid, as_of=now)
-        return advanced(state, now=now, speed=self._speed)
+        return advance(state, now=now, speed=self._speed)
 
     async def _read(self, key: Key) -> PdState | None:
         try:
-            kept = await self._client.get(ConfigMap, kept_in(key.name), namespace=key.namespace)
+            kept = await self._client.get(ConfigMap, state_config_map(key.name), namespace=key.namespace)
         except NotFound:
             return None
         try:
@@ -157,10 +157,10 @@ class SimulatedPds:
         base = self._topology.base(key)
         if base is None:
             return
-        name = kept_in(key.name)
+        name = state_config_map(key.name)
         # One that an earlier cluster of the name left behind becomes ours, and does not go with that.
         owner = controller_reference(self._client.calls.resource(TidbCluster), base.metadata)
-        metadata = {"name": name, "labels": labels_of(key.name, PD), "ownerReferences": [owner]}
+        metadata = {"name": name, "labels": component_labels(key.name, PD), "ownerReferences": [owner]}
         body = {"metadata": metadata, "data": {_STATE: msgspec.json.encode(state).decode()}}
         try:
             await self._client.merge_patch(ConfigMap, name, body, namespace=key.namespace)

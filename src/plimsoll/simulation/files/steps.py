@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.config.flags import InvalidOptions
-from plimsoll.nodes.config.options import read_options
-from plimsoll.simulation.expectations import operators_of
-from plimsoll.simulation.files.document import named
-from plimsoll.simulation.files.manifest_entries import manifests_in
+from plimsoll.nodes.config.options import InvalidOptions, read_options
+from plimsoll.simulation.document import describe_value
+from plimsoll.simulation.expectations import read_operators
+from plimsoll.simulation.files.manifests import manifests_in
 from plimsoll.simulation.scenario import (
     AdvanceStep,
     ApplyStep,
@@ -32,7 +31,7 @@ from plimsoll.simulation.scenario import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.simulation.files.document import Given
+    from plimsoll.simulation.document import DocumentValue
     from plimsoll.simulation.scenario import Json, Step
 
 DEFAULT_EVERY_S: Final = 10.0
@@ -43,7 +42,7 @@ _NODE_CALLS: Final = ("DeleteNodes", "ForceDeleteNodes")
 _GROUP_CALLS: Final = ("Delete",)
 
 
-def step_in(given: Given, world: WorldKind) -> Step | None:
+def step_in(given: DocumentValue, world: WorldKind) -> Step | None:
     """None if it is no step; then the mistake is told."""
     found = given.members()
     verbs = [name for name in found if name in _READERS]
@@ -63,7 +62,7 @@ def step_in(given: Given, world: WorldKind) -> Step | None:
     return _READERS[verb](found[verb])
 
 
-def _no_verb(found: dict[str, Given]) -> str:
+def _no_verb(found: dict[str, DocumentValue]) -> str:
     known = f"a step is one of {', '.join(_READERS)}"
     for name in found:
         if near := difflib.get_close_matches(name, _READERS, n=1):
@@ -71,7 +70,7 @@ def _no_verb(found: dict[str, Given]) -> str:
     return known
 
 
-def options_in(given: Given) -> Json:
+def read_step_options(given: DocumentValue) -> Json:
     """Flags without their dashes; values are plain, or lists of plain ones."""
     options: Json = {}
     for name, one in given.members().items():
@@ -79,25 +78,25 @@ def options_in(given: Given) -> Json:
             one.wrong(f"options are named without dashes: {name.lstrip('-')}")
         values = one.value if isinstance(one.value, list) else [one.value]
         if any(value is None or isinstance(value, dict | list) for value in values):
-            one.wrong(f"must be a plain value or a list of them, is {named(one.value)}")
+            one.wrong(f"must be a plain value or a list of them, is {describe_value(one.value)}")
         options[name] = one.value
     return options
 
 
-def _advance_in(given: Given) -> Step:
+def _advance_in(given: DocumentValue) -> Step:
     return AdvanceStep(seconds=given.seconds())
 
 
-def _at_in(given: Given) -> Step:
+def _at_in(given: DocumentValue) -> Step:
     is_date = isinstance(given.value, str) and "-" in given.value
     return AtStep(moment=given.time() if is_date else given.seconds())
 
 
-def _apply_in(given: Given) -> Step:
+def _apply_in(given: DocumentValue) -> Step:
     return ApplyStep(manifests=manifests_in(given))
 
 
-def _delete_in(given: Given) -> Step:
+def _delete_in(given: DocumentValue) -> Step:
     fields = given.fields(("apiVersion", "kind", "namespace", "name"))
     texts = {name: one.text() for name, one in fields.items()}
     for name in ("kind", "name"):
@@ -111,13 +110,13 @@ def _delete_in(given: Given) -> Step:
     )
 
 
-def _schedule_in(given: Given) -> Step:
+def _schedule_in(given: DocumentValue) -> Step:
     if given.value is not True:
-        given.wrong(f"must be true, is {named(given.value)}")
+        given.wrong(f"must be true, is {describe_value(given.value)}")
     return ScheduleStep()
 
 
-def _provider_in(given: Given) -> Step:
+def _provider_in(given: DocumentValue) -> Step:
     fields = given.fields(("failIncrease", "stockout", "setGroup", "calls"))
     stockouts = fields["stockout"].members() if "stockout" in fields else {}
     return ProviderStep(
@@ -128,14 +127,14 @@ def _provider_in(given: Given) -> Step:
     )
 
 
-def _fail_increases_in(given: Given) -> tuple[FailIncrease, ...]:
+def _fail_increases_in(given: DocumentValue) -> tuple[FailIncrease, ...]:
     """`until` stands beside the groups, and holds for all of them."""
     found = given.members()
     until = found.pop("until").time() if "until" in found else None
     return tuple(FailIncrease(group=name, message=one.text(), until=until) for name, one in found.items())
 
 
-def _limits_in(given: Given) -> tuple[GroupLimits, ...]:
+def _limits_in(given: DocumentValue) -> tuple[GroupLimits, ...]:
     limits = []
     for name, one in given.members().items():
         fields = {key: each.whole() for key, each in one.fields(("min", "max")).items()}
@@ -143,7 +142,7 @@ def _limits_in(given: Given) -> tuple[GroupLimits, ...]:
     return tuple(limits)
 
 
-def _call_in(given: Given) -> ProviderCall:
+def _call_in(given: DocumentValue) -> ProviderCall:
     fields = given.fields(("call", "group", "arg"))
     for name in ("call", "group"):
         if name not in fields:
@@ -154,7 +153,7 @@ def _call_in(given: Given) -> ProviderCall:
     )
 
 
-def _arg_in(given: Given, fields: dict[str, Given], call: str) -> int | tuple[str, ...] | None:
+def _arg_in(given: DocumentValue, fields: dict[str, DocumentValue], call: str) -> int | tuple[str, ...] | None:
     wants = int if call in _SIZE_CALLS else list if call in _NODE_CALLS else None
     arg = fields.get("arg")
     if wants is None:
@@ -165,18 +164,18 @@ def _arg_in(given: Given, fields: dict[str, Given], call: str) -> int | tuple[st
     if wants is list:
         return tuple(one.text() for one in arg.items())
     if not isinstance(arg.value, int) or isinstance(arg.value, bool):
-        arg.wrong(f"must be a whole number, is {named(arg.value)}")
+        arg.wrong(f"must be a whole number, is {describe_value(arg.value)}")
         return None
     return arg.value
 
 
-def _set_in(given: Given) -> Step:
-    options = options_in(given)
-    judge_options(given, options)
+def _set_in(given: DocumentValue) -> Step:
+    options = read_step_options(given)
+    check_options(given, options)
     return SetStep(options=options)
 
 
-def judge_options(given: Given, options: Json) -> None:
+def check_options(given: DocumentValue, options: Json) -> None:
     """Whether the node autoscaler has such flags, and takes such values."""
     try:
         read_options({name: value for name, value in options.items() if not name.startswith("-")}, path="")
@@ -185,7 +184,7 @@ def judge_options(given: Given, options: Json) -> None:
             given.at(path).wrong(problem)
 
 
-def _crash_in(given: Given) -> Step:
+def _crash_in(given: DocumentValue) -> Step:
     fields = given.fields(("component", "afterCalls"))
     if "component" not in fields:
         given.wrong("component is missing")
@@ -195,7 +194,7 @@ def _crash_in(given: Given) -> Step:
     )
 
 
-def _reconcile_in(given: Given) -> Step:
+def _reconcile_in(given: DocumentValue) -> Step:
     fields = given.fields(("kind", "namespace", "name", "times"))
     for name in ("kind", "name"):
         if name not in fields:
@@ -208,15 +207,15 @@ def _reconcile_in(given: Given) -> Step:
     )
 
 
-def _expect_in(given: Given) -> Step:
+def _expect_in(given: DocumentValue) -> Step:
     expectations = []
     for path, one in given.members().items():
-        operators: Any = operators_of(one)
+        operators: Any = read_operators(one)
         expectations.append(Expectation(path=path, operators=operators))
     return ExpectStep(expectations=tuple(expectations))
 
 
-_READERS: Final[dict[str, Callable[[Given], Step | None]]] = {
+_READERS: Final[dict[str, Callable[[DocumentValue], Step | None]]] = {
     "loop": lambda _: None,  # read where `every` is at hand
     "advance": _advance_in,
     "at": _at_in,

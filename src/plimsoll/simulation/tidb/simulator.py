@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.local.tidb.load.curves import LoadCurve  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.simulation.tidb.closed_loops import ClosedLoop, Setting
-from plimsoll.simulation.tidb.played_components import BASE
-from plimsoll.tidb.model.components import Component, group_name
+from plimsoll.simulation.tidb.closed_loop import ClosedLoop, SimulationSetup
+from plimsoll.simulation.tidb.simulated_component import BASE
+from plimsoll.tidb.model.components import Component, make_group_name
 from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
 from plimsoll.tidb.planning.api.defaults import scaled_component
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plimsoll.local.tidb.load.curves import Load
-    from plimsoll.simulation.tidb.closed_loops import Turned
-    from plimsoll.simulation.tidb.played_components import Measured
+    from plimsoll.simulation.tidb.closed_loop import ReconcileStep
+    from plimsoll.simulation.tidb.simulated_component import Measured
     from plimsoll.tidb.model.reconcile_types import Act, Held
 
 MOST_STEPS: Final = 200_000
 
 
-class Run(Value):
+class SimulationInput(Value):
     """What is simulated, over which load, and how often the controller passes."""
 
-    setting: Setting
+    setting: SimulationSetup
     curve: LoadCurve
     step_s: float = 30.0
 
@@ -53,7 +53,7 @@ class Sample(Value):
         return sum(self.sizes.values())
 
 
-class Decision(Value):
+class SimulatedDecision(Value):
     """Something done or held, when first it was. `why` are sentences: the decision's own, then the planner's."""
 
     at_s: float
@@ -65,21 +65,23 @@ class Decision(Value):
     why: tuple[str, ...]
 
 
-class Simulated(Value):
+class ComponentSimulation(Value):
     """One component over the whole curve."""
 
     component: Component
     samples: tuple[Sample, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[SimulatedDecision, ...]
 
 
-def components_to_simulate(setting: Setting) -> tuple[Component, ...]:
+def components_to_simulate(setting: SimulationSetup) -> tuple[Component, ...]:
     """Those that rules scale. What an external service sizes cannot be told beforehand."""
     scaled = ((component, scaled_component(setting.effective, component)) for component in Component)
     return tuple(component for component, of in scaled if of is not None and of.external is None)
 
 
-def simulate(run: Run, component: Component, *, on_step: Callable[[float], None] = lambda _: None) -> Simulated:
+def simulate(
+    run: SimulationInput, component: Component, *, on_step: Callable[[float], None] = lambda _: None
+) -> ComponentSimulation:
     """Raises `InvalidInput` for a curve without duration, or far too many steps.
 
     `on_step` is told at every pass which part is done.
@@ -96,10 +98,10 @@ def simulate(run: Run, component: Component, *, on_step: Callable[[float], None]
         on_step(step / steps)
         now_s = step * run.step_s
         load = run.curve.at(now_s)
-        measured = loop.world.measured(load, now_s=now_s)
-        notes.note(loop.turn(load, now_s=now_s), at_s=now_s)
+        measured = loop.simulated.measure(load, now_s=now_s)
+        notes.note(loop.reconcile(load, now_s=now_s), at_s=now_s)
         samples.append(_sample(loop, load, measured, at_s=now_s))
-    return Simulated(component=component, samples=tuple(samples), decisions=tuple(notes.decisions))
+    return ComponentSimulation(component=component, samples=tuple(samples), decisions=tuple(notes.decisions))
 
 
 def _sample(loop: ClosedLoop, load: Load, measured: tuple[Measured, ...], *, at_s: float) -> Sample:
@@ -110,12 +112,12 @@ def _sample(loop: ClosedLoop, load: Load, measured: tuple[Measured, ...], *, at_
         at_s=at_s,
         asked_cores=load.tikv_cores if loop.component is Component.TIKV else load.tidb_cores,
         served_cores=served,
-        cores=loop.world.cores,
-        sizes=loop.world.sizes,
+        cores=loop.simulated.cores,
+        sizes=loop.simulated.sizes,
         highest_usage=max((one.usage for one in measured), default=0.0),
         average_usage=served / cores if cores else 0.0,
         stored_gib=load.storage_gib if loop.component is Component.TIKV else 0.0,
-        capacity_gib=loop.world.storage_gib,
+        capacity_gib=loop.simulated.storage_gib,
     )
 
 
@@ -123,21 +125,21 @@ class _Notes:
     """Decisions, each once: a pass that repeats the one before has nothing to tell."""
 
     def __init__(self, component: Component) -> None:
-        self.decisions: list[Decision] = []
+        self.decisions: list[SimulatedDecision] = []
         self._component = component
         self._last: frozenset[tuple[str, str]] = frozenset()
 
-    def note(self, turned: Turned, *, at_s: float) -> None:
+    def note(self, turned: ReconcileStep, *, at_s: float) -> None:
         found = list(self._found(turned, at_s=at_s))
         self.decisions += [
             decision for decision in found if decision.added or (decision.kind, decision.what) not in self._last
         ]
         self._last = frozenset((decision.kind, decision.what) for decision in found)
 
-    def _found(self, turned: Turned, *, at_s: float) -> Iterator[Decision]:
+    def _found(self, turned: ReconcileStep, *, at_s: float) -> Iterator[SimulatedDecision]:
         planned = tuple(str(reason) for reason in turned.planned)
         for done in turned.done:
-            kind, what = self._of(done.act), sentence(done.act, added=done.added)
+            kind, what = self._of(done.act), describe_act(done.act, added=done.added)
             yield self._decision(kind, what, at_s=at_s, added=done.added, why=(str(done.act.reason), *planned))
         for held in turned.held:
             yield self._held(held, at_s=at_s)
@@ -151,21 +153,21 @@ class _Notes:
         """A group by the end of its name: the beginning is the same for all."""
         if key == self._component.homogeneous_type:
             return BASE
-        return key.removeprefix(group_name(self._component, ""))
+        return key.removeprefix(make_group_name(self._component, ""))
 
-    def _held(self, held: Held, *, at_s: float) -> Decision:
+    def _held(self, held: Held, *, at_s: float) -> SimulatedDecision:
         what = f"held: {held.reason.code}"
         return self._decision(self._named(held.key), what, at_s=at_s, is_held=True, why=(str(held.reason),))
 
     def _decision(
         self, kind: str, what: str, *, at_s: float, why: tuple[str, ...], added: int = 0, is_held: bool = False
-    ) -> Decision:
-        return Decision(
+    ) -> SimulatedDecision:
+        return SimulatedDecision(
             at_s=at_s, component=self._component, kind=kind, what=what, added=added, is_held=is_held, why=why
         )
 
 
-def sentence(act: Act, *, added: int) -> str:
+def describe_act(act: Act, *, added: int) -> str:
     """What is done to the instances of one kind."""
     match act:
         case CreateGroup():

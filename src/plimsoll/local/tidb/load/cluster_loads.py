@@ -18,7 +18,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.errors import NotFound
 from plimsoll.local.tidb.instances import TIDB, TIKV
 from plimsoll.local.tidb.load.curves import IDLE, Load, LoadCurve, read_curve
-from plimsoll.local.tidb.load.spreading import EVEN, Heat, spread
+from plimsoll.local.tidb.load.spreading import EVEN, HotLoad, spread
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _GIB: Final = 1024**3
 _DEFAULT_TARGET: Final = 0.5
 
 
-class Demand(Value):
+class LoadSource(Value):
     """A curve, when it began, and the usage that hot instances keep."""
 
     curve: LoadCurve
@@ -48,12 +48,12 @@ class Demand(Value):
         return self.curve.at(max(0.0, (now - self.start).total_seconds()))
 
 
-class Loads:
+class ClusterLoads:
     """The loads of all clusters, as they were last read."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._demands: dict[Key, Demand] = {}
+        self._demands: dict[Key, LoadSource] = {}
         self._loads: dict[Key, Load] = {}
         self._problems: dict[Key, str] = {}
 
@@ -88,11 +88,11 @@ class Loads:
         load, demand = self._loads.get(key, IDLE), self._demands.get(key)
         running = [instance for instance in instances if instance.is_ready]
         target = demand.target if demand is not None else _DEFAULT_TARGET
-        heat = Heat(instances=load.hot_instances, share=load.hot_share, target=target)
+        heat = HotLoad(instances=load.hot_instances, share=load.hot_share, target=target)
         used = _spread([instance for instance in running if instance.component == TIKV], load.tikv_cores, heat)
         return used | _spread([instance for instance in running if instance.component == TIDB], load.tidb_cores, EVEN)
 
-    async def _demand(self, name: str, namespace: str) -> Demand:
+    async def _demand(self, name: str, namespace: str) -> LoadSource:
         try:
             found = await self._client.get(ConfigMap, name, namespace=namespace)
         except NotFound:
@@ -103,10 +103,10 @@ class Loads:
         if start is None:
             raise InvalidInput("when the curve begins is not known", path="start")
         curve = read_curve(found.data.get(_CURVE, ""), repeats=repeats)
-        return Demand(curve=curve, start=start, target=_target(found.data.get("target", "")))
+        return LoadSource(curve=curve, start=start, target=_target(found.data.get("target", "")))
 
 
-def _spread(instances: Sequence[Instance], work_cores: float, heat: Heat) -> dict[tuple[str, str], float]:
+def _spread(instances: Sequence[Instance], work_cores: float, heat: HotLoad) -> dict[tuple[str, str], float]:
     base = [instance for instance in instances if instance.is_base]
     groups = [instance for instance in instances if not instance.is_base]
     asked = spread(

@@ -14,16 +14,16 @@ from plimsoll.objects.api.tidb import (
     TidbCluster,  # noqa: TC001
     TidbClusterAutoScaler,  # noqa: TC001
 )
-from plimsoll.simulation.tidb.played_components import Played, PlayedComponent
-from plimsoll.simulation.tidb.played_sets import Delays
+from plimsoll.simulation.tidb.simulated_component import ComponentSetup, SimulatedComponent
+from plimsoll.simulation.tidb.simulated_sets import Delays
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.reconcile_types import PassPolicy, Size
+from plimsoll.tidb.model.reconcile_types import ReconcilePolicy, Size
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
-from plimsoll.tidb.planning.api.sizes import type_of_requests
+from plimsoll.tidb.planning.api.sizes import read_requests_type
 from plimsoll.tidb.planning.planner.planner import plan
 from plimsoll.tidb.planning.planner.result import CannotPlan
-from plimsoll.tidb.planning.reconcile.decide import concluded, decide
-from plimsoll.tidb.planning.reconcile.planner_request import question_for
+from plimsoll.tidb.planning.reconcile.decide import conclude, decide
+from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.reconcile_types import Act, Held
 
 
-class Setting(Value):
+class SimulationSetup(Value):
     """What is simulated. `effective` is defaulted and valid for `base`."""
 
     effective: TidbClusterAutoScaler
     base: TidbCluster
     begin: datetime
     node_count: int | None = None
-    policy: PassPolicy = PassPolicy()
+    policy: ReconcilePolicy = ReconcilePolicy()
     delays: Delays = Delays()
     is_tidb_skewed: bool = False
     """Whether hot instances are of TiDB as well: connections that live long stay where they are. Keys do anyway."""
 
 
-class Done(Value):
+class CarriedOutAct(Value):
     """An act, and how many instances more (or fewer) there are through it: 0 while a store is being emptied."""
 
     act: Act
     added: int
 
 
-class Turned(Value):
+class ReconcileStep(Value):
     """What one pass did. `planned` are the planner's reasons; `refused` tells why it could not plan."""
 
-    done: tuple[Done, ...] = ()
+    done: tuple[CarriedOutAct, ...] = ()
     held: tuple[Held, ...] = ()
     planned: tuple[Reason, ...] = ()
     refused: str = ""
@@ -63,16 +63,16 @@ class Turned(Value):
 class ClosedLoop:
     """One component."""
 
-    def __init__(self, component: Component, setting: Setting) -> None:
+    def __init__(self, component: Component, setting: SimulationSetup) -> None:
         self.component = component
         self._setting = setting
         scaled = scaled_component(setting.effective, component)
         own = component_of_cluster(setting.base, component)
         assert scaled is not None, "only what is scaled is simulated"
         assert own is not None, "validation saw to it"
-        size = type_of_requests(component.homogeneous_type, own)
-        self.world = PlayedComponent(
-            Played(
+        size = read_requests_type(component.homogeneous_type, own)
+        self.simulated = SimulatedComponent(
+            ComponentSetup(
                 component=component,
                 scaled=scaled,
                 replicas=own.replicas,
@@ -83,24 +83,24 @@ class ClosedLoop:
             )
         )
 
-    def turn(self, load: Load, *, now_s: float) -> Turned:
+    def reconcile(self, load: Load, *, now_s: float) -> ReconcileStep:
         """One pass of the controller: observe, plan, decide, act."""
-        setting, world = self._setting, self.world
+        setting, world = self._setting, self.simulated
         now = setting.begin + timedelta(seconds=now_s)
-        seen = world.seen(now_s=now_s)
-        question = question_for(
+        seen = world.observe(now_s=now_s)
+        question = build_planner_request(
             seen, setting.base, setting.effective, node_count=setting.node_count, policy=setting.policy, now=now
         )
-        answer = plan(question, world.snapshot(load, now_s=now_s))
+        answer = plan(question, world.build_snapshot(load, now_s=now_s))
         if isinstance(answer, CannotPlan):
-            return Turned(refused=answer.detail)
+            return ReconcileStep(refused=answer.detail)
         decided = decide(seen, answer.plans, policy=setting.policy, now=now)
-        done: list[Done] = []
+        done: list[CarriedOutAct] = []
         finished: list[str] = []
         for act in decided.acts:
             before = sum(world.sizes.values())
             if world.carry_out(act, now_s=now_s):
                 finished.append(act.key)
-            done.append(Done(act=act, added=sum(world.sizes.values()) - before))
-        world.status = concluded(decided, finished, now=now)
-        return Turned(done=tuple(done), held=decided.held, planned=answer.reasons)
+            done.append(CarriedOutAct(act=act, added=sum(world.sizes.values()) - before))
+        world.status = conclude(decided, finished, now=now)
+        return ReconcileStep(done=tuple(done), held=decided.held, planned=answer.reasons)
