@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from plimsoll.core.errors import GaveUp, InvalidInput
-from plimsoll.kube.errors import NotFound
 from plimsoll.nodes.config.configure import ConfigChange, ConfigDiff, configure, read_runtime_config
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.objects.api.core import ConfigMap
@@ -134,24 +133,6 @@ def test_who_never_gets_his_turn_is_told(world: KubeWorld):
     configured(world, max_cpu="10")
     with pytest.raises(GaveUp, match="was changed by others"):
         world.do(configure(interfered(world, 100), "kube-system", ConfigChange(options={"max-cpu": 30})))
-
-
-def test_a_pause_is_made_and_ended(world: KubeWorld):
-    before = world.do(set_pause(world.client, "kube-system", ""))
-    assert before == ""
-    assert world.ask("GET", URL)["metadata"]["annotations"] == {"plimsoll.io/paused": "true"}
-    assert world.do(set_pause(world.client, "kube-system", None)) == "true"
-    assert world.do(read_runtime_config(world.client, "kube-system")).paused == ""
-
-
-def test_ending_a_pause_that_is_not_makes_nothing(world: KubeWorld):
-    world.do(set_pause(world.client, "kube-system", None))
-    assert world.server.ask("GET", URL).status == 404
-
-
-def test_a_missing_namespace_is_told(world: KubeWorld):
-    with pytest.raises(NotFound):
-        world.do(set_pause(world.client, "nowhere", "x"))
 
 
 # ---- what the running program makes of it

@@ -1,14 +1,11 @@
-"""One sentence a turn, and whether there are turns at all."""
+"""The log line of a loop iteration."""
 
 import pytest
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.config.policy import Operation
-from plimsoll.nodes.controller import health_timeouts
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import DeletedGroup, RemovalResult, ScaleUpPart
 from plimsoll.nodes.reporting.log_line import build_log_line
-from plimsoll.operator.health import Health
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
     ended,
@@ -64,48 +61,6 @@ def test_many_names_are_few_and_a_number():
     assert build_log_line(turn(scale_down=shrinking(*(removal(f"n{number}") for number in range(10))))) == (
         "removing empty n0, n1, n2 and 7 more"
     )
-
-
-# ---- health
-
-
-@pytest.fixture
-def health() -> Health:
-    return Health(health_timeouts(Operation()))
-
-
-def test_who_does_not_lead_is_well(health: Health):
-    assert health.problem(1e9) == ""
-
-
-def test_a_start_without_success_has_twenty_minutes(health: Health):
-    health.begin(0)
-    for second in range(0, 1300, 10):
-        health.loop_finished(second, is_success=False)
-    assert health.problem(1200) == ""
-    assert health.problem(1201) == "no success since the start 20m1s ago, more than 20m0s"
-
-
-def test_ten_minutes_without_any_activity_are_too_many(health: Health):
-    health.begin(0)
-    health.loop_finished(5, is_success=True)
-    assert health.problem(605) == ""
-    assert health.problem(606) == "last activity 10m1s ago, more than 10m0s"
-
-
-def test_fifteen_minutes_without_success_are_too_many(health: Health):
-    health.begin(0)
-    health.loop_finished(0, is_success=True)
-    for second in range(10, 1000, 10):
-        health.loop_started(second)
-    assert health.problem(900) == ""
-    assert health.problem(901) == "last success 15m1s ago, more than 15m0s"
-
-
-def test_who_stopped_leading_is_well_again(health: Health):
-    health.begin(0)
-    health.end()
-    assert health.problem(10_000) == ""
 
 
 def test_a_turn_that_could_not_look_is_no_success():

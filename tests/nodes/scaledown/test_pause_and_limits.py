@@ -1,4 +1,4 @@
-"""Brakes as reasons, and disruption budgets as people write them."""
+"""Disruption budgets as an operator writes them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,9 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.disruption_budgets import BudgetScope, allowed_disruptions, parse_budget
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import read_options
-from plimsoll.operator.pause import ActionGuard
 
 MONDAY_NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)
 SUNDAY_NOON = datetime(2025, 1, 5, 12, tzinfo=UTC)
-
-
-def test_without_a_brake_there_is_no_reason_to_hold_back():
-    assert ActionGuard().reason is None
-
-
-def test_a_dry_run_and_a_pause_each_say_what_they_are():
-    dry = ActionGuard(dry_run=True).reason
-    paused = ActionGuard(paused="maintenance").reason
-    plain = ActionGuard(paused="true").reason
-    assert dry is not None
-    assert dry.code == "DryRun"
-    assert paused is not None
-    assert (paused.code, paused.message) == ("Paused", "paused: maintenance")
-    assert plain is not None
-    assert plain.message == "paused"
 
 
 def most(written: str, *, reason: str = "Underutilized", now: datetime = MONDAY_NOON) -> int:

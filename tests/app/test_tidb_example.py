@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from tests.test_embedded_tidb import UpTidbWorld
+from tests.app.test_embedded_tidb import UpTidbWorld
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "tidb" / "breathing.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "tidb" / "breathing.yaml"
 HOME = "breathing"
 PATHS = {
     "ConfigMap": f"/api/v1/namespaces/{HOME}/configmaps",
