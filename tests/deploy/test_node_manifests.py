@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.cli.nodes.run import read_flags
-from plimsoll.kube.diagnosis import NEEDS, Places, Scope
+from plimsoll.kube.diagnosis import Places, Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.nodes.config.options import accepted_only, read_options
 from tests.deploy.flag_pages import page
@@ -30,7 +31,7 @@ def rights(kind: str) -> set[str]:
 
 def needed(*, everywhere: bool) -> set[str]:
     """Of the node autoscaler, which serves ProvisioningRequests too."""
-    both = (*NEEDS["nodes"].permissions, *NEEDS["requests"].permissions)
+    both = (*REQUIREMENTS["nodes"].permissions, *REQUIREMENTS["requests"].permissions)
     permissions = [permission for permission in both if (permission.scope is Scope.EVERYWHERE) is everywhere]
     return {single.text for permission in permissions for single in Rule.of(permission.rule()).single_permissions()}
 
@@ -60,7 +61,7 @@ def test_rights_in_the_whole_cluster_are_those_that_doctor_asks_for():
 
 def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
     assert rights("Role") == needed(everywhere=False)
-    namespaces = {one for permission in NEEDS["nodes"].permissions for one in permission.namespaces_in(Places())}
+    namespaces = {one for permission in REQUIREMENTS["nodes"].permissions for one in permission.namespaces_in(Places())}
     (listed,) = documents("nodes/kustomization.yaml")
     assert namespaces == {"", listed["namespace"]}
 

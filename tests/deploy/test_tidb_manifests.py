@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.cli.tidb.run import tidb
-from plimsoll.kube.diagnosis import NEEDS, Scope
+from plimsoll.kube.diagnosis import Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from tests.tidb.controller.scaled_worlds import AUTO, EmbeddedServer, ScaledWorld, group
@@ -28,7 +29,7 @@ def rights(kind: str) -> set[str]:
 
 
 def needed(*scopes: Scope) -> set[str]:
-    permissions = [permission for permission in NEEDS["tidb"].permissions if permission.scope in scopes]
+    permissions = [permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope in scopes]
     return {single.text for permission in permissions for single in Rule.of(permission.rule()).single_permissions()}
 
 
@@ -41,12 +42,12 @@ def container() -> dict[str, Any]:
 
 def test_rights_are_those_that_doctor_asks_for():
     assert rights("ClusterRole") == needed(Scope.EVERYWHERE, Scope.WATCHED)
-    assert rights("Role") == needed(Scope.HOME)
+    assert rights("Role") == needed(Scope.OWN_NAMESPACE)
 
 
 def test_secrets_are_granted_by_name_and_only_where_somebody_applies_it():
     role, binding = documents("secrets-of-a-cluster.yaml")
-    (permission,) = [one for one in NEEDS["tidb"].permissions if one.scope is Scope.INHABITED]
+    (permission,) = [one for one in REQUIREMENTS["tidb"].permissions if one.scope is Scope.INHABITED]
     (rule,) = role["rules"]
     assert (rule["resources"], tuple(rule["verbs"])) == ([permission.resource], permission.verbs)
     assert rule["resourceNames"]

@@ -15,7 +15,6 @@ import structlog
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.diagnosis.findings import Level
-from plimsoll.kube.diagnosis.rivals import autoscaler as rival_autoscaler
 from plimsoll.kube.errors import Forbidden
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
@@ -27,6 +26,7 @@ from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
+from plimsoll.nodes.rivals import check_lease
 from plimsoll.nodes.scaleup.expander_builder import make_expander
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
@@ -161,7 +161,7 @@ class NodeAutoscalerProcess:
         operation = self.policy.operation
         namespace = operation.lease_namespace or operation.namespace
         try:
-            found = await rival_autoscaler(
+            found = await check_lease(
                 self.client, now=self._clock.now(), name=operation.lease_name, namespace=namespace
             )
         except Forbidden as error:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 
-from plimsoll.kube.diagnosis import NEEDS, Places
+from plimsoll.cli.commands.requirements import REQUIREMENTS
+from plimsoll.kube.diagnosis import Places
 from plimsoll.kube.diagnosis.permissions import role_manifests
 from tests.e2e.apiserver.processes import ApiServer, running
 from tests.e2e.patience import PATIENCE_S
@@ -102,7 +103,7 @@ def test_all_controllers_are_examined_unless_one_is_named(server: ApiServer):
     ended = doctor("--kubeconfig", server.kubeconfig, "-o", "json")
     assert ended.code == 0
     assert ended.told["healthy"]
-    assert ended.told["controllers"] == [*NEEDS]
+    assert ended.told["controllers"] == [*REQUIREMENTS]
     assert ended.finding("definitions.kafka")["level"] == "warn"
 
 
@@ -167,7 +168,9 @@ def test_a_token_that_nobody_knows_is_exit_code_1(server: ApiServer, tmp_path: P
 def test_few_rights_are_exit_code_1_with_exactly_what_is_missing(server: ApiServer, tmp_path: Path):
     """All but two of the kubelet's permissions are granted; the role in the answer grants the rest."""
     kept = [
-        permission for permission in NEEDS["kubelet"].permissions if permission.path not in {"pods/status", "leases"}
+        permission
+        for permission in REQUIREMENTS["kubelet"].permissions
+        if permission.path not in {"pods/status", "leases"}
     ]
     for manifest in role_manifests(kept, role="bobs", user="bob", places=Places()):
         assert server.ask("POST", f"{RBAC}/{manifest['kind'].lower()}s", manifest)[0] == 201

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from plimsoll.cli.commands.requirements import select_requirements
 from plimsoll.kube.client import Client
-from plimsoll.kube.diagnosis import Places, Scrutiny, examine
+from plimsoll.kube.diagnosis import ExaminationOptions, Places, examine
 from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
@@ -13,11 +14,16 @@ from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST, START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from plimsoll.kube.diagnosis import Examination, Finding, Permission, Target
     from plimsoll.kube.requests.options import ClientSettings
     from plimsoll.kube.transport import Request, Response, Transport
+
+
+def examination_options(controllers: Collection[str] = (), **options: Any) -> ExaminationOptions:
+    """Of these controllers; without names, of all."""
+    return ExaminationOptions(requirements=select_requirements(controllers), are_selected=bool(controllers), **options)
 
 
 class Between:
@@ -53,8 +59,8 @@ class Cluster(KubeWorld):
         invocation: str = "plimsoll doctor -o json",
     ) -> Examination:
         client = self.new_client(token=token, through=through)
-        scrutiny = Scrutiny(controllers=controllers, places=places, invocation=invocation)
-        return self.do(examine(client, scrutiny, clock=self.clock))
+        options = examination_options(controllers, places=places, invocation=invocation)
+        return self.do(examine(client, options, clock=self.clock))
 
     def service_account(self, name: str = "plimsoll", namespace: str = "kube-system") -> str:
         """The token of a new service account, who may do nothing yet."""
@@ -106,7 +112,7 @@ def examined_script(
     """The examination of a server that answers from a script."""
     with VirtualRun(start=START) as run:
         client = Client(ScriptedTransport(*script), clock=run.clock, entropy=SeededEntropy("script"), settings=settings)
-        return run.until(examine(client, Scrutiny(controllers=controllers, target=target), clock=run.clock))
+        return run.until(examine(client, examination_options(controllers, target=target), clock=run.clock))
 
 
 __all__ = ["ADMIN", "GUEST", "Between", "Cluster", "examined_script", "found", "questions"]

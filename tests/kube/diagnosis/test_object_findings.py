@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from plimsoll.kube.diagnosis import NEEDS, Places
+from plimsoll.cli.commands.requirements import REQUIREMENTS
+from plimsoll.kube.diagnosis import Places
 from plimsoll.kube.diagnosis.odd_objects import shelves
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found
 from tests.kube.worlds import status_reply
@@ -97,14 +98,18 @@ def test_long_lists_come_page_by_page():
 
 
 def test_nobodys_secrets_and_config_maps_are_listed():
-    listed = {shelve.resource.plural for shelve in shelves(NEEDS.values(), Places())}
+    listed = {shelve.resource.plural for shelve in shelves(REQUIREMENTS.values(), Places())}
     assert {"nodes", "pods", "poddisruptionbudgets", "daemonsets", "replicasets"} <= listed
     assert not listed & {"secrets", "configmaps"}
 
 
 def test_with_a_namespace_only_its_objects_are_listed():
     places = Places(home="kafka", watched="kafka")
-    assert {shelve.namespace for shelve in shelves([NEEDS["kafka"]], places)} == {"kafka"}
+    assert {shelve.namespace for shelve in shelves([REQUIREMENTS["kafka"]], places)} == {"kafka"}
     # The node autoscaler lists pods everywhere anyway.
-    both = [shelve for shelve in shelves([NEEDS["kafka"], NEEDS["nodes"]], places) if shelve.resource.plural == "pods"]
+    both = [
+        shelve
+        for shelve in shelves([REQUIREMENTS["kafka"], REQUIREMENTS["nodes"]], places)
+        if shelve.resource.plural == "pods"
+    ]
     assert [one.namespace for one in both] == [""]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Finding, Places
+from plimsoll.cli.commands.requirements import REQUIREMENTS
+from plimsoll.kube.diagnosis import Finding, Places
 from plimsoll.kube.diagnosis.permissions import role_manifests
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found, questions
 from tests.kube.worlds import status_reply
@@ -30,7 +31,7 @@ def test_an_administrator_has_everything():
     with Cluster() as cluster:
         examination = cluster.examined()
     assert examination.is_healthy
-    assert {found(examination, f"permissions.{name}").level for name in CONTROLLERS} == {"ok"}
+    assert {found(examination, f"permissions.{name}").level for name in REQUIREMENTS} == {"ok"}
 
 
 def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
@@ -39,15 +40,15 @@ def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
     finding = found(examination, "permissions.nodes")
     assert not examination.is_healthy
     assert finding.level == "fail"
-    assert told_missing(finding) == questions(NEEDS["nodes"].permissions, Places())
+    assert told_missing(finding) == questions(REQUIREMENTS["nodes"].permissions, Places())
     assert "to move pods off a machine before it goes" in finding.fix
     assert '{apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}' in finding.fix
 
 
-@given(data=st.data(), controller=st.sampled_from(CONTROLLERS))
+@given(data=st.data(), controller=st.sampled_from([*REQUIREMENTS]))
 @settings(max_examples=6, deadline=None)
 def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: st.DataObject, controller: str):
-    permissions = NEEDS[controller].permissions
+    permissions = REQUIREMENTS[controller].permissions
     places = Places(home="default", watched=data.draw(st.sampled_from(["", "default"])))
     granted = data.draw(st.lists(st.sampled_from(permissions), unique_by=id))
     with Cluster() as cluster:
@@ -65,7 +66,7 @@ def test_with_a_namespace_only_that_one_is_asked_about():
     with Cluster() as cluster:
         cluster.namespace("kafka")
         token = cluster.service_account()
-        manifests = role_manifests(NEEDS["kafka"].permissions, role="kafka", user=ACCOUNT, places=places)
+        manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=ACCOUNT, places=places)
         assert {manifest["kind"] for manifest in manifests} == {"Role", "RoleBinding"}
         cluster.apply(*manifests)
         inside = cluster.examined("kafka", token=token, places=places)
@@ -83,7 +84,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
             kafka = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafkas", "metadata": {"name": "k"}}
             cluster.made(f"/apis/kafka.strimzi.io/v1/namespaces/{namespace}/kafkas", kafka)
         token = cluster.service_account()
-        seeing = [permission for permission in NEEDS["kafka"].permissions if permission.resource == "kafkas"]
+        seeing = [permission for permission in REQUIREMENTS["kafka"].permissions if permission.resource == "kafkas"]
         cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, places=Places()))
         finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
     assert {one[2] for one in told_missing(finding) if one[1] == "secrets"} == {"kafka", "more"}
@@ -100,7 +101,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
 def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
     broad = {
         name
-        for name, needs in NEEDS.items()
+        for name, needs in REQUIREMENTS.items()
         for permission in needs.permissions
         if permission.resource == "secrets" and "" in permission.namespaces_in(Places())
     }

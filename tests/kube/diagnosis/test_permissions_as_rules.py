@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.diagnosis import NEEDS, Permission, Places, Question, Scope
+from plimsoll.cli.commands.requirements import REQUIREMENTS
+from plimsoll.kube.diagnosis import Permission, Places, Question, Scope
 from plimsoll.kube.diagnosis.access_reviews import Asker, judge
 from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
 
@@ -15,7 +16,7 @@ def permission(**given: object) -> Permission:
 
 @pytest.mark.parametrize(
     ("scope", "namespace"),
-    [(Scope.EVERYWHERE, ""), (Scope.WATCHED, "w"), (Scope.HOME, "h"), (Scope.ONE, "kube-system")],
+    [(Scope.EVERYWHERE, ""), (Scope.WATCHED, "w"), (Scope.OWN_NAMESPACE, "h"), (Scope.ONE, "kube-system")],
 )
 def test_a_scope_says_in_which_namespace_is_asked(scope: Scope, namespace: str):
     one = permission(scope=scope, namespace="kube-system" if scope is Scope.ONE else "")
@@ -68,7 +69,7 @@ def test_a_binding_names_service_accounts_in_their_own_form(user: str, named: di
 
 def test_what_is_needed_in_one_namespace_is_granted_only_there():
     manifests = role_manifests(
-        [permission(), permission(resource="leases", scope=Scope.HOME)],
+        [permission(), permission(resource="leases", scope=Scope.OWN_NAMESPACE)],
         role="plimsoll-x",
         user="bob",
         places=Places(home="h"),
@@ -81,12 +82,12 @@ def test_what_is_needed_in_one_namespace_is_granted_only_there():
     ]
 
 
-@given(data=st.data(), controller=st.sampled_from([*NEEDS]), watched=st.sampled_from(["", "kafka"]))
+@given(data=st.data(), controller=st.sampled_from([*REQUIREMENTS]), watched=st.sampled_from(["", "kafka"]))
 @settings(max_examples=60, deadline=None)
 def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     data: st.DataObject, controller: str, watched: str
 ):
-    needs, places = NEEDS[controller], Places(home="home", watched=watched, inhabited=("kafka", "more"))
+    needs, places = REQUIREMENTS[controller], Places(home="home", watched=watched, inhabited=("kafka", "more"))
     asked = [one for need in needs.permissions for one in need.questions(places)]
     answers = {one: data.draw(st.booleans()) for one in asked}
     finding = judge(needs, answers, places=places, asker=Asker(user="bob"))

@@ -13,7 +13,7 @@ from plimsoll.kube.diagnosis import NoExamination, Target
 from plimsoll.kube.errors import CredentialsFailed, NotSent, TlsRefused, UnknownAuthority
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.transport import Response
-from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examined_script, found
+from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examination_options, examined_script, found
 from tests.kube.worlds import json_reply, status_reply
 from tests.local.apiserver.builders import START
 
@@ -295,10 +295,10 @@ def test_discovery_is_open_to_everybody():
 
 
 def test_the_steps_are_told_as_they_begin():
-    from plimsoll.kube.diagnosis import Scrutiny, examine  # noqa: PLC0415 - only here
+    from plimsoll.kube.diagnosis import examine  # noqa: PLC0415 - only here
 
     steps: list[str] = []
     with Cluster() as cluster:
-        cluster.do(examine(cluster.client, Scrutiny(), clock=cluster.clock, on_step=steps.append))
+        cluster.do(examine(cluster.client, examination_options(), clock=cluster.clock, on_step=steps.append))
     assert steps[0] == "whether the server answers"
     assert "what we may do" in steps

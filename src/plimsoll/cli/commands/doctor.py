@@ -109,9 +109,10 @@ def _invocation(connection: Connection, controllers: list[Controller], *, timeou
 async def _examined(
     connection: Connection, controllers: tuple[str, ...], *, timeout_s: float, output: Output, invocation: str
 ) -> Examination:
+    from plimsoll.cli.commands.requirements import select_requirements
     from plimsoll.cli.shared.progress import Progress
     from plimsoll.core.errors import InvalidInput
-    from plimsoll.kube.diagnosis import Places, Scrutiny, Target, examine
+    from plimsoll.kube.diagnosis import ExaminationOptions, Places, Target, examine
     from plimsoll.kube.errors import CredentialsLate
     from plimsoll.kube.requests.options import ClientSettings
     from plimsoll.runtime.backoff import Backoff
@@ -126,14 +127,15 @@ async def _examined(
     with Progress(f"looking at {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
         progress.step("waiting for credentials")
         async with open_client(access, settings, clock=clock) as client:
-            scrutiny = Scrutiny(
-                controllers=controllers,
+            options = ExaminationOptions(
+                requirements=select_requirements(controllers),
+                are_selected=bool(controllers),
                 places=Places(home=access.namespace, watched=connection.namespace),
                 target=Target.of(access, await access.credentials.current()),
                 invocation=invocation,
             )
             try:
-                return await examine(client, scrutiny, clock=clock, on_step=progress.step)
+                return await examine(client, options, clock=clock, on_step=progress.step)
             except CredentialsLate as error:
                 raise InvalidInput(f"{error.problem}; give it more with --timeout", path=error.path) from error
 

@@ -1,29 +1,27 @@
-"""Whether controllers can work in a cluster: what `plimsoll doctor` tells, and what one may ask before it starts.
+"""Checks whether controllers can work in a cluster.
 
-Everything found is a `Finding`, a value; only a server that cannot be reached raises (`NoExamination`). Nothing is
-changed in the cluster, and no secret is read.
+Every result is a `Finding`, a value; only a server that cannot be reached raises (`NoExamination`). Nothing is changed
+in the cluster, and no Secret is read. What each controller needs (`Requirements`) comes from its subsystem.
 """
 
-from plimsoll.kube.diagnosis.examining import Scrutiny, examine
+from plimsoll.kube.diagnosis.examining import ExaminationOptions, examine
 from plimsoll.kube.diagnosis.findings import Examination, Finding, Level, NoExamination
-from plimsoll.kube.diagnosis.needs import CONTROLLERS, NEEDS, Definition, Needs
 from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, Scope
+from plimsoll.kube.diagnosis.requirements import CustomResource, Requirements
 from plimsoll.kube.diagnosis.servers import Target
 
 __all__ = [
-    "CONTROLLERS",
-    "NEEDS",
-    "Definition",
+    "CustomResource",
     "Examination",
+    "ExaminationOptions",
     "Finding",
     "Level",
-    "Needs",
     "NoExamination",
     "Permission",
     "Places",
     "Question",
+    "Requirements",
     "Scope",
-    "Scrutiny",
     "Target",
     "examine",
 ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.kube.client import Client
-    from plimsoll.kube.diagnosis.needs import Needs
+    from plimsoll.kube.diagnosis.requirements import Requirements
 
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -65,11 +65,13 @@ class Asker(Value):
     invocation: str = "plimsoll doctor -o json"
 
 
-def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, places: Places, asker: Asker) -> Finding:
-    """Whether the controller has what it needs."""
-    check = f"permissions.{needs.controller}"
+def judge(
+    requirements: Requirements, answers: Mapping[Question, bool | PlimsollError], *, places: Places, asker: Asker
+) -> Finding:
+    """Whether the controller has the permissions it needs."""
+    check = f"permissions.{requirements.controller}"
     asked = list(
-        dict.fromkeys(question for permission in needs.permissions for question in permission.questions(places))
+        dict.fromkeys(question for permission in requirements.permissions for question in permission.questions(places))
     )
     refusal = next((answers[question] for question in asked if isinstance(answers[question], PlimsollError)), None)
     if refusal is not None:
@@ -83,12 +85,12 @@ def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, pla
     if not missing:
         message = f"has all {len(asked)} permissions it needs"
         return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
-    lacking = [permission for need in needs.permissions for permission in only_missing(need, missing, places)]
+    lacking = [permission for need in requirements.permissions for permission in only_missing(need, missing, places)]
     return Finding(
         check=check,
         level=Level.FAIL,
         message=f"{len(missing)} of {len(asked)} permissions it needs are missing",
-        fix="\n".join([*_advice(check, needs, lacking, asker=asker), *_later(needs, places)]),
+        fix="\n".join([*_advice(check, requirements, lacking, asker=asker), *_later(requirements, places)]),
         details={
             "needed": len(asked),
             "missing": [
@@ -98,21 +100,23 @@ def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, pla
                 {**({"namespace": permission.namespace} if permission.namespace else {}), **permission.rule()}
                 for permission in lacking
             ],
-            "manifests": list(role_manifests(needs.permissions, role=_role(needs), user=asker.user, places=places)),
+            "manifests": list(
+                role_manifests(requirements.permissions, role=_role(requirements), user=asker.user, places=places)
+            ),
         },
     )
 
 
-def _role(needs: Needs) -> str:
-    return f"plimsoll-{needs.controller}"
+def _role(requirements: Requirements) -> str:
+    return f"plimsoll-{requirements.controller}"
 
 
 def _told(question: Question, permission: Permission) -> dict[str, Any]:
     return {**msgspec.to_builtins(question), "why": permission.why}
 
 
-def _advice(check: str, needs: Needs, lacking: list[Permission], *, asker: Asker) -> list[str]:
-    """The missing rules, each under the reason for it, and how an administrator grants all the controller needs."""
+def _advice(check: str, requirements: Requirements, lacking: list[Permission], *, asker: Asker) -> list[str]:
+    """The missing rules, each under the reason for it, and how an administrator grants all of them."""
     user = asker.user or "this user"
     lines = [f"grant {user} these rules:"]
     for namespace in sorted({permission.namespace for permission in lacking}):
@@ -120,7 +124,7 @@ def _advice(check: str, needs: Needs, lacking: list[Permission], *, asker: Asker
         for permission in lacking:
             if permission.namespace == namespace:
                 lines += [f"  # {permission.why}", f"  - {_flow(permission.rule())}"]
-    file = f"{_role(needs)}.json"
+    file = f"{_role(requirements)}.json"
     selected = f""".findings[] | select(.check == "{check}") | .details.manifests[]"""
     return [
         *lines,
@@ -132,15 +136,15 @@ def _advice(check: str, needs: Needs, lacking: list[Permission], *, asker: Asker
     ]
 
 
-def _later(needs: Needs, places: Places) -> list[str]:
+def _later(requirements: Requirements, places: Places) -> list[str]:
     """What is granted namespace by namespace has to be granted again when there is another."""
-    narrow = [permission for permission in needs.permissions if permission.scope is Scope.INHABITED]
+    narrow = [permission for permission in requirements.permissions if permission.scope is Scope.INHABITED]
     if places.watched or not narrow:
         return []
     where = ", ".join(places.inhabited) or "none so far"
     what = ", ".join(dict.fromkeys(f"{verb} {permission.path}" for permission in narrow for verb in permission.verbs))
     return [
-        f"{what}: granted only in namespaces that hold {needs.definitions[0].name} ({where});",
+        f"{what}: granted only in namespaces that hold {requirements.custom_resources[0].name} ({where});",
         "  do this again when one comes into another namespace",
     ]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from plimsoll.kube.client import Client
-    from plimsoll.kube.diagnosis.needs import Needs
     from plimsoll.kube.diagnosis.permissions import Places
+    from plimsoll.kube.diagnosis.requirements import Requirements
     from plimsoll.objects.api.meta import WireObject
     from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decode_problems import BadObject
@@ -46,16 +46,16 @@ class Count(Value):
     bad: tuple[BadObject, ...] = ()
 
 
-def shelves(needs: Iterable[Needs], places: Places) -> tuple[Shelf, ...]:
+def shelves(requirements: Iterable[Requirements], places: Places) -> tuple[Shelf, ...]:
     """What the controllers list, each once; a kind listed everywhere is not listed in a namespace again."""
-    wanted = set(_wanted(needs, places))
+    wanted = set(_wanted(requirements, places))
     everywhere = {shelf.resource.full_name for shelf in wanted if not shelf.namespace}
     kept = (shelf for shelf in wanted if not shelf.namespace or shelf.resource.full_name not in everywhere)
     return tuple(sorted(kept, key=lambda shelf: (shelf.resource.full_name, shelf.namespace)))
 
 
-def _wanted(needs: Iterable[Needs], places: Places) -> Iterator[Shelf]:
-    for need in needs:
+def _wanted(requirements: Iterable[Requirements], places: Places) -> Iterator[Shelf]:
+    for need in requirements:
         for permission in need.permissions:
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
             resource = KINDS.by_plural(version, permission.resource)

@@ -1,8 +1,8 @@
 """Permissions as data: what a controller must be allowed to do, where, and why.
 
-`needs` lists them for every controller, `access_reviews` asks the server about them. The same value gives the questions
-(one a verb, as `SelfSubjectAccessReview` has it) and the RBAC rule that would answer them with yes, so that the advice
-cannot differ from what is asked.
+Each subsystem lists its own (`requirements`), and `access_reviews` checks them against a server. The same value gives
+the reviews (one per verb, as in `SelfSubjectAccessReview`) and the RBAC rule that would grant them, so advice cannot
+differ from the check.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scope(StrEnum):
 
     For secrets: a controller that looks after all namespaces need not be able to read the secrets of all.
     """
-    HOME = "home"
+    OWN_NAMESPACE = "home"
     """In the namespace the controller lives in: its own lease."""
     ONE = "one"
     """In a namespace that is always the same."""
@@ -100,7 +100,7 @@ class Permission(Value):
                 return (places.watched,)
             case Scope.INHABITED:
                 return (places.watched,) if places.watched else places.inhabited
-            case Scope.HOME:
+            case Scope.OWN_NAMESPACE:
                 return (places.home,)
             case Scope.ONE:
                 return (self.namespace,)

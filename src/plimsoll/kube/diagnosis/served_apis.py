@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.kube.client import Client
-    from plimsoll.kube.diagnosis.needs import Definition, Needs
+    from plimsoll.kube.diagnosis.requirements import CustomResource, Requirements
 
 BUILTIN_VERSION: Final = "v1"
 
@@ -43,10 +43,10 @@ async def _resources(client: Client, group: str, version: str) -> Served:
     return frozenset(resource.name for resource in await resources(client, api_version))
 
 
-def judge_groups(needs: Needs, served: Mapping[str, Served | PlimsollError]) -> Finding:
+def judge_groups(requirements: Requirements, served: Mapping[str, Served | PlimsollError]) -> Finding:
     """Whether the server has the built-in resources a controller uses."""
-    check = f"apis.{needs.controller}"
-    groups = needs.builtin_groups
+    check = f"apis.{requirements.controller}"
+    groups = requirements.builtin_groups
     for group in groups:
         answer = served[group]
         if isinstance(answer, PlimsollError):
@@ -55,7 +55,7 @@ def judge_groups(needs: Needs, served: Mapping[str, Served | PlimsollError]) -> 
     lacking = sorted(
         {
             f"{permission.path} ({_api_version(permission.group)})"
-            for permission in needs.permissions
+            for permission in requirements.permissions
             if permission.group in groups and permission.path not in _names(served[permission.group])
         }
     )
@@ -86,14 +86,14 @@ def _api_version(group: str) -> str:
 class Sighting(Value):
     """What is known about one definition. `problem` is empty if it can be used."""
 
-    definition: Definition
+    definition: CustomResource
     versions: tuple[str, ...] = ()
     problem: str = ""
     is_known: bool = True
     """Whether we could look at all."""
 
 
-async def sightings(client: Client, definitions: Iterable[Definition]) -> dict[str, Sighting]:
+async def sightings(client: Client, definitions: Iterable[CustomResource]) -> dict[str, Sighting]:
     """Each definition by its name."""
     distinct = {definition.name: definition for definition in definitions}
     answers = await ask_each(distinct.values(), lambda definition: _seen(client, definition))
@@ -105,7 +105,7 @@ async def sightings(client: Client, definitions: Iterable[Definition]) -> dict[s
     }
 
 
-async def _seen(client: Client, definition: Definition) -> Sighting:
+async def _seen(client: Client, definition: CustomResource) -> Sighting:
     try:
         found = await client.get(CustomResourceDefinition, definition.name)
     except NotFound:
@@ -123,7 +123,7 @@ async def _seen(client: Client, definition: Definition) -> Sighting:
     return _judged(definition, versions)
 
 
-async def _seen_from_outside(client: Client, definition: Definition) -> Sighting:
+async def _seen_from_outside(client: Client, definition: CustomResource) -> Sighting:
     served = [
         version
         for version in definition.versions
@@ -134,7 +134,7 @@ async def _seen_from_outside(client: Client, definition: Definition) -> Sighting
     return _judged(definition, tuple(served))
 
 
-def _judged(definition: Definition, versions: tuple[str, ...]) -> Sighting:
+def _judged(definition: CustomResource, versions: tuple[str, ...]) -> Sighting:
     if set(versions) & set(definition.versions):
         return Sighting(definition=definition, versions=versions)
     wanted = " or ".join(definition.versions)
@@ -142,12 +142,12 @@ def _judged(definition: Definition, versions: tuple[str, ...]) -> Sighting:
     return Sighting(definition=definition, versions=versions, problem=problem)
 
 
-async def inhabited(client: Client, needs: Needs, seen: Mapping[str, Sighting]) -> tuple[str, ...]:
+async def inhabited(client: Client, requirements: Requirements, seen: Mapping[str, Sighting]) -> tuple[str, ...]:
     """The namespaces that hold what the controller looks after; none if it has no such objects, or we may not see them.
 
     Who may not list them lacks a permission anyway, and is asked about the rest when that is granted.
     """
-    subject = needs.definitions[0] if needs.definitions else None
+    subject = requirements.custom_resources[0] if requirements.custom_resources else None
     served = seen[subject.name].versions if subject is not None else ()
     version = next((one for one in subject.versions if one in served), "") if subject is not None else ""
     if subject is None or not version:
@@ -170,16 +170,18 @@ async def inhabited(client: Client, needs: Needs, seen: Mapping[str, Sighting]) 
     return tuple(sorted(found - {""}))
 
 
-def judge_definitions(needs: Needs, seen: Mapping[str, Sighting], *, is_asked_for: bool) -> Finding | None:
+def judge_definitions(
+    requirements: Requirements, seen: Mapping[str, Sighting], *, is_asked_for: bool
+) -> Finding | None:
     """Whether the custom resources of a controller are there; nothing to say if it has none.
 
     Where nobody asked for this very controller, a missing definition only means that it cannot run here: a warning.
     """
-    if not needs.definitions:
+    if not requirements.custom_resources:
         return None
-    found = [seen[definition.name] for definition in needs.definitions]
+    found = [seen[definition.name] for definition in requirements.custom_resources]
     details = {"definitions": [_details(sighting) for sighting in found]}
-    check = f"definitions.{needs.controller}"
+    check = f"definitions.{requirements.controller}"
     hidden = [sighting for sighting in found if not sighting.is_known]
     lacking = [
         sighting for sighting in found if sighting.problem and sighting.is_known and not sighting.definition.is_optional
@@ -219,7 +221,7 @@ def _details(one: Sighting) -> dict[str, Any]:
     }
 
 
-def _advice(definition: Definition) -> str:
+def _advice(definition: CustomResource) -> str:
     shipped = files("plimsoll.objects").joinpath("crds", f"{definition.plural}.yaml")
     if definition.is_ours and shipped.is_file():
         return f"kubectl apply -f {shipped}"

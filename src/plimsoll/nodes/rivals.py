@@ -1,4 +1,4 @@
-"""Others who do our work already: a held autoscaler lease, Strimzi's own operator. What we may not see is raised."""
+"""Another autoscaler that holds the lease which Cluster Autoscaler and Plimsoll share."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.diagnosis.findings import Finding, Level
-from plimsoll.kube.diagnosis.needs import AUTOSCALER_LEASE, KUBE_SYSTEM
 from plimsoll.kube.diagnosis.servers import LEASE_S
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.requests.options import Selection
+from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.objects.api.coordination import Lease
-from plimsoll.objects.api.workloads import Deployment
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.requirements import RivalContext
 
-_STRIMZI_OPERATOR: Final = "strimzi.io/kind=cluster-operator"
+AUTOSCALER_LEASE: Final = "cluster-autoscaler"
+"""The name Cluster Autoscaler uses, so that it and Plimsoll never act at the same time."""
+AUTOSCALER_RIVALS: Final = "rivals.nodes"
 
 
-async def autoscaler(
+async def check_autoscaler_lease(client: Client, context: RivalContext) -> Finding:
+    """Whether another autoscaler holds the lease."""
+    return await check_lease(client, now=context.now)
+
+
+async def check_lease(
     client: Client, *, now: datetime, name: str = AUTOSCALER_LEASE, namespace: str = KUBE_SYSTEM
 ) -> Finding:
-    """Whether somebody holds the lease that Cluster Autoscaler and Plimsoll share, unless it is to be another one.
-
-    `now` is the time at the server, because the holder's clock is more likely to agree with that than with ours.
-    """
-    check, where = "rivals.nodes", f"lease {namespace}/{name}"
+    """Whether the lease of this name is held at `now`, the time at the server."""
+    check, where = AUTOSCALER_RIVALS, f"lease {namespace}/{name}"
     try:
         lease = await client.get(Lease, name, namespace=namespace)
     except NotFound:
@@ -47,24 +50,4 @@ async def autoscaler(
         message=f"{spec.holder_identity} holds {where}: until it lets go, this autoscaler only watches",
         fix="if it is another autoscaler, scale its Deployment to 0 before Plimsoll is to act",
         details=details,
-    )
-
-
-async def strimzi_operator(client: Client, *, namespace: str) -> Finding:
-    """Whether Strimzi's operator looks after the same Kafka objects."""
-    check = "rivals.kafka"
-    found = await client.list(Deployment, Selection(namespace=namespace, labels=_STRIMZI_OPERATOR))
-    names = [
-        f"{deployment.metadata.namespace}/{deployment.metadata.name}"
-        for deployment in found.items
-        if deployment.spec.replicas != 0
-    ]
-    if not names:
-        return Finding(check=check, level=Level.OK, message="no operator of Strimzi runs")
-    return Finding(
-        check=check,
-        level=Level.WARN,
-        message=f"Strimzi's operator runs: {', '.join(names)}",
-        fix="run the Kafka controller beside it with --kafka-mode companion, or scale the operator to 0",
-        details={"deployments": names},
     )

@@ -5,22 +5,23 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.cli.commands.doctor import Controller
-from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Needs, Places, Scope
+from plimsoll.cli.commands.requirements import REQUIREMENTS
+from plimsoll.kube.diagnosis import Places, Requirements, Scope
 from plimsoll.objects.registry import KINDS
 
 VERBS = {"get", "list", "watch", "create", "patch", "update", "delete"}
 # Questions to the server, which stores nothing of them.
 REVIEWS = {"authentication.k8s.io/v1 tokenreviews", "authorization.k8s.io/v1 subjectaccessreviews"}
 
-every_controller = pytest.mark.parametrize("needs", NEEDS.values(), ids=NEEDS.keys())
+every_controller = pytest.mark.parametrize("needs", REQUIREMENTS.values(), ids=REQUIREMENTS.keys())
 
 
 def test_every_controller_can_be_asked_for_on_the_command_line():
-    assert [one.value for one in Controller] == [*CONTROLLERS, "all"]
+    assert [one.value for one in Controller] == [*REQUIREMENTS, "all"]
 
 
 @every_controller
-def test_every_permission_has_a_reason_and_names_verbs_and_resources_one_by_one(needs: Needs):
+def test_every_permission_has_a_reason_and_names_verbs_and_resources_one_by_one(needs: Requirements):
     for permission in needs.permissions:
         assert permission.why.startswith("to "), permission
         assert permission.verbs
@@ -29,24 +30,24 @@ def test_every_permission_has_a_reason_and_names_verbs_and_resources_one_by_one(
 
 
 @every_controller
-def test_no_secret_is_listed_or_watched(needs: Needs):
+def test_no_secret_is_listed_or_watched(needs: Requirements):
     verbs = {verb for permission in needs.permissions if permission.resource == "secrets" for verb in permission.verbs}
     assert not verbs & {"list", "watch"}
 
 
 @every_controller
-def test_creation_is_never_limited_by_name_because_rbac_cannot_do_that(needs: Needs):
+def test_creation_is_never_limited_by_name_because_rbac_cannot_do_that(needs: Requirements):
     assert not [permission for permission in needs.permissions if "create" in permission.verbs and permission.names]
 
 
 @every_controller
-def test_no_permission_is_listed_twice(needs: Needs):
+def test_no_permission_is_listed_twice(needs: Requirements):
     asked = [question for permission in needs.permissions for question in permission.questions(Places())]
     assert len(asked) == len(set(asked))
 
 
 @every_controller
-def test_what_is_not_a_custom_resource_is_a_kind_of_kubernetes(needs: Needs):
+def test_what_is_not_a_custom_resource_is_a_kind_of_kubernetes(needs: Requirements):
     for permission in needs.permissions:
         if permission.group in needs.builtin_groups:
             version = f"{permission.group}/v1" if permission.group else "v1"
@@ -55,8 +56,8 @@ def test_what_is_not_a_custom_resource_is_a_kind_of_kubernetes(needs: Needs):
 
 
 @every_controller
-def test_every_custom_resource_that_is_used_is_defined_somewhere(needs: Needs):
-    defined = {(definition.group, definition.plural) for definition in needs.definitions}
+def test_every_custom_resource_that_is_used_is_defined_somewhere(needs: Requirements):
+    defined = {(definition.group, definition.plural) for definition in needs.custom_resources}
     used = {
         (permission.group, permission.resource)
         for permission in needs.permissions
@@ -66,13 +67,15 @@ def test_every_custom_resource_that_is_used_is_defined_somewhere(needs: Needs):
 
 
 @every_controller
-def test_a_place_of_its_own_is_named_only_where_it_is_always_the_same(needs: Needs):
+def test_a_place_of_its_own_is_named_only_where_it_is_always_the_same(needs: Requirements):
     for permission in needs.permissions:
         assert bool(permission.namespace) is (permission.scope is Scope.ONE), permission
 
 
 def test_the_node_autoscaler_shares_the_lease_of_cluster_autoscaler():
-    leases = [permission for permission in NEEDS["nodes"].permissions if permission.names == ("cluster-autoscaler",)]
+    leases = [
+        permission for permission in REQUIREMENTS["nodes"].permissions if permission.names == ("cluster-autoscaler",)
+    ]
     assert [(lease.resource, lease.namespace, lease.verbs) for lease in leases] == [
         ("leases", "kube-system", ("get", "patch")),
     ]

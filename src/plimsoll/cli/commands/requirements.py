@@ -1,0 +1,158 @@
+"""The requirements of every controller that `plimsoll doctor` knows.
+
+Those of Kafka and of the fleet agent are declared here: their subsystems do not exist yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.diagnosis.permissions import Scope
+from plimsoll.kube.diagnosis.requirements import (
+    OWN,
+    READ,
+    CustomResource,
+    Requirements,
+    RivalCheck,
+    event_permission,
+    lease_permissions,
+    permissions_of,
+)
+from plimsoll.kube.requests.options import Selection
+from plimsoll.local.kubelet.permissions import KUBELET
+from plimsoll.nodes.permissions import NODES, REQUESTS
+from plimsoll.objects.api.workloads import Deployment
+from plimsoll.tidb.permissions import TIDB
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.requirements import RivalContext
+
+_STRIMZI: Final = "kafka.strimzi.io"
+_STRIMZI_CORE: Final = "core.strimzi.io"
+_STRIMZI_OPERATOR: Final = "strimzi.io/kind=cluster-operator"
+_FROM_STRIMZI: Final = "Strimzi"
+_KAFKA_RIVALS: Final = "rivals.kafka"
+
+
+def _strimzi(plural: str, *, group: str = _STRIMZI, is_optional: bool = False) -> CustomResource:
+    versions = ("v1", "v1beta2")
+    return CustomResource(plural=plural, group=group, versions=versions, source=_FROM_STRIMZI, is_optional=is_optional)
+
+
+async def _check_strimzi_operator(client: Client, context: RivalContext) -> Finding:
+    """Whether Strimzi's operator reconciles the same Kafka objects."""
+    check = _KAFKA_RIVALS
+    found = await client.list(Deployment, Selection(namespace=context.namespace, labels=_STRIMZI_OPERATOR))
+    names = [
+        f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+        for deployment in found.items
+        if deployment.spec.replicas != 0
+    ]
+    if not names:
+        return Finding(check=check, level=Level.OK, message="no operator of Strimzi runs")
+    return Finding(
+        check=check,
+        level=Level.WARN,
+        message=f"Strimzi's operator runs: {', '.join(names)}",
+        fix="run the Kafka controller beside it with --kafka-mode companion, or scale the operator to 0",
+        details={"deployments": names},
+    )
+
+
+KAFKA: Final = Requirements(
+    controller="kafka",
+    permissions=(
+        *permissions_of(
+            _STRIMZI,
+            ("kafkas", READ, "to see which clusters are wanted"),
+            ("kafkas/status", ("patch",), "to tell how a cluster and its rebalancing stand"),
+            ("kafkanodepools", READ, "to see how many brokers are wanted"),
+            ("kafkanodepools/status", ("patch",), "to tell which node ids a pool has"),
+            (
+                "kafkarebalances",
+                (*READ, "create", "patch", "update", "delete"),
+                "to rebalance when brokers come or go",
+            ),
+            ("kafkarebalances/status", ("patch",), "to tell how a rebalance stands"),
+            ("kafkarebalancesettings", ("get", "list"), "to read the settings of automatic rebalances"),
+            scope=Scope.WATCHED,
+        ),
+        *permissions_of(
+            _STRIMZI_CORE,
+            ("strimzipodsets", OWN, "to say which broker pods are to run"),
+            ("strimzipodsets/status", ("patch",), "to tell which broker pods run"),
+            scope=Scope.WATCHED,
+        ),
+        *permissions_of(
+            "",
+            ("pods", (*READ, "create", "delete"), "to run the pods of its pod sets"),
+            ("configmaps", ("get", "create", "patch"), "to publish proposals and progress of a rebalance"),
+            scope=Scope.WATCHED,
+        ),
+        *permissions_of(
+            "",
+            ("secrets", ("get",), "to read the password and certificate of Cruise Control, where a Kafka is"),
+            scope=Scope.INHABITED,
+        ),
+        *permissions_of(
+            "apps", ("deployments", ("list",), "to see whether Strimzi's operator runs"), scope=Scope.WATCHED
+        ),
+        *lease_permissions("plimsoll-kafka"),
+        event_permission(Scope.WATCHED),
+    ),
+    custom_resources=(
+        _strimzi("kafkas"),
+        _strimzi("kafkanodepools"),
+        _strimzi("kafkarebalances"),
+        _strimzi("kafkarebalancesettings", is_optional=True),
+        _strimzi("strimzipodsets", group=_STRIMZI_CORE),
+    ),
+    rivals=(RivalCheck(name=_KAFKA_RIVALS, find=_check_strimzi_operator),),
+)
+
+
+FLEET_AGENT: Final = Requirements(
+    controller="fleet-agent",
+    permissions=(
+        *permissions_of(
+            "",
+            ("namespaces", OWN, "to give each Kafka a namespace of its own"),
+            ("nodes", READ, "to report how much room there is"),
+            ("pods", READ, "to report how much room there is"),
+            (
+                "secrets",
+                ("get", "create", "patch", "delete"),
+                "to keep certificates and passwords of each Kafka, in namespaces it makes as it goes",
+            ),
+        ),
+        *permissions_of(
+            _STRIMZI,
+            ("kafkas", OWN, "to make what the fleet asks for"),
+            ("kafkanodepools", OWN, "to make what the fleet asks for"),
+        ),
+        *permissions_of(
+            "apps", ("deployments", OWN, "to keep reserved instances running, and to see Strimzi's versions")
+        ),
+        *permissions_of(
+            "scheduling.k8s.io", ("priorityclasses", ("get", "create"), "to let real instances displace reserved ones")
+        ),
+        *lease_permissions("plimsoll-agent"),
+        event_permission(Scope.EVERYWHERE),
+    ),
+    custom_resources=(_strimzi("kafkas"), _strimzi("kafkanodepools")),
+)
+
+
+REQUIREMENTS: Final = {
+    requirements.controller: requirements for requirements in (NODES, REQUESTS, KAFKA, TIDB, FLEET_AGENT, KUBELET)
+}
+"""By the name of the controller, in the order of the report."""
+
+
+def select_requirements(controllers: Collection[str] = ()) -> tuple[Requirements, ...]:
+    """Those of the named controllers; without names, all."""
+    return tuple(found for name, found in REQUIREMENTS.items() if not controllers or name in controllers)

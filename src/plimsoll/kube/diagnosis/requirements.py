@@ -1,0 +1,117 @@
+"""The requirements of a controller on a cluster: the least permissions, with their reasons, and custom resources.
+
+Each subsystem declares its own in its `permissions.py`. `plimsoll doctor` checks them against a server and prints the
+roles that follow from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from plimsoll.core.values import Value
+from plimsoll.kube.diagnosis.permissions import Permission, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.findings import Finding
+
+WATCH: Final = ("list", "watch")
+READ: Final = ("get", *WATCH)
+OWN: Final = (*READ, "create", "patch", "delete")
+
+LEASES: Final = "coordination.k8s.io"
+FROM_PLIMSOLL: Final = "plimsoll"
+
+
+class CustomResource(Value):
+    """A custom resource that the cluster must define. Any of `versions` is enough; the first is preferred."""
+
+    plural: str
+    group: str
+    versions: tuple[str, ...]
+    source: str
+    """The program that installs its definition."""
+    is_optional: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether Plimsoll installs the definition."""
+        return self.source == FROM_PLIMSOLL
+
+
+class RivalCheck(Value):
+    """A check for another program that does the work of the controller already."""
+
+    name: str
+    """The name of the check in the findings."""
+    find: Callable[[Client, RivalContext], Awaitable[Finding]]
+
+
+class RivalContext(Value):
+    """Where and when rivals are looked for."""
+
+    now: datetime
+    """The time at the server: the clock of a rival is more likely to agree with that than with ours."""
+    namespace: str = ""
+    """The namespace that is watched; empty: all."""
+
+
+class Requirements(Value):
+    """All requirements of one controller."""
+
+    controller: str
+    permissions: tuple[Permission, ...]
+    custom_resources: tuple[CustomResource, ...] = ()
+    """The first is what the controller reconciles: it has work wherever there is such an object."""
+    rivals: tuple[RivalCheck, ...] = ()
+
+    @property
+    def builtin_groups(self) -> tuple[str, ...]:
+        """The API groups of Kubernetes itself; Plimsoll uses version v1 of each."""
+        custom = {resource.group for resource in self.custom_resources}
+        return tuple(
+            dict.fromkeys(permission.group for permission in self.permissions if permission.group not in custom)
+        )
+
+
+def event_permission(scope: Scope) -> Permission:
+    return Permission(
+        group="", resource="events", verbs=("create", "patch"), scope=scope, why="to tell what it did and why"
+    )
+
+
+def lease_permissions(
+    name: str, *, scope: Scope = Scope.OWN_NAMESPACE, namespace: str = ""
+) -> tuple[Permission, Permission]:
+    creating = Permission(
+        group=LEASES,
+        resource="leases",
+        verbs=("create",),
+        scope=scope,
+        namespace=namespace,
+        why="to make its lease at first start",
+    )
+    holding = replace(creating, verbs=("get", "patch"), names=(name,), why="to lead: only the holder of the lease acts")
+    return creating, holding
+
+
+def permissions_of(
+    group: str, *rows: tuple[str, tuple[str, ...], str], scope: Scope = Scope.EVERYWHERE
+) -> list[Permission]:
+    """Permissions from rows of (resource or resource/subresource, verbs, why)."""
+    permissions = []
+    for path, verbs, why in rows:
+        resource, _, subresource = path.partition("/")
+        permissions.append(
+            Permission(group=group, resource=resource, subresource=subresource, verbs=verbs, scope=scope, why=why)
+        )
+    return permissions

@@ -1,0 +1,37 @@
+"""The permissions that the simulated kubelet needs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.kube.diagnosis.permissions import Permission, Scope
+from plimsoll.kube.diagnosis.requirements import (
+    LEASES,
+    OWN,
+    READ,
+    Requirements,
+    event_permission,
+    permissions_of,
+)
+
+KUBELET: Final = Requirements(
+    controller="kubelet",
+    permissions=(
+        *permissions_of(
+            "",
+            ("nodes", OWN, "to register the machines it plays"),
+            ("nodes/status", ("patch",), "to report them ready"),
+            ("pods", (*READ, "delete"), "to play their pods, and to end those that are deleted"),
+            ("pods/status", ("patch",), "to report pods as running"),
+        ),
+        Permission(
+            group=LEASES,
+            resource="leases",
+            verbs=("get", "create", "patch"),
+            scope=Scope.ONE,
+            namespace="kube-node-lease",
+            why="to show that its machines are alive",
+        ),
+        event_permission(Scope.EVERYWHERE),
+    ),
+)
