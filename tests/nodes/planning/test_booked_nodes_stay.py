@@ -10,7 +10,7 @@ import pytest
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaleup.nominations import settled
+from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods, is_placeholder, placeholder_pod
 from plimsoll.scheduling.cluster_view import PlacedPod
 from tests.nodes.planning.clusters_to_shrink import NOON, group, node, pod, policy, snapshot
@@ -68,7 +68,7 @@ def test_nothing_is_saved_on_booked_nodes():
 
 def test_room_that_a_request_was_given_this_very_turn_is_booked():
     world = replace(snapshot([node("n1"), node("n2")], groups=[group(size=2)]), pending=(ASKED,))
-    assert {name: reason.code for name, reason in kept(settled(world, {"n1": {ASKED.key: 3}})).items()} == {
+    assert {name: reason.code for name, reason in kept(place_pending(world, {"n1": {ASKED.key: 3}})).items()} == {
         "n1": "BookedCapacity"
     }
 

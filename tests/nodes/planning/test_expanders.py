@@ -7,8 +7,8 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption
-from plimsoll.nodes.planning.scaleup.balancing import Likeness, shared_out
-from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, Option, choose, price_score
+from plimsoll.nodes.planning.scaleup.balancing import SimilarityRules, split_nodes
+from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose, price_score
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node
 
@@ -34,15 +34,15 @@ def offer(
     )
 
 
-def option(group: str, *, nodes: int, pods: int = 10, **shape: object) -> Option:
+def option(group: str, *, nodes: int, pods: int = 10, **shape: object) -> ExpanderOption:
     requests = ResourceVector({CPU: pods * 1000, MEMORY: pods * GIB})
-    return Option(offer=offer(group, **shape), nodes=nodes, pods=pods, requests=requests)  # type: ignore[arg-type]
+    return ExpanderOption(scale_up_option=offer(group, **shape), nodes=nodes, pods=pods, requests=requests)  # type: ignore[arg-type]
 
 
-def chosen(*options: Option, chain: str, **around: object) -> str:
+def chosen(*options: ExpanderOption, chain: str, **around: object) -> str:
     found = choose(options, chain.split(","), ExpanderContext(**around))  # type: ignore[arg-type]
     assert found is not None
-    return found.offer.group
+    return found.scale_up_option.group
 
 
 A = option("A", nodes=3, price=0.20)
@@ -114,31 +114,31 @@ class TestSimilarGroups:
     def test_groups_that_differ_by_zone_only_are_similar(self):
         one = offer("a", **{"topology.kubernetes.io/zone": "a", "team": "x"})
         other = offer("b", **{"topology.kubernetes.io/zone": "b", "team": "x"})
-        assert Likeness().holds(one, other)
+        assert SimilarityRules().holds(one, other)
 
     def test_another_label_makes_them_different_unless_it_is_ignored(self):
         one, other = offer("a", team="x"), offer("b", team="y")
-        assert not Likeness().holds(one, other)
-        assert Likeness(ignored_labels=frozenset({"team"})).holds(one, other)
+        assert not SimilarityRules().holds(one, other)
+        assert SimilarityRules(ignored_labels=frozenset({"team"})).holds(one, other)
 
     def test_memory_may_differ_a_little_cores_may_not(self):
-        assert Likeness(memory_ratio=0.1, free_ratio=0.1).holds(offer("a", gib=100), offer("b", gib=95))
-        assert not Likeness().holds(offer("a", gib=100), offer("b", gib=95))
-        assert not Likeness(free_ratio=1, allocatable_ratio=1).holds(offer("a", cores=4), offer("b", cores=5))
+        assert SimilarityRules(memory_ratio=0.1, free_ratio=0.1).holds(offer("a", gib=100), offer("b", gib=95))
+        assert not SimilarityRules().holds(offer("a", gib=100), offer("b", gib=95))
+        assert not SimilarityRules(free_ratio=1, allocatable_ratio=1).holds(offer("a", cores=4), offer("b", cores=5))
 
     def test_given_labels_decide_alone(self):
         one, other = offer("a", cores=4, pool="p"), offer("b", cores=64, pool="p")
-        assert Likeness(only_labels=("pool",)).holds(one, other)
+        assert SimilarityRules(only_labels=("pool",)).holds(one, other)
 
     def test_nodes_go_to_the_smallest_group_first(self):
-        assert shared_out(5, [1, 3, 0], [10, 10, 10]) == [2, 0, 3]
+        assert split_nodes(5, [1, 3, 0], [10, 10, 10]) == [2, 0, 3]
 
     def test_a_full_group_gets_no_more(self):
-        assert shared_out(6, [0, 0], [1, 10]) == [1, 5]
-        assert shared_out(9, [0, 0], [1, 2]) == [1, 2]
+        assert split_nodes(6, [0, 0], [1, 10]) == [1, 5]
+        assert split_nodes(9, [0, 0], [1, 2]) == [1, 2]
 
     def test_many_nodes_are_shared_as_one_by_one(self):
-        given = shared_out(1000, [5, 0, 700], [1000, 1000, 1000])
+        given = split_nodes(1000, [5, 0, 700], [1000, 1000, 1000])
         assert sum(given) == 1000
         assert abs(5 + given[0] - given[1]) <= 1
         assert given[2] == 0

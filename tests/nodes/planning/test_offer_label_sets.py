@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.model.scale_up_plan import LabelSet
-from plimsoll.nodes.planning.autoprovisioning.label_sets import Asked, in_order, merged_label_set, satisfies
+from plimsoll.nodes.planning.autoprovisioning.label_sets import (
+    SelectorDemand,
+    merged_label_set,
+    order_by_popularity,
+    satisfies,
+)
 
 S1 = {"x": "a", "machine_type": "n1-standard-2"}
 S2 = {"y": "b"}
@@ -14,14 +19,14 @@ S3 = {"x": "c"}
 S4 = {"machine_type": "n1-standard-16"}
 
 
-def best_label_set(asked: Iterable[Asked]) -> LabelSet:
-    return merged_label_set([one.selector for one in in_order(asked)])
+def best_label_set(asked: Iterable[SelectorDemand]) -> LabelSet:
+    return merged_label_set([one.selector for one in order_by_popularity(asked)])
 
 
 def by_popularity(*selectors: dict[str, str]) -> LabelSet:
     """Of the selectors in falling order of popularity."""
     top = len(selectors)
-    return best_label_set(Asked(selector=one, popularity=top - rank) for rank, one in enumerate(selectors))
+    return best_label_set(SelectorDemand(selector=one, popularity=top - rank) for rank, one in enumerate(selectors))
 
 
 def test_first_example_of_the_design():
@@ -56,16 +61,18 @@ def test_the_first_selector_is_copied_not_written_into():
 def test_equal_selectors_add_up():
     found = best_label_set(
         [
-            Asked(selector={"x": "a"}, popularity=3),
-            Asked(selector={"x": "b"}, popularity=2),
-            Asked(selector={"x": "b"}, popularity=2),
+            SelectorDemand(selector={"x": "a"}, popularity=3),
+            SelectorDemand(selector={"x": "b"}, popularity=2),
+            SelectorDemand(selector={"x": "b"}, popularity=2),
         ]
     )
     assert found.labels == {"x": "b"}
 
 
 def test_ties_are_decided_by_what_is_written():
-    found = best_label_set([Asked(selector={"x": "b"}, popularity=1), Asked(selector={"x": "a"}, popularity=1)])
+    found = best_label_set(
+        [SelectorDemand(selector={"x": "b"}, popularity=1), SelectorDemand(selector={"x": "a"}, popularity=1)]
+    )
     assert found.labels == {"x": "a"}
 
 
@@ -89,9 +96,11 @@ SELECTORS = st.dictionaries(st.sampled_from(["x", "y", "z", "machine_type"]), st
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(SELECTORS, st.integers(1, 9)), min_size=1, max_size=8))
 def test_who_is_served_is_satisfied_and_everybody_who_is_satisfied_is_served(asked: list[tuple[dict[str, str], int]]):
-    found = best_label_set(Asked(selector=selector, popularity=count) for selector, count in asked)
+    found = best_label_set(SelectorDemand(selector=selector, popularity=count) for selector, count in asked)
     assert found.merged[0] in found.served
     for selector, _ in asked:
         assert (selector in found.served) == satisfies(found.labels, selector)
-    reordered = best_label_set(Asked(selector=selector, popularity=count) for selector, count in reversed(asked))
+    reordered = best_label_set(
+        SelectorDemand(selector=selector, popularity=count) for selector, count in reversed(asked)
+    )
     assert reordered.labels == found.labels

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, taints_for
-from plimsoll.nodes.planning.problem.placement import joined
+from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, merge_taint_sets, taints_for
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.worlds_of_offers import policy
@@ -16,7 +15,7 @@ ML = Taint(key="dedicated", value="ml", effect="NoSchedule")
 def taints(
     *tolerations: Toleration, how: str = "custom", selector: dict[str, str] | None = None, **more: Any
 ) -> TaintSet:
-    passing = Passing(policy(startup_taint="starting").pods)
+    passing = TransientTaints(policy(startup_taint="starting").pods)
     return taints_for(tolerations, selector=selector or {}, how=how, passing=passing, **more)
 
 
@@ -86,7 +85,7 @@ def test_the_order_of_tolerations_does_not_matter():
 
 def test_joined_sets_go_to_the_smallest_within_them_but_never_to_none():
     a, b, c = (Taint(key=key, effect="NoSchedule") for key in "abc")
-    assert joined([(), (a,), (a, b), (a, b, c), (c,)]) == {
+    assert merge_taint_sets([(), (a,), (a, b), (a, b, c), (c,)]) == {
         (): (),
         (a,): (a,),
         (c,): (c,),

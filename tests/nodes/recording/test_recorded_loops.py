@@ -14,7 +14,7 @@ from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replay import is_same, recording_of, replayed, result_to_json
 from plimsoll.nodes.reporting.plan_json import plan_to_json
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:

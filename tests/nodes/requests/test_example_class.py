@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes import builder
 from plimsoll.nodes.requests.classes import GROUP, load_classes
-from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:

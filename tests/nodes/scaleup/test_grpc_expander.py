@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
-from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, Option, Unanswered, choose
+from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, Unanswered, choose
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
@@ -41,13 +41,15 @@ class Expander:
         self.asked.append(wire.BestOptionsRequest.FromString(request.SerializeToString()))
         if isinstance(self.answer, RpcFailed):
             raise self.answer
-        return wire.BestOptionsResponse(options=[wire.Option(nodeGroupId=one) for one in self.answer])
+        return wire.BestOptionsResponse(options=[wire.ExpanderOption(nodeGroupId=one) for one in self.answer])
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-def grown(answer: list[str] | RpcFailed, *options: Option, chain: tuple[str, ...] = ("grpc", "least-nodes")) -> str:
+def grown(
+    answer: list[str] | RpcFailed, *options: ExpanderOption, chain: tuple[str, ...] = ("grpc", "least-nodes")
+) -> str:
     """The group that a plan chooses with such an expander."""
     expander = GrpcExpander(Expander(answer), max_pods=10)
     found: list[str] = []
@@ -55,7 +57,7 @@ def grown(answer: list[str] | RpcFailed, *options: Option, chain: tuple[str, ...
     async def plan(policy: Policy) -> ScaleUpPlan:
         best = choose(options, chain, ExpanderContext(answers=policy.expander_answers))
         assert best is not None
-        found.append(best.offer.group)
+        found.append(best.scale_up_option.group)
         return ScaleUpPlan(result=Result.NEEDED)
 
     run_virtual(expander.plan(Policy(), plan))
@@ -133,14 +135,14 @@ def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
 
 
 def test_each_option_is_told_with_its_node_and_its_pods():
-    helped = replace(A, helped=((pod("p"), 2), (pod("q"), 1)))
+    helped = replace(A, scheduled_pods=((pod("p"), 2), (pod("q"), 1)))
     asked = question([helped, B], max_pods=10)
     first, second = asked.options
     assert (first.nodeGroupId, first.nodeCount) == ("A", 1)
     assert [pod_of(podbyte).metadata.name for podbyte in first.podBytes] == ["p", "q", "p"]
     assert list(second.podBytes) == []
     assert set(asked.nodeBytesMap) == {"A", "B"}
-    assert node_of(asked.nodeBytesMap["A"]) == A.offer.node
+    assert node_of(asked.nodeBytesMap["A"]) == A.scale_up_option.node
 
 
 @given(
@@ -150,7 +152,9 @@ def test_each_option_is_told_with_its_node_and_its_pods():
 @settings(deadline=None, max_examples=60)
 def test_never_more_pods_than_allowed_nor_more_of_a_class_than_there_are(counts: list[list[int]], most: int):
     options = [
-        replace(option(f"g{index}", nodes=1), helped=tuple((pod(f"p{n}"), count) for n, count in enumerate(classes)))
+        replace(
+            option(f"g{index}", nodes=1), scheduled_pods=tuple((pod(f"p{n}"), pods) for n, pods in enumerate(classes))
+        )
         for index, classes in enumerate(counts)
     ]
     asked = question(options, max_pods=most)

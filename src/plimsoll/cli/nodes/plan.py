@@ -213,9 +213,9 @@ def _request_answers(
 
 def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) -> None:
     from plimsoll.cli.nodes.plan_tables import format_explanation
-    from plimsoll.nodes.planning.explain.pod import explained
+    from plimsoll.nodes.planning.explain.pod import explain_pod
 
-    found = explained(proposal.problem, answer, key)
+    found = explain_pod(proposal.problem, answer, key)
     if output in {Output.JSON, Output.YAML}:
         echo_value(found, output)
     elif output is Output.NAME:

@@ -121,7 +121,7 @@ class Snapshot:
     """Node name to group id; nodes of no group are missing."""
     creation_backoffs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """(machine type, zone, profile hash) to why no such group can be made now; "" as profile means any."""
-    promises: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    nominations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node name to pods by key: places that an earlier plan keeps for them, checked against this cluster."""
     cache: PlannerCache | None = field(default=None, compare=False, repr=False)
     """What planners may remember from the snapshots before; no plan depends on it, only how long it takes."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.observing.attach_limits import with_template_limits
 from plimsoll.nodes.observing.upcoming import upcoming_nodes
-from plimsoll.nodes.planning.scaleup.nominations import settled
+from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
@@ -98,7 +98,7 @@ class LoopSnapshots:
 
 def with_placed_pods(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
     """The same cluster once pending pods are where a plan found room for them; nobody else is waited for."""
-    return replace(settled(snapshot, places), pending=()) if places else snapshot
+    return replace(place_pending(snapshot, places), pending=()) if places else snapshot
 
 
 class UpcomingNodeCache:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import UPCOMING_ANNOTATION, make_template
-from plimsoll.nodes.planning.autoprovisioning.taints import Passing
+from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
 from plimsoll.objects.api.nodes import NodeCondition
 
@@ -37,7 +37,7 @@ class UpcomingNode:
 def upcoming_nodes(
     group: NodeGroup, count: int, *, rules: PodRules, daemon_sets: DaemonSets
 ) -> tuple[UpcomingNode, ...]:
-    template = make_template(group, Passing(rules))
+    template = make_template(group, TransientTaints(rules))
     carried = group_daemon_overhead(group, template, daemon_sets, force=rules.force_daemon_sets)
     return tuple(_upcoming(group.id, template, carried.pods, number) for number in range(count))
 

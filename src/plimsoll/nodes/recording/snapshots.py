@@ -168,7 +168,7 @@ def snapshot_json(snapshot: Snapshot) -> Json:
         ),
         promises=tuple(
             _Promise(known_as=node, entry=key, pods=pods)
-            for node, counts in snapshot.promises.items()
+            for node, counts in snapshot.nominations.items()
             for key, pods in counts.items()
         ),
     )
@@ -228,7 +228,7 @@ def read_snapshot(value: Any) -> Snapshot:
         creation_backoffs={
             (backoff.machine_type, backoff.zone, backoff.profile): backoff.why for backoff in written.creation_backoffs
         },
-        promises=_read_promises(written.promises),
+        nominations=_read_promises(written.promises),
     )
 
 

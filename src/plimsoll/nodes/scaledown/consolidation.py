@@ -1,6 +1,6 @@
 """Consolidation in the loop: proposed, confirmed by a later loop iteration, then carried out.
 
-It runs only with `--consolidation=underutilized|balanced`, and only while no other removal is in progress
+It runs only with `--consolidation=underutilized|balance`, and only while no other removal is in progress
 (docs/design/nodes.md 8.6). A proposal must be found again after 15 s before any node is touched. A replacement adds the
 cheaper nodes first and removes the expensive ones when those have arrived; if they do not arrive in time, nothing is
 removed.

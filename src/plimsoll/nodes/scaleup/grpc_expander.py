@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.nodes.planning.scaleup.expanders import Unanswered, question_of
+from plimsoll.nodes.planning.scaleup.expanders import Unanswered, question_key
 from plimsoll.nodes.providers.externalgrpc.codes import RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
-    from plimsoll.nodes.planning.scaleup.expanders import Option
+    from plimsoll.nodes.planning.scaleup.expanders import ExpanderOption
     from plimsoll.nodes.providers.externalgrpc.methods import Calls
 
 log = structlog.get_logger(__name__)
@@ -50,18 +50,18 @@ class GrpcExpander:
                 return await plan(replace(policy, expander_answers=answers))
             except Unanswered as asked:
                 best = await self.best_of(asked.options)
-                answers = {**answers, question_of(asked.options): best}
+                answers = {**answers, question_key(asked.options): best}
         log.warning("expander.too_many_questions", questions=len(answers))
         return await plan(replace(policy, expander_answers=None))
 
-    async def best_of(self, options: Sequence[Option]) -> tuple[str, ...]:
+    async def best_of(self, options: Sequence[ExpanderOption]) -> tuple[str, ...]:
         """Ids of the groups it prefers; none: it has no opinion."""
         try:
             answer = await self._calls.call(BEST_OPTIONS, question(options, max_pods=self._max_pods))
         except RpcFailed as error:
             log.warning("expander.failed", options=len(options), problem=str(error))
             return ()
-        asked = {option.offer.group for option in options}
+        asked = {option.scale_up_option.group for option in options}
         named = list(dict.fromkeys(option.nodeGroupId for option in answer.options))
         if unknown := [name for name in named if name not in asked]:
             log.warning("expander.named_unknown_groups", groups=unknown)
@@ -71,20 +71,23 @@ class GrpcExpander:
         await self._calls.close()
 
 
-def question(options: Sequence[Option], *, max_pods: int) -> Any:
+def question(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
     """The message: each option with its group's node, and with as many of its pods as there is room for."""
-    total = sum(count for option in options for _, count in option.helped)
+    total = sum(count for option in options for _, count in option.scheduled_pods)
     share = total if total <= max_pods else max(1, max_pods // max(1, len(options)))
     asked = wire.BestOptionsRequest()
     for option in options:
-        offer = option.offer
+        scale_up_option = option.scale_up_option
         asked.options.add(
-            nodeGroupId=offer.group,
+            nodeGroupId=scale_up_option.group,
             nodeCount=option.nodes,
-            debug=f"{offer.group}: {offer.size} of at most {offer.max_size}, {option.pods} pods helped",
-            podBytes=list(_repeated([(pod_bytes(pod), count) for pod, count in option.helped], share)),
+            debug=(
+                f"{scale_up_option.group}: {scale_up_option.size} of at most {scale_up_option.max_size}, "
+                f"{option.pods} pods helped"
+            ),
+            podBytes=list(_repeated([(pod_bytes(pod), count) for pod, count in option.scheduled_pods], share)),
         )
-        asked.nodeBytesMap[offer.group] = node_bytes(offer.node)
+        asked.nodeBytesMap[scale_up_option.group] = node_bytes(scale_up_option.node)
     return asked
 
 

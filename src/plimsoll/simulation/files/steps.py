@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.config.options import InvalidOptions, read_options
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.config.options import read_options
 from plimsoll.simulation.document import describe_value
 from plimsoll.simulation.expectations import read_operators
 from plimsoll.simulation.files.manifests import manifests_in

@@ -12,7 +12,7 @@ from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.node_templates import make_template
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.observing.attach_limits import with_template_limits
-from plimsoll.nodes.planning.autoprovisioning.taints import Passing
+from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.providers.clusterapi.node_templates import (
     Infrastructure,
     TemplateProblem,
@@ -101,7 +101,7 @@ def test_attach_limits_of_volumes_come_with_the_template():
     group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=told)
     storage = with_template_limits(Storage(), [group])
 
-    found = storage.csi_node_of(make_template(group, Passing(PodRules())))
+    found = storage.csi_node_of(make_template(group, TransientTaints(PodRules())))
     assert found is not None
     limits = [(driver.name, driver.allocatable and driver.allocatable.count) for driver in found.spec.drivers]
     assert limits == [("ebs.csi.aws.com", 25), ("efs.csi.aws.com", None)]

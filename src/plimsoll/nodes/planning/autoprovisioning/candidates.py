@@ -4,7 +4,7 @@ specs/nodes.md 5.5-5.8. Pods are parted by what they ask of a node; for every ma
 serve most of those who would fit it, then again for the rest; each set of labels and taints is a profile, and makes
 one offer a zone where zones matter, else one. Work grows with machine types and distinct wishes, not with pods.
 
-Only `candidates` calls `new_groups`.
+Only `candidates` calls `find_new_groups`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.model.reasons import IN_BACKOFF
 from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
-    Asked,
-    in_order,
+    SelectorDemand,
     machine_type_of,
     merged_label_set,
+    order_by_popularity,
     single_label_set,
     without_machine_type,
 )
@@ -72,7 +72,7 @@ class NewGroups:
     """By zone."""
 
 
-def new_groups(
+def find_new_groups(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets, *, most: int
 ) -> NewGroups:
     """`most` is how many groups may be made in all."""
@@ -81,19 +81,19 @@ def new_groups(
     types, left_out = _usable_types(snapshot, policy, limits, regions)
     requirement_sets = read_requirements(snapshot.pending, RequirementReader(policy, snapshot.machine_types))
     demands = Demands(snapshot.pending, requirement_sets, policy.nap.popularity)
-    maker = _Maker(snapshot, policy, limits=limits, daemons=daemons)
-    for part in _parts(requirement_sets, policy):
-        candidates = [_Candidate(kind, part, demands, daemons) for kind in types]
-        _spare_gpus(candidates, part)
+    builder = _OptionBuilder(snapshot, policy, limits=limits, daemons=daemons)
+    for compatible in _group_compatible(requirement_sets, policy):
+        candidates = [_Candidate(kind, compatible, demands, daemons) for kind in types]
+        _spare_gpus(candidates, compatible)
         for candidate in candidates:
             choices = candidate.choices(merge=policy.nap.label_merge)
-            made = (1 for choice in choices if maker.take(candidate, choice))
+            made = (1 for choice in choices if builder.take(candidate, choice))
             # Of one type no more kinds of groups are of use than may be made; who is not served yet waits a loop.
             sum(itertools.islice(made, most))
     return NewGroups(
-        options=tuple(maker.options),
-        skipped_groups=(*left_out, *maker.skipped_groups.values()),
-        label_sets=tuple(maker.label_sets.values()),
+        options=tuple(builder.options),
+        skipped_groups=(*left_out, *builder.skipped_groups.values()),
+        label_sets=tuple(builder.label_sets.values()),
         impossible=requirement_sets.impossible,
         regions=regions,
     )
@@ -147,7 +147,7 @@ class Demands:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _CompatiblePods:
     """Asks that could share nodes if labels allow: same taints, same kinds of resources, same architecture."""
 
     pod_groups: tuple[PodGroup, ...]
@@ -158,9 +158,9 @@ class _Part:
         return any(is_gpu(name) for name in self.pod_groups[0].requirements.extended)
 
 
-def _parts(requirement_sets: RequirementSets, policy: Policy) -> list[_Part]:
+def _group_compatible(requirement_sets: RequirementSets, policy: Policy) -> list[_CompatiblePods]:
     serving = serving_taints(requirement_sets.pod_groups, policy)
-    parts: dict[Hashable, list[PodGroup]] = {}
+    groups: dict[Hashable, list[PodGroup]] = {}
     for pod_group in requirement_sets.pod_groups:
         requirements = pod_group.requirements
         key = (
@@ -169,8 +169,11 @@ def _parts(requirement_sets: RequirementSets, policy: Policy) -> list[_Part]:
             requirements.pinned.get(ARCH),
             requirements.pinned.get(OS),
         )
-        parts.setdefault(key, []).append(pod_group)
-    return [_Part(pod_groups=tuple(found), taints=serving[found[0].requirements.taints]) for found in parts.values()]
+        groups.setdefault(key, []).append(pod_group)
+    return [
+        _CompatiblePods(pod_groups=tuple(found), taints=serving[found[0].requirements.taints])
+        for found in groups.values()
+    ]
 
 
 # ---- labels for one part on one machine type
@@ -189,13 +192,15 @@ class _Choice:
 class _Candidate:
     """One machine type, looked at for one part of the pods."""
 
-    def __init__(self, template: MachineTemplate, part: _Part, demands: Demands, daemons: DaemonSets) -> None:
+    def __init__(
+        self, template: MachineTemplate, compatible: _CompatiblePods, demands: Demands, daemons: DaemonSets
+    ) -> None:
         self.template = template
         self.kind: MachineType = template.kind
-        self.part = part
+        self.compatible = compatible
         self.demands = demands
-        self.taints = (*self.kind.taints, *part.taints)
-        bare = template.node("", "", Profile(taints=part.taints))
+        self.taints = (*self.kind.taints, *compatible.taints)
+        bare = template.node("", "", Profile(taints=compatible.taints))
         self.fits = demands.fitting(self.kind.allocatable - daemons.overhead_on(bare).demand)
         self._systems = [template.system_labels(zone) for zone in self.kind.zones or ("",)]
 
@@ -207,7 +212,7 @@ class _Candidate:
 
     def choices(self, *, merge: str) -> Iterator[_Choice]:
         """Label sets until everybody who could run on this type has one, those that serve most first."""
-        left = self._ranked([pod_group for pod_group in self.part.pod_groups if self._would_fit(pod_group)])
+        left = self._ranked([pod_group for pod_group in self.compatible.pod_groups if self._would_fit(pod_group)])
         while left:
             chosen = self._chosen(left, merge)
             if machine_type_of(chosen.label_set.labels) not in {None, self.kind.name}:
@@ -230,14 +235,14 @@ class _Candidate:
 
     def _ranked(self, found: Sequence[PodGroup]) -> list[PodGroup]:
         """In falling popularity of their selectors, which taking some away does not change."""
-        asked = [
-            Asked(selector=pod_group.requirements.selector, popularity=self._popularity(pod_group))
+        demands = [
+            SelectorDemand(selector=pod_group.requirements.selector, popularity=self._popularity(pod_group))
             for pod_group in found
         ]
         by_selector: dict[tuple[tuple[str, str], ...], list[PodGroup]] = {}
         for pod_group in found:
             by_selector.setdefault(_plain(pod_group.requirements.selector), []).append(pod_group)
-        return [pod_group for one in in_order(asked) for pod_group in by_selector[_plain(one.selector)]]
+        return [pod_group for one in order_by_popularity(demands) for pod_group in by_selector[_plain(one.selector)]]
 
     def _would_fit(self, pod_group: PodGroup) -> bool:
         """Were it labelled as asked; when merging, the machine type is taken for just another label."""
@@ -270,15 +275,15 @@ def _plain(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(selector.items()))
 
 
-def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
+def _spare_gpus(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -> None:
     """Types with accelerators are left to pods that fit no other, unless accelerators are what is asked for."""
-    if part.asks_for_gpus:
+    if compatible.asks_for_gpus:
         return
     with_gpus = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) > 0]
     others = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) == 0]
     if not with_gpus or not others:
         return
-    for pod_group in part.pod_groups:
+    for pod_group in compatible.pod_groups:
         members = pod_group.members
         elsewhere = np.zeros(len(members), dtype=np.bool_)
         for candidate in others:
@@ -291,7 +296,7 @@ def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
 # ---- offers
 
 
-class _Maker:
+class _OptionBuilder:
     """Offers so far; one for each machine type, profile and zone."""
 
     def __init__(
@@ -312,7 +317,7 @@ class _Maker:
         """Whether anything is offered for it."""
         named = choice.label_set
         self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
-        taints = candidate.part.taints
+        taints = candidate.compatible.taints
         profile = Profile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
         matter = any(pod_group.requirements.zones_matter for pod_group in choice.served)
         found = False

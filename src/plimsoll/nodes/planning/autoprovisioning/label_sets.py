@@ -4,7 +4,7 @@ Selectors that contradict each other in nothing are merged, the most popular fir
 type never counts as a contradiction when merging; a node has only one type though, so `served` may be less than
 `merged`, and only pods in `served` are planned on such nodes.
 
-Public: `in_order`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
+Public: `order_by_popularity`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GUARDED: Final = ("kubernetes.io", "cloud.google.com")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SelectorDemand:
     """A selector, and how much asks for it: pods, or millicores."""
 
     selector: Mapping[str, str]
@@ -32,7 +32,7 @@ class Asked:
 
 
 def merged_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
-    """The labels that the most popular selectors share; these stand in order (`in_order`), and there is one."""
+    """The labels that the most popular selectors share. Selectors come in `order_by_popularity`, at least one."""
     labels = dict(selectors[0])
     merged = [selectors[0]]
     for selector in selectors[1:]:
@@ -50,16 +50,16 @@ def single_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
     return LabelSet(labels=dict(first), merged=(first,), served=(first,))
 
 
-def in_order(asked: Iterable[Asked]) -> list[Asked]:
+def order_by_popularity(demands: Iterable[SelectorDemand]) -> list[SelectorDemand]:
     """One entry a selector, the most popular first, ties by what is written."""
     popularity: dict[str, int] = {}
     selectors: dict[str, Mapping[str, str]] = {}
-    for one in asked:
+    for one in demands:
         text = json.dumps(one.selector, sort_keys=True)
         popularity[text] = popularity.get(text, 0) + one.popularity
         selectors.setdefault(text, one.selector)
     ranked = sorted(selectors, key=lambda text: (-popularity[text], text))
-    return [Asked(selector=selectors[text], popularity=popularity[text]) for text in ranked]
+    return [SelectorDemand(selector=selectors[text], popularity=popularity[text]) for text in ranked]
 
 
 def machine_type_of(selector: Mapping[str, str]) -> str | None:

@@ -24,7 +24,7 @@ from plimsoll.nodes.model.node_labels import (
     SYSTEM_KEYS,
     ZONE_KEYS,
 )
-from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, joined, taints_for
+from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, merge_taint_sets, taints_for
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector
@@ -98,7 +98,7 @@ class RequirementReader:
         types = tuple(machine_types)
         self.system_keys = SYSTEM_KEYS | {key for machine_type in types for key in machine_type.labels}
         self._provided_taints = frozenset(taint.key for machine_type in types for taint in machine_type.taints)
-        self._passing = Passing(policy.pods)
+        self._transient = TransientTaints(policy.pods)
         self._how = policy.nap.taints
 
     def read(self, pod: Pod) -> NodeRequirements:
@@ -111,7 +111,7 @@ class RequirementReader:
             pod.spec.tolerations,
             selector=pinned,
             how=self._how,
-            passing=self._passing,
+            transient=self._transient,
             provided=self._provided_taints,
         )
         return NodeRequirements(
@@ -203,7 +203,7 @@ def read_requirements(pending: Sequence[PendingPods], reader: RequirementReader)
 def serving_taints(found: Iterable[PodGroup], policy: Policy) -> dict[TaintSet, TaintSet]:
     """The taints of the nodes that each set of custom taints is served by."""
     sets = {pod_group.requirements.taints for pod_group in found}
-    return joined(sets) if policy.nap.taints_merge else {one: one for one in sets}
+    return merge_taint_sets(sets) if policy.nap.taints_merge else {one: one for one in sets}
 
 
 def _key(pod: Pod, requirements: NodeRequirements) -> Hashable:

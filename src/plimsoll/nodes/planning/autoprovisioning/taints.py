@@ -4,7 +4,7 @@ A toleration is no demand, but people who write a custom one mean "there are nod
 a taint (specs/nodes.md 5.7; the option nap-taints chooses). Tolerations of Kubernetes' own taints, of ours, and of what
 the provider puts on nodes by itself never do.
 
-Public: `taints_for`, `joined` (nap-taints-merge), `Passing`.
+Public: `taints_for`, `merge_taint_sets` (nap-taints-merge), `TransientTaints`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OURS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
 _KEEPS_OFF: Final = frozenset({"", "NoSchedule", "NoExecute"})
 
 
-class Passing:
+class TransientTaints:
     """Keys of taints that come and go on a node, and so say nothing about its group."""
 
     __slots__ = ("_keys", "_prefixes")
@@ -53,7 +53,7 @@ def taints_for(
     *,
     selector: Mapping[str, str],
     how: str,
-    passing: Passing,
+    transient: TransientTaints,
     provided: Collection[str] = (),
 ) -> TaintSet:
     """`how` is the option nap-taints; `provided` are keys of taints that machine types bring along."""
@@ -63,7 +63,7 @@ def taints_for(
     custom = (
         _as_taint(toleration)
         for toleration in tolerations
-        if _is_custom(toleration, passing) and toleration.key not in provided
+        if _is_custom(toleration, transient) and toleration.key not in provided
     )
     for taint in sorted(custom, key=_order):
         if how == "matched" and selector.get(taint.key) != taint.value:
@@ -73,7 +73,7 @@ def taints_for(
     return tuple(sorted(found.values(), key=_order))
 
 
-def joined(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
+def merge_taint_sets(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
     """With nap-taints-merge: each set to the smallest of the others within it, whose nodes its pods tolerate too.
 
     No taints at all is within every set, and yet not joined: it would undo what the tolerations were written for.
@@ -87,13 +87,13 @@ def joined(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
     return serving_taints
 
 
-def _is_custom(toleration: Toleration, passing: Passing) -> bool:
+def _is_custom(toleration: Toleration, transient: TransientTaints) -> bool:
     key = toleration.key
     if not key or toleration.effect not in _KEEPS_OFF or toleration.operator not in {"", "Equal", "Exists"}:
         return False
     if toleration.toleration_seconds is not None:
         return False  # such a taint would drive the pod out again after these seconds
-    return not (key.startswith(_OF_THE_SYSTEM) or key in passing or is_gpu(key))
+    return not (key.startswith(_OF_THE_SYSTEM) or key in transient or is_gpu(key))
 
 
 def _as_taint(toleration: Toleration) -> Taint:

@@ -2,7 +2,7 @@
 
 Beyond unneeded nodes (specs/nodes.md 8.6): nodes that give least for their price are emptied into those that are to
 stay, so that no pod moves twice (performance.md 4); then a set of nodes may be replaced by cheaper ones.
-`simulate_removal` takes only nodes without pods to move, `underutilized` everything that saves money, `balanced` what
+`simulate_removal` takes only nodes without pods to move, `underutilized` everything that saves money, `balance` what
 saves enough for the disturbance. Budgets, minimum sizes, the cluster's minima and disruption budgets are shared limits.
 The controller looks again after `VALIDATE_AFTER_S` and acts only on what still holds.
 

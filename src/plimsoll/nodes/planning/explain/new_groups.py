@@ -19,7 +19,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
-from plimsoll.nodes.planning.explain.unschedulable import few_names
+from plimsoll.nodes.planning.explain.unschedulable import shorten_names
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 from plimsoll.scheduling.rules.taints import TAINT_TOLERATION
@@ -48,7 +48,9 @@ def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int
     for other in problem.option_set.skipped_groups:
         if other.group:
             found[other.reason] = [*dict.fromkeys([*found.get(other.reason, ()), other.group])]
-    return tuple(Reason(code=NEW_GROUP, message=f"{cause} ({few_names(groups)})") for cause, groups in found.items())
+    return tuple(
+        Reason(code=NEW_GROUP, message=f"{cause} ({shorten_names(groups)})") for cause, groups in found.items()
+    )
 
 
 def _largest(placement: Placement, option: int) -> list[int]:

@@ -1,6 +1,6 @@
 """Everything that stands in one pod's way: on nodes that are there, and on every kind of node that could be added.
 
-Pure. `explained` is what `plimsoll plan --explain` prints; the plan itself says what came of it (`fate`).
+Pure. `explain_pod` is what `plimsoll plan --explain` prints; the plan itself says what came of it (`fate`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def explained(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
+def explain_pod(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     """Of the pending entry with this key, as plain data."""
     index = next(index for index, pending in enumerate(problem.snapshot.pending) if pending.key == key)
     number = int(problem.table.class_of[index])

@@ -286,14 +286,14 @@ def _name(problem: ScaleUpProblem, option: int) -> str:
 
 def _reason(code: str, text: str, names: Iterable[str]) -> Reason:
     listed = [name for name in dict.fromkeys(names) if name]
-    message = f"{text} ({few_names(listed)})" if listed else text
+    message = f"{text} ({shorten_names(listed)})" if listed else text
     facts: dict[str, object] = {"groups": len(listed)}
     if len(listed) > _NAMED:
         facts["names"] = listed[:_LISTED]
     return Reason(code=code, message=message, facts=facts)
 
 
-def few_names(names: Sequence[str]) -> str:
+def shorten_names(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     shown = ", ".join(names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

@@ -15,7 +15,7 @@ import numpy as np
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.place import place
-from plimsoll.nodes.planning.packing.pod_by_pod import Asked, improve_placement, merit
+from plimsoll.nodes.planning.packing.pod_by_pod import PlacementRequest, improve_placement, score
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ class _Party:
 def place_with_affinity_targets(
     problem: ScaleUpProblem,
     relations: PodRelations,
-    asked: tuple[Ints, Placement | None, PackingOptions],
+    request: tuple[Ints, Placement | None, PackingOptions],
     placement: Placement,
 ) -> Placement:
-    """The draft, or one that helps more pods; `asked`: demand [C], on top of what, by which means."""
-    demand, onto, packing = asked
+    """The draft, or one that helps more pods; `request`: demand [C], on top of what, by which means."""
+    demand, onto, packing = request
     before = np.zeros_like(demand) if onto is None else onto.placed(len(demand))
     missing = demand + before - placement.placed(len(demand))
     best = placement
     for label_group in _label_groups(problem, relations, demand, missing):
         tried = _placed(problem, relations, (demand, onto, packing), label_group)
-        if merit(problem, tried) > merit(problem, best):
+        if score(problem, tried) > score(problem, best):
             best = tried
     return improve_placement(
-        Asked(problem=problem, relations=relations, demand=demand, onto=onto, packing=packing), best
+        PlacementRequest(problem=problem, relations=relations, demand=demand, onto=onto, packing=packing), best
     )
 
 
@@ -66,7 +66,7 @@ def _label_groups(problem: ScaleUpProblem, relations: PodRelations, demand: Ints
         ours = [
             guest
             for guest in guests
-            if label_group in relations.company[relations.label_group_of[guest]] and guest != host
+            if label_group in relations.affinity_targets[relations.label_group_of[guest]] and guest != host
         ]
         if not missing[ours].any() or label_group in {relations.label_group_of[our] for our in ours}:
             continue
@@ -105,24 +105,24 @@ def _spaces(problem: ScaleUpProblem, host: int, guests: Sequence[int]) -> Ints:
 
 
 def _fits(problem: ScaleUpProblem, spaces: Ints, beside: Mapping[int, int]) -> bool:
-    asked = sum((problem.requests[guest] * pods for guest, pods in beside.items()), start=np.zeros(1, dtype=np.int64))
-    return bool((spaces >= asked).all(axis=1).any())
+    request = sum((problem.requests[guest] * pods for guest, pods in beside.items()), start=np.zeros(1, dtype=np.int64))
+    return bool((spaces >= request).all(axis=1).any())
 
 
 def _most_beside(problem: ScaleUpProblem, spaces: Ints, guest: int) -> int:
     """How many guests the largest node has room for."""
-    asked = problem.requests[guest] > 0
-    beside = (spaces[:, asked] // problem.requests[guest][asked]).min(axis=1, initial=UNBOUNDED)
+    request = problem.requests[guest] > 0
+    beside = (spaces[:, request] // problem.requests[guest][request]).min(axis=1, initial=UNBOUNDED)
     return min(max(int(beside.max(initial=0)), 0), UNBOUNDED)
 
 
 def _placed(
     problem: ScaleUpProblem,
     relations: PodRelations,
-    asked: tuple[Ints, Placement | None, PackingOptions],
+    request: tuple[Ints, Placement | None, PackingOptions],
     label_group: _Party,
 ) -> Placement:
-    demand, onto, packing = asked
+    demand, onto, packing = request
     requests = problem.requests.copy()
     hosts, guests = np.zeros_like(demand), np.zeros_like(demand)
     hosts[label_group.host] = label_group.hosts

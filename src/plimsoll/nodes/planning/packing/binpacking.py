@@ -1,7 +1,7 @@
-"""Shares of pods onto nodes that stand or are planned, then onto new ones: as numbers for the solver, and back.
+"""Bin packing: demand slices onto existing and planned nodes, then onto new ones, through the solver.
 
-`packed(view, shares, packing)` is what `levelling` asks, try by try. What does not fit is left; nothing is decided here
-about who is served first, nor how a class is shared out.
+`pack_slices(view, slices, packing)` translates slices into numbers for the solver, and its answer into a placement.
+What does not fit is left over. Order of service and the split of a class into slices are decided elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
 from plimsoll.solver.filling.fill import Demand, Filled, Standing, fill, most_constrained_first
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
@@ -45,49 +45,49 @@ class PackingOptions:
     """Nobody is placed afterwards: new nodes may rise as high as all of them do."""
 
 
-def packed(view: PlacementView, shares: Sequence[DemandSlice], packing: PackingOptions) -> tuple[Placement, Ints]:
+def pack_slices(view: PlacementView, slices: Sequence[DemandSlice], packing: PackingOptions) -> tuple[Placement, Ints]:
     """The draft with the shares on it, and [S] pods that found no place."""
     placement = view.placement
-    left = np.array([share.items for share in shares], dtype=np.int64)
-    if not shares:
+    left = np.array([demand_slice.items for demand_slice in slices], dtype=np.int64)
+    if not slices:
         return placement, left
     if len(view.problem.arrays) or placement.batches:
-        placement, left = _filled(view, shares, left)
+        placement, left = _fill_nodes(view, slices, left)
     for tier in sorted({option.tier for option in view.problem.options}):
         if left.any():
             in_tier = np.array([option.tier == tier for option in view.problem.options], dtype=np.bool_)
-            placement, left = _opened(view.problem, shares, left, (placement, packing, packing.usable & in_tier))
-    return placement, left * np.array([share.glued for share in shares], dtype=np.int64)
+            placement, left = _open_nodes(view.problem, slices, left, (placement, packing, packing.usable & in_tier))
+    return placement, left * np.array([demand_slice.pods_per_item for demand_slice in slices], dtype=np.int64)
 
 
 # ---- nodes that stand or are planned
 
 
-def _filled(view: PlacementView, shares: Sequence[DemandSlice], items: Ints) -> tuple[Placement, Ints]:
+def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints) -> tuple[Placement, Ints]:
     problem, placement = view.problem, view.placement
     rows = len(problem.arrays)
-    batches = np.stack([demand_slice.places.batches for demand_slice in shares])
-    allowed = np.concatenate((np.stack([demand_slice.places.rows for demand_slice in shares]), batches), axis=1).T
+    batches = np.stack([demand_slice.places.batches for demand_slice in slices])
+    allowed = np.concatenate((np.stack([demand_slice.places.rows for demand_slice in slices]), batches), axis=1).T
     demand = Demand(
-        requests=_requests(problem, shares),
+        requests=_requests(problem, slices),
         counts=items,
         allowed=allowed,
         per_bin=np.array(
             [
-                UNBOUNDED if demand_slice.rises else max(1, demand_slice.per_node // demand_slice.glued)
-                for demand_slice in shares
+                UNBOUNDED if demand_slice.rises else max(1, demand_slice.per_node // demand_slice.pods_per_item)
+                for demand_slice in slices
             ],
             dtype=np.int64,
         ),
-        exclusive=_exclusive(shares),
-        tighter=_tighter(shares),
+        exclusive=_exclusive(slices),
+        tighter=_tighter(slices),
     )
     free = np.concatenate((placement.free_rows(problem), placement.free_batches(problem)))
     sizes = np.array([1] * rows + [batch.nodes for batch in placement.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    class_order = _turns(problem, shares, _nodes_open(sizes, allowed))
+    class_order = _turns(problem, slices, _nodes_open(sizes, allowed))
     answer = fill(demand, standing, most_constrained_first(demand, standing, class_order))
-    return _with_filled(placement, shares, answer, rows), answer.left
+    return _with_filled(placement, slices, answer, rows), answer.left
 
 
 def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
@@ -95,44 +95,44 @@ def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
     return np.asarray(sizes.astype(np.float64) @ allowed.astype(np.float64), dtype=np.int64)
 
 
-def _turns(problem: ScaleUpProblem, shares: Sequence[DemandSlice], choice: Ints) -> Ints:
+def _turns(problem: ScaleUpProblem, slices: Sequence[DemandSlice], choice: Ints) -> Ints:
     """[S]: by priority; then who can be on no new node, on fewest nodes that are there, on fewest kinds of new ones."""
-    options = np.stack([demand_slice.places.options for demand_slice in shares]).sum(axis=1).tolist()
+    options = np.stack([demand_slice.places.options for demand_slice in slices]).sum(axis=1).tolist()
     ranked = [
         (-problem.table.classes[demand_slice.number].priority, new > 0, int(nodes), new)
-        for demand_slice, new, nodes in zip(shares, options, choice, strict=True)
+        for demand_slice, new, nodes in zip(slices, options, choice, strict=True)
     ]
     turn_of = {rank: turn for turn, rank in enumerate(sorted(set(ranked)))}
     return np.array([turn_of[rank] for rank in ranked], dtype=np.int64)
 
 
-def _with_filled(placement: Placement, shares: Sequence[DemandSlice], answer: Filled, rows: int) -> Placement:
-    added = _contents(shares, answer)
+def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Filled, rows: int) -> Placement:
+    added = _contents(slices, answer)
     existing = dict(placement.existing)
     for row in (part for part in added if part < rows):
         before = existing.get(row)
-        existing[row] = added[row] if before is None else joined(before, added[row])
+        existing[row] = added[row] if before is None else merge_pods(before, added[row])
     batches: list[NodeBatch] = []
     # Nodes that stand are one each, and never split: what comes behind them are batches and parts of these.
     for part, origin in enumerate(answer.origin[rows:].tolist(), start=rows):
         if nodes := int(answer.multiplicity[part]):
             batch = placement.batches[origin - rows]
-            batches.append(replace(batch, nodes=nodes, content=joined(batch.content, added.get(part, {}))))
+            batches.append(replace(batch, nodes=nodes, content=merge_pods(batch.content, added.get(part, {}))))
     return replace(placement, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
 
 
-def _contents(shares: Sequence[DemandSlice], answer: Filled) -> dict[int, dict[int, int]]:
+def _contents(slices: Sequence[DemandSlice], answer: Filled) -> dict[int, dict[int, int]]:
     """Row of the answer to pods by class in each of its nodes, both ascending; shares of one class together."""
     if not len(answer.placements):
         return {}
     rows, indices, items = answer.placements.T
-    numbers = np.array([share.number for share in shares], dtype=np.int64)
-    glued = np.array([share.glued for share in shares], dtype=np.int64)
+    numbers = np.array([demand_slice.number for demand_slice in slices], dtype=np.int64)
+    pods_per_item = np.array([demand_slice.pods_per_item for demand_slice in slices], dtype=np.int64)
     classes = int(numbers.max()) + 1
     cells = rows * classes + numbers[indices]
     order = np.argsort(cells, kind="stable")
     cells, first = np.unique(cells[order], return_index=True)
-    pods = np.add.reduceat((items * glued[indices])[order], first).tolist()
+    pods = np.add.reduceat((items * pods_per_item[indices])[order], first).tolist()
     found, starts = np.unique(cells // classes, return_index=True)
     ends = [*starts[1:].tolist(), len(cells)]
     names = (cells % classes).tolist()
@@ -142,12 +142,12 @@ def _contents(shares: Sequence[DemandSlice], answer: Filled) -> dict[int, dict[i
     }
 
 
-def _tighter(shares: Sequence[DemandSlice]) -> Ints | None:
+def _tighter(slices: Sequence[DemandSlice]) -> Ints | None:
     entries = [
-        (index, row, int(share.caps[row]))
-        for index, share in enumerate(shares)
-        if share.caps is not None
-        for row in np.flatnonzero(np.concatenate((share.places.rows, share.places.batches))).tolist()
+        (index, row, int(demand_slice.caps[row]))
+        for index, demand_slice in enumerate(slices)
+        if demand_slice.caps is not None
+        for row in np.flatnonzero(np.concatenate((demand_slice.places.rows, demand_slice.places.batches))).tolist()
     ]
     return np.array(entries, dtype=np.int64).reshape(-1, 3) if entries else None
 
@@ -155,28 +155,28 @@ def _tighter(shares: Sequence[DemandSlice]) -> Ints | None:
 # ---- new nodes
 
 
-def _opened(
-    problem: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+def _open_nodes(
+    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
 ) -> tuple[Placement, Ints]:
     """New nodes. Groups that grow whole or not at all are used where nothing cheaper does the same."""
     usable = on[2]
-    placement, left = _whole(problem, shares, items, on)
+    placement, left = _whole(problem, slices, items, on)
     whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
     if not placement.nodes_of(len(problem.options))[whole].any() or on[0].nodes_of(len(problem.options))[whole].any():
         return placement, left
-    other, other_left = _packed_new(problem, shares, items, (on[0], on[1], usable & ~whole))
+    other, other_left = _pack_new_nodes(problem, slices, items, (on[0], on[1], usable & ~whole))
     if (other_left <= left).all() and other.cost(problem) < placement.cost(problem):
         return other, other_left
     return placement, left
 
 
 def _whole(
-    problem: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
 ) -> tuple[Placement, Ints]:
     """Nodes nobody asked for are opened with the others where a group grows to its maximum or not at all."""
     before, packing, usable = on
     while True:
-        placement, left = _packed_new(problem, shares, items, (before, packing, usable))
+        placement, left = _pack_new_nodes(problem, slices, items, (before, packing, usable))
         missing = (problem.available - placement.nodes_of(len(problem.options))) * (
             placement.nodes_of(len(problem.options)) > 0
         )
@@ -192,25 +192,25 @@ def _whole(
         usable = usable & (np.arange(len(problem.options)) != max(idle)[1])
 
 
-def _packed_new(
-    problem: ScaleUpProblem, shares: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+def _pack_new_nodes(
+    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
 ) -> tuple[Placement, Ints]:
     placement, packing, usable = on
     chosen = np.flatnonzero(items)
     types = np.flatnonzero(usable)
     if not len(types):
         return placement, items
-    asked = [shares[index] for index in chosen.tolist()]
+    request = [slices[index] for index in chosen.tolist()]
     packing_problem = PackingProblem(
-        requests=_requests(problem, asked),
+        requests=_requests(problem, request),
         counts=items[chosen],
         capacity=problem.capacity[types],
         price=problem.planning_prices[types],
-        allowed=np.stack([demand_slice.places.options[types] for demand_slice in asked], axis=1),
+        allowed=np.stack([demand_slice.places.options[types] for demand_slice in request], axis=1),
         per_bin=np.array(
-            [max(1, demand_slice.per_node // demand_slice.glued) for demand_slice in asked], dtype=np.int64
+            [max(1, demand_slice.per_node // demand_slice.pods_per_item) for demand_slice in request], dtype=np.int64
         ),
-        exclusive=_exclusive(asked),
+        exclusive=_exclusive(request),
         available=np.minimum(problem.available - placement.nodes_of(len(problem.options)), UNBOUNDED)[types],
         use=problem.limits.use[types],
         room=placement.room_left(problem),
@@ -224,7 +224,7 @@ def _packed_new(
             option=int(types[pattern.type]),
             nodes=pattern.bins,
             content=_content(
-                (asked[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
+                (request[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
             ),
         )
         for pattern in answer.fillings
@@ -232,40 +232,40 @@ def _packed_new(
     # What pods are worth to some offers shows nothing about the others.
     worths = {}
     if len(types) == len(problem.options):
-        worths = {**placement.worths, **_worths(asked, items[chosen] - answer.left, found.worth)}
+        worths = {**placement.worths, **_worths(request, items[chosen] - answer.left, found.worth)}
     return replace(placement, batches=(*placement.batches, *batches), worths=worths), left
 
 
-def _worths(shares: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
+def _worths(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
     """Of one pod, by class; where its shares differ, on average."""
     pods: dict[int, int] = {}
     total: dict[int, float] = {}
-    for share, count, each in zip(shares, items.tolist(), worth.tolist(), strict=True):
-        pods[share.number] = pods.get(share.number, 0) + count * share.glued
-        total[share.number] = total.get(share.number, 0.0) + count * each
+    for demand_slice, count, each in zip(slices, items.tolist(), worth.tolist(), strict=True):
+        pods[demand_slice.number] = pods.get(demand_slice.number, 0) + count * demand_slice.pods_per_item
+        total[demand_slice.number] = total.get(demand_slice.number, 0.0) + count * each
     return {number: total[number] / pods[number] for number in pods if pods[number]}
 
 
 def _content(items: Iterable[tuple[DemandSlice, int]]) -> dict[int, int]:
     content: dict[int, int] = {}
-    for share, count in items:
-        content[share.number] = content.get(share.number, 0) + count * share.glued
-    return joined(content, {})
+    for demand_slice, count in items:
+        content[demand_slice.number] = content.get(demand_slice.number, 0) + count * demand_slice.pods_per_item
+    return merge_pods(content, {})
 
 
-def _requests(problem: ScaleUpProblem, shares: Sequence[DemandSlice]) -> Ints:
-    numbers = [demand_slice.number for demand_slice in shares]
-    glued = np.array([demand_slice.glued for demand_slice in shares], dtype=np.int64)
-    return problem.requests[numbers] * glued[:, None]
+def _requests(problem: ScaleUpProblem, slices: Sequence[DemandSlice]) -> Ints:
+    numbers = [demand_slice.number for demand_slice in slices]
+    pods_per_item = np.array([demand_slice.pods_per_item for demand_slice in slices], dtype=np.int64)
+    return problem.requests[numbers] * pods_per_item[:, None]
 
 
-def _exclusive(shares: Sequence[DemandSlice]) -> Flags:
+def _exclusive(slices: Sequence[DemandSlice]) -> Flags:
     keys: dict[str, int] = {}
-    for demand_slice in shares:
+    for demand_slice in slices:
         for key in demand_slice.keys:
             keys.setdefault(key, len(keys))
-    found = np.zeros((len(shares), len(keys)), dtype=np.bool_)
-    for index, one in enumerate(shares):
+    found = np.zeros((len(slices), len(keys)), dtype=np.bool_)
+    for index, one in enumerate(slices):
         for key in one.keys:
             found[index, keys[key]] = True
     return found

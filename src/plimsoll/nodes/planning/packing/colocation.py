@@ -39,8 +39,8 @@ class PodPrices:
         if not places.options.any():
             return 0.0
         if number not in self._known:
-            share = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
-            self._known[number] = share * self._prices
+            demand_slice = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
+            self._known[number] = demand_slice * self._prices
         return round(float(self._known[number][places.options].min()), 9)
 
 
@@ -60,12 +60,12 @@ class Colocation:
     def near(self, number: int, places: Places) -> Places | None:
         """Where it is in company, or may be the first; None if it was refused or left to the estimator."""
         view, label_group = self._view, self._relations.label_group_of[number]
-        company = view.company(number)
-        if company is not None:
-            return places.within(company)
-        family = self._relations.family(label_group)
-        if not family:
-            wanted = self._relations.company[label_group]
+        near = view.affinity_places(number)
+        if near is not None:
+            return places.within(near)
+        mutual_group = self._relations.mutual_group(label_group)
+        if not mutual_group:
+            wanted = self._relations.affinity_targets[label_group]
             if wanted and wanted != (label_group,) and label_group in wanted:
                 self._lowered.complex.append(number)
             else:
@@ -77,15 +77,15 @@ class Colocation:
         if len(keys) > 1:
             self._lowered.complex.append(number)
             return None
-        return places.within(view.inside(keys[0], {self._home(family, keys[0])})) if keys else places
+        return places.within(view.inside(keys[0], {self._shared_domain(mutual_group, keys[0])})) if keys else places
 
-    def _home(self, family: tuple[int, ...], key: str) -> str:
+    def _shared_domain(self, mutual_group: tuple[int, ...], key: str) -> str:
         """The one domain for all who want each other: where most of them fit, then where they seem to cost least."""
-        if family not in self._lowered.homes:
-            members = [number for number in self._demand if self._relations.label_group_of[number] in family]
+        if mutual_group not in self._lowered.shared_domains:
+            members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
             scored = sorted((*self._price_in(members, key, name), name) for name in self._view.domains(key))
-            self._lowered.homes[family] = [name for _, _, name in scored] or [""]
-        return self._feedback.homes.get(family, self._lowered.homes[family][0])
+            self._lowered.shared_domains[mutual_group] = [name for _, _, name in scored] or [""]
+        return self._feedback.shared_domains.get(mutual_group, self._lowered.shared_domains[mutual_group][0])
 
     def _price_in(self, members: Sequence[int], key: str, name: str) -> tuple[int, float]:
         unplaced, price = 0, 0.0
@@ -102,29 +102,33 @@ class Colocation:
         one = self._view.problem.table.classes[number]
         return one.has_affinity and HOSTNAME in self._view.problem.rules.affinity_counts(number).affinity_keys
 
-    def glue(self, share: DemandSlice, *, own_keys: Sequence[str]) -> None:
+    def keep_together(self, demand_slice: DemandSlice, *, own_keys: Sequence[str]) -> None:
         """All of them go to one node together, where nobody is yet whose company they want."""
-        family = self._relations.family(self._relations.label_group_of[share.number])
-        members = [number for number in self._demand if self._relations.label_group_of[number] in family]
-        if len(members) > 1 or self._view.problem.rules.spreads(share.number) or own_keys:
-            self._lowered.complex.append(share.number)
+        mutual_group = self._relations.mutual_group(self._relations.label_group_of[demand_slice.number])
+        members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
+        if len(members) > 1 or self._view.problem.rules.spreads(demand_slice.number) or own_keys:
+            self._lowered.complex.append(demand_slice.number)
             return
-        together = min(share.pods, self._largest_group(share))
-        if together < share.pods:
+        together = min(demand_slice.pods, self._largest_group(demand_slice))
+        if together < demand_slice.pods:
             self._lowered.refuse(
-                share.number,
+                demand_slice.number,
                 NO_AFFINITY_TARGET,
                 f"its pods want to be on one node, and no node takes {f'more than {together}' if together else 'one'}",
             )
         if together:
-            self._lowered.shares.append(replace(share, pods=together, glued=together))
+            self._lowered.slices.append(replace(demand_slice, pods=together, pods_per_item=together))
 
-    def _largest_group(self, share: DemandSlice) -> int:
+    def _largest_group(self, demand_slice: DemandSlice) -> int:
         problem = self._view.problem
-        request = np.maximum(problem.requests[share.number], 1)
-        asked = problem.requests[share.number] > 0
-        spaces = [problem.capacity[share.places.options], self._view.placement.free_rows(problem)[share.places.rows]]
-        fits = [
-            int((space[:, asked] // request[asked]).min(axis=1, initial=UNBOUNDED).max(initial=0)) for space in spaces
+        request = np.maximum(problem.requests[demand_slice.number], 1)
+        requested = problem.requests[demand_slice.number] > 0
+        spaces = [
+            problem.capacity[demand_slice.places.options],
+            self._view.placement.free_rows(problem)[demand_slice.places.rows],
         ]
-        return min(max(fits), share.per_node)
+        fits = [
+            int((space[:, requested] // request[requested]).min(axis=1, initial=UNBOUNDED).max(initial=0))
+            for space in spaces
+        ]
+        return min(max(fits), demand_slice.per_node)

@@ -53,7 +53,7 @@ class _Lowering:
         self._relations = view.relations
         self._feedback = feedback
         self._on_node = NodeTerms(view, demand)
-        self._gatherings = Colocation(view, demand, feedback, self.lowered)
+        self._colocation = Colocation(view, demand, feedback, self.lowered)
         self._prices = PodPrices(view.problem)
         self._running: dict[int, dict[str, int]] = {}
         """Pods shared out so far in this layer, by party and domain."""
@@ -64,12 +64,12 @@ class _Lowering:
         """Pods of a class that may be in these places, as far as nodes are concerned."""
         one = self._view.problem.table.classes[number]
         if one.is_simple and not self._relations.avoided[self._relations.label_group_of[number]]:
-            self.lowered.shares.append(DemandSlice(number=number, pods=pods, places=places))
+            self.lowered.slices.append(DemandSlice(number=number, pods=pods, places=places))
             return
         if one.one_pod_only and pods > 1:
             self.lowered.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
             pods = 1
-        near = self._gatherings.near(number, places) if one.has_affinity else places
+        near = self._colocation.near(number, places) if one.has_affinity else places
         if near is None:
             return
         plain = DemandSlice(
@@ -80,15 +80,15 @@ class _Lowering:
             keys=self._on_node.keys(one),
             caps=self._on_node.caps(one),
         )
-        if self._gatherings.is_on_a_node(number) and self._view.company(number) is None:
-            self._gatherings.glue(plain, own_keys=self._on_node.own_keys(number))
+        if self._colocation.is_on_a_node(number) and self._view.affinity_places(number) is None:
+            self._colocation.keep_together(plain, own_keys=self._on_node.own_keys(number))
         else:
             self._spread_out(plain)
 
     # ---- over domains
 
-    def _spread_out(self, share: DemandSlice) -> None:
-        number = share.number
+    def _spread_out(self, demand_slice: DemandSlice) -> None:
+        number = demand_slice.number
         spreads = [
             spread_count for spread_count in self._view.problem.rules.spreads(number) if spread_count.key != HOSTNAME
         ]
@@ -97,35 +97,39 @@ class _Lowering:
         if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
             self.lowered.complex.append(number)
         elif apart:
-            self._one_per_domain(share, apart[0])
+            self._one_per_domain(demand_slice, apart[0])
         elif spreads:
-            self._level(share, spreads[0])
+            self._level(demand_slice, spreads[0])
         else:
-            self._level_nodes(share)
+            self._level_nodes(demand_slice)
 
-    def _level_nodes(self, share: DemandSlice) -> None:
-        even = risen(self._view, share, self._feedback.heights.get(share.number)) if self._may_rise(share) else []
-        stays = not any(demand_slice.places.options.any() for demand_slice in even)
+    def _level_nodes(self, demand_slice: DemandSlice) -> None:
+        even = (
+            risen(self._view, demand_slice, self._feedback.heights.get(demand_slice.number))
+            if self._may_rise(demand_slice)
+            else []
+        )
+        stays = not any(part.places.options.any() for part in even)
         # Existing nodes are filled before new ones join, and so rise whoever opens these.
-        self.lowered.shares += even if even and (stays or not self._feedback.held_down) else [share]
+        self.lowered.slices += even if even and (stays or not self._feedback.held_down) else [demand_slice]
 
-    def _may_rise(self, share: DemandSlice) -> bool:
+    def _may_rise(self, demand_slice: DemandSlice) -> bool:
         """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
-        spreads = over_nodes(self._view, share.number)
-        lone = len(spreads) == 1 and spreads[0].counts_itself and share.number not in self._feedback.uneven
-        return lone and share.per_node == spreads[0].max_skew and not share.keys
+        spreads = over_nodes(self._view, demand_slice.number)
+        lone = len(spreads) == 1 and spreads[0].counts_itself and demand_slice.number not in self._feedback.uneven
+        return lone and demand_slice.per_node == spreads[0].max_skew and not demand_slice.keys
 
-    def _level(self, share: DemandSlice, one: SpreadCount) -> None:
-        view, number = self._view, share.number
+    def _level(self, demand_slice: DemandSlice, one: SpreadCount) -> None:
+        view, number = self._view, demand_slice.number
         levels = view.spread_levels(number, one)
         for label_group in {self._relations.label_group_of[other] for other in self._relations.meant(one)}:
             for name, pods in self._running.get(label_group, {}).items():
                 levels[name] = levels.get(name, 0) + pods
-        if self._may_rise(share) and one.counts_itself and not self._feedback.held_down:
-            share = replace(share, caps=hopeful_caps(view, share), rises=True)
+        if self._may_rise(demand_slice) and one.counts_itself and not self._feedback.held_down:
+            demand_slice = replace(demand_slice, caps=hopeful_caps(view, demand_slice), rises=True)
         for name in self._feedback.present.get(number, ()):
             levels.setdefault(name, 0)
-        places = self._by_domain(share, one.key)
+        places = self._by_domain(demand_slice, one.key)
         spreading = Spreading(
             max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels
         )
@@ -133,104 +137,106 @@ class _Lowering:
         # A domain without nodes that gets none in this plan does not come to be, and so holds nobody back.
         able = [name for name in places if name in levels or most.get(name, 1)]
         if not one.counts_itself:
-            self._where_even(share, spreading, able)
+            self._where_even(demand_slice, spreading, able)
             return
-        answer = self._without_growing(share, spreading, places, most) or self._by_price(
-            share, spreading, {name: places[name] for name in able}, most
+        answer = self._without_growing(demand_slice, spreading, places, most) or self._by_price(
+            demand_slice, spreading, {name: places[name] for name in able}, most
         )
-        self._share_out(share, answer, places)
+        self._add_slices(demand_slice, answer, places)
         if answer.left:
             self.lowered.refuse(number, SPREAD_HELD, _held(one, answer, domains={*levels, *able}))
 
     def _by_price(
-        self, share: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
+        self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas:
         """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
-        even = quotas(share.pods, of, open_domains=list(places), most=most)
+        even = quotas(demand_slice.pods, of, open_domains=list(places), most=most)
         if self._feedback.evenly or of.max_skew == 1:
             return even
-        free = self._view.room(share.number)
+        free = self._view.room(demand_slice.number)
         new = {name: one for name, one in places.items() if one.options.any() and not free[one.rows].any()}
-        prices = {name: self._prices.of(share.number, one) for name, one in new.items()}
+        prices = {name: self._prices.of(demand_slice.number, one) for name, one in new.items()}
         found = shift_to_cheap_domains(even, of, prices=prices, most=most)
         self.lowered.shifted |= found.pods != even.pods
         return found
 
     def _without_growing(
-        self, share: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
+        self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas | None:
         """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
-        if not share.places.rows.any():
+        if not demand_slice.places.rows.any():
             return None
-        free = self._view.room(share.number)
+        free = self._view.room(demand_slice.number)
         room = {name: int(free[one.rows].sum()) for name, one in places.items() if one.rows.any()}
         limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
-        answer = quotas(share.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
+        answer = quotas(demand_slice.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
         return None if answer.left else answer
 
-    def _where_even(self, share: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
+    def _where_even(self, demand_slice: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
         """Pods their own constraint does not count change nothing: where one may go, all may."""
         key = next(
             spread_count.key
-            for spread_count in self._view.problem.rules.spreads(share.number)
+            for spread_count in self._view.problem.rules.spreads(demand_slice.number)
             if spread_count.key != HOSTNAME
         )
         standing = _even_among([name for name in names if name in of.counts], of.counts, of)
-        inside = share.places.within(self._view.inside(key, standing))
-        if int(self._view.room(share.number)[inside.rows].sum()) >= share.pods:
+        inside = demand_slice.places.within(self._view.inside(key, standing))
+        if int(self._view.room(demand_slice.number)[inside.rows].sum()) >= demand_slice.pods:
             allowed = standing
         else:
             allowed = _even_among(names, {**dict.fromkeys(names, 0), **of.counts}, of)
         if not allowed:
             self.lowered.refuse(
-                share.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest"
+                demand_slice.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest"
             )
             return
-        self._level_nodes(replace(share, places=share.places.within(self._view.inside(key, allowed))))
+        self._level_nodes(replace(demand_slice, places=demand_slice.places.within(self._view.inside(key, allowed))))
 
-    def _by_domain(self, share: DemandSlice, key: str) -> dict[str, Places]:
+    def _by_domain(self, demand_slice: DemandSlice, key: str) -> dict[str, Places]:
         """Open domains: those with existing nodes first, then where pods seem to cost least."""
-        places = {name: share.places.within(self._view.inside(key, {name})) for name in self._view.domains(key)}
-        order = sorted((not one.rows.any(), self._prices.of(share.number, one), name) for name, one in places.items())
+        places = {name: demand_slice.places.within(self._view.inside(key, {name})) for name in self._view.domains(key)}
+        order = sorted(
+            (not one.rows.any(), self._prices.of(demand_slice.number, one), name) for name, one in places.items()
+        )
         return {name: places[name] for _, _, name in order if places[name].any}
 
-    def _share_out(self, share: DemandSlice, answer: Quotas, places: Mapping[str, Places]) -> None:
-        running = self._running.setdefault(self._relations.label_group_of[share.number], {})
+    def _add_slices(self, demand_slice: DemandSlice, answer: Quotas, places: Mapping[str, Places]) -> None:
+        running = self._running.setdefault(self._relations.label_group_of[demand_slice.number], {})
         for name, pods in answer.pods.items():
             if pods:
-                self.lowered.shares.append(replace(share, pods=pods, places=places[name], domain=name))
+                self.lowered.slices.append(replace(demand_slice, pods=pods, places=places[name], domain=name))
                 running[name] = running.get(name, 0) + pods
 
-    def _one_per_domain(self, share: DemandSlice, key: str) -> None:
-        clique = self._relations.clique(self._relations.label_group_of[share.number])
+    def _one_per_domain(self, demand_slice: DemandSlice, key: str) -> None:
+        clique = self._relations.clique(self._relations.label_group_of[demand_slice.number])
         if not clique:
-            self.lowered.complex.append(share.number)
+            self.lowered.complex.append(demand_slice.number)
             return
         taken = self._taken.setdefault((clique, key), set())
         places = {
             name: one
-            for name, one in self._by_domain(share, key).items()
-            if name not in taken and self._feedback.most.get((share.number, name), 1)
+            for name, one in self._by_domain(demand_slice, key).items()
+            if name not in taken and self._feedback.most.get((demand_slice.number, name), 1)
         }
-        there = [name for name, one in places.items() if one.rows.any()][: share.pods]
+        there = [name for name, one in places.items() if one.rows.any()][: demand_slice.pods]
         # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
-        beyond = share.places.within(self._view.outside(key))
+        beyond = demand_slice.places.within(self._view.outside(key))
         outside = replace(beyond, batches=np.zeros_like(beyond.batches), options=np.zeros_like(beyond.options))
-        room = int(self._view.room(share.number)[outside.rows].sum()) if outside.any else 0
-        standing = min(share.pods - len(there), room)
-        new = [name for name in places if name not in there][: share.pods - len(there) - standing]
+        room = int(self._view.room(demand_slice.number)[outside.rows].sum()) if outside.any else 0
+        standing = min(demand_slice.pods - len(there), room)
+        new = [name for name in places if name not in there][: demand_slice.pods - len(there) - standing]
         chosen = [*there, *new]
         taken |= set(chosen)
         for name in chosen:
-            self.lowered.shares.append(replace(share, pods=1, places=places[name], domain=name))
+            self.lowered.slices.append(replace(demand_slice, pods=1, places=places[name], domain=name))
         if standing:
-            self.lowered.shares.append(replace(share, pods=standing, places=outside))
-        left = share.pods - len(chosen) - standing
+            self.lowered.slices.append(replace(demand_slice, pods=standing, places=outside))
+        left = demand_slice.pods - len(chosen) - standing
         if left and beyond.any:
-            self.lowered.shares.append(replace(share, pods=left, places=beyond))
+            self.lowered.slices.append(replace(demand_slice, pods=left, places=beyond))
         elif left:
             message = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
-            self.lowered.refuse(share.number, ONE_PER_DOMAIN, message)
+            self.lowered.refuse(demand_slice.number, ONE_PER_DOMAIN, message)
 
 
 def _even_among(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:

@@ -31,12 +31,12 @@ ONE_POD_ONLY: Final = "OnePodOnly"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandSlice:
-    """Pods of one class that are packed as one kind of item; `glued` of them stay together on a node."""
+    """Pods of one class that are packed as one kind of item; `pods_per_item` of them stay together on a node."""
 
     number: int
     pods: int
     places: Places
-    glued: int = 1
+    pods_per_item: int = 1
     per_node: int = UNBOUNDED
     caps: Ints | None = None
     """[N + B]: at most so many on each node that stands or is planned."""
@@ -50,17 +50,17 @@ class DemandSlice:
 
     @property
     def items(self) -> int:
-        return self.pods // self.glued
+        return self.pods // self.pods_per_item
 
 
 @dataclass(slots=True, kw_only=True)
 class LoweredConstraints:
     """A layer as shares; `refused` says why pods of a class are in none; `complex` classes are for the estimator."""
 
-    shares: list[DemandSlice] = field(default_factory=list)
+    slices: list[DemandSlice] = field(default_factory=list)
     refused: dict[int, tuple[Reason, ...]] = field(default_factory=dict)
     complex: list[int] = field(default_factory=list)
-    homes: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
+    shared_domains: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
     """Families that need a home, and where it could be, the most likely first."""
     shifted: bool = False
     """Quotas are uneven for the sake of prices, as far as the skew allows."""
@@ -75,7 +75,7 @@ class Feedback:
 
     most: dict[tuple[int, str], int] = field(default_factory=dict)
     """What a domain turned out to take of a class."""
-    homes: dict[tuple[int, ...], str] = field(default_factory=dict)
+    shared_domains: dict[tuple[int, ...], str] = field(default_factory=dict)
     """The domain to be tried for a family."""
     heights: dict[int, int] = field(default_factory=dict)
     """Of a class spread over nodes: so many pods on each new one."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
-from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
 from plimsoll.solver.exact.assignment_milp import Impossible, Opening, Placed, Proof, settle, worth_settling
 from plimsoll.solver.filling.fill import Demand, Standing
 
@@ -63,13 +63,13 @@ class ExactFallback:
         size = len(numbers) * (len(problem.arrays) + len(view.placement.batches) + len(problem.options))
         if not worth_settling(wanted[numbers], missing[numbers]) or size > _MOST_PAIRS:
             return placement
-        question = _Question.of(view, numbers, wanted, packing)
+        question = _ExactProblem.of(view, numbers, wanted, packing)
         found = settle(question.demand, question.standing, packing.effort, question.opening)
         self._left -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
             return placement
-        settled = question.answered(found.filled)
-        return settled if _is_within(problem, settled) else placement
+        place_pending = question.answered(found.filled)
+        return place_pending if _is_within(problem, place_pending) else placement
 
     def _on_standing(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
         """The draft, or a cheaper one in which nodes that stand take all pods that they take at all."""
@@ -89,14 +89,14 @@ class ExactFallback:
             return placement
         view = PlacementView(problem, _without(problem, placement, movable), self._relations)
         closed = replace(packing, usable=np.zeros_like(packing.usable))
-        question = _Question.of(view, numbers, wanted, closed)
+        question = _ExactProblem.of(view, numbers, wanted, closed)
         effort = replace(packing.effort, branch_nodes=min(packing.effort.branch_nodes, _SAVING_BRANCHES))
         found = settle(question.demand, question.standing, effort)
         self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
             return placement
-        settled = question.answered(found.filled)
-        return settled if settled.cost(problem) < placement.cost(problem) else placement
+        place_pending = question.answered(found.filled)
+        return place_pending if place_pending.cost(problem) < placement.cost(problem) else placement
 
     def _movable(self, packing: PackingOptions) -> Flags:
         """[C]: classes of concern to nobody but the nodes they are on."""
@@ -106,7 +106,9 @@ class ExactFallback:
             alone[number] &= (
                 pod_class.problem is None and number not in packing.failed.pod_by_pod | packing.failed.given_up
             )
-        looked_at = {other for label_groups in (*relations.company, *relations.counted) for other in label_groups}
+        looked_at = {
+            other for label_groups in (*relations.affinity_targets, *relations.counted) for other in label_groups
+        }
         looked_at |= {label_group for label_group, avoided in enumerate(relations.avoided) if avoided}
         return alone & np.array(
             [label_group not in looked_at for label_group in relations.label_group_of], dtype=np.bool_
@@ -135,7 +137,7 @@ def _is_within(problem: ScaleUpProblem, placement: Placement) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
+class _ExactProblem:
     """Rows are nodes that stand, batches of planned ones, offers; those that are the same to everybody are one row."""
 
     problem: ScaleUpProblem
@@ -151,7 +153,7 @@ class _Question:
     opening: Opening
 
     @classmethod
-    def of(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _Question:
+    def of(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _ExactProblem:
         problem, base = view.problem, view.placement
         places = [view.open_places(number) for number in numbers.tolist()]
         growing = packing.usable & view.in_existing_domains() & ~_grow_whole(problem)
@@ -198,12 +200,12 @@ class _Question:
         for at, nodes, part in self._dealt(filled):
             more = added.get(part, {})
             if at < rows:
-                existing[at] = joined(existing.get(at, {}), more)
+                existing[at] = merge_pods(existing.get(at, {}), more)
             elif at < rows + planned:
                 batch = self.base.batches[at - rows]
-                batches.append(replace(batch, nodes=nodes, content=joined(batch.content, more)))
+                batches.append(replace(batch, nodes=nodes, content=merge_pods(batch.content, more)))
             elif more:
-                batches.append(NodeBatch(option=self._option(at), nodes=nodes, content=joined(more, {})))
+                batches.append(NodeBatch(option=self._option(at), nodes=nodes, content=merge_pods(more, {})))
         kept = {row: existing[row] for row in sorted(existing) if existing[row]}
         return replace(self.base, existing=kept, batches=tuple(batches))
 

@@ -80,74 +80,85 @@ def _row_levels(view: PlacementView, number: int, one: SpreadCount) -> Ints:
 # ---- as high as all can rise
 
 
-def risen(view: PlacementView, share: DemandSlice, height: int | None) -> list[DemandSlice]:
+def risen(view: PlacementView, demand_slice: DemandSlice, height: int | None) -> list[DemandSlice]:
     """A share as an even load on existing nodes, and on new ones; `height`: so many pods on a new node."""
-    one = over_nodes(view, share.number)[0]
+    one = over_nodes(view, demand_slice.number)[0]
     rows = len(view.problem.arrays)
-    existing, lowest = _risen_rows(view, share, one)
-    held = view.levels_of_batches(one)[view.counts_batches(share.number, one)]
+    existing, lowest = _risen_rows(view, demand_slice, one)
+    held = view.levels_of_batches(one)[view.counts_batches(demand_slice.number, one)]
     most = min(lowest, int(held.min(initial=UNBOUNDED))) + one.max_skew
     caps = np.zeros(rows + len(view.placement.batches), dtype=np.int64)
     caps[:rows] = existing
     here = int(existing.sum())
-    there = replace(share, pods=here, places=_only(share.places, new=False), per_node=UNBOUNDED, caps=caps, even=True)
+    there = replace(
+        demand_slice, pods=here, places=_only(demand_slice.places, new=False), per_node=UNBOUNDED, caps=caps, even=True
+    )
     found = [there] if here else []
-    if share.pods > here:
-        found += _evenly(share, share.pods - here, _height(view, share, most) if height is None else min(height, most))
+    if demand_slice.pods > here:
+        found += _evenly(
+            demand_slice,
+            demand_slice.pods - here,
+            _height(view, demand_slice, most) if height is None else min(height, most),
+        )
     return found
 
 
-def hopeful_caps(view: PlacementView, share: DemandSlice) -> Ints:
+def hopeful_caps(view: PlacementView, demand_slice: DemandSlice) -> Ints:
     """[N + B]: as `safe_caps`, but for existing nodes as if all of them rose together."""
-    one = over_nodes(view, share.number)[0]
+    one = over_nodes(view, demand_slice.number)[0]
     caps = (
-        np.full(len(view.problem.arrays) + len(view.placement.batches), UNBOUNDED) if share.caps is None else share.caps
+        np.full(len(view.problem.arrays) + len(view.placement.batches), UNBOUNDED)
+        if demand_slice.caps is None
+        else demand_slice.caps
     )
-    given, _ = _risen_rows(view, share, one)
+    given, _ = _risen_rows(view, demand_slice, one)
     return np.concatenate((given, caps[len(given) :]))
 
 
-def _risen_rows(view: PlacementView, share: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
+def _risen_rows(view: PlacementView, demand_slice: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
     """[N] pods for existing nodes, and the level of the lowest eligible one afterwards."""
     arrays = view.problem.arrays
-    room = view.room(share.number)
+    room = view.room(demand_slice.number)
     values, ids = arrays.label_values(HOSTNAME), arrays.label_ids(HOSTNAME)
-    open_rows = np.flatnonzero(share.places.rows & one.eligible & (room > 0)).tolist()
+    open_rows = np.flatnonzero(demand_slice.places.rows & one.eligible & (room > 0)).tolist()
     names = {values[int(ids[row])]: row for row in open_rows}
     spreading = Spreading(
         max_skew=one.max_skew,
         min_domains=one.min_domains,
         counts_itself=True,
-        counts=view.spread_levels(share.number, one),
+        counts=view.spread_levels(demand_slice.number, one),
     )
     answer = quotas(
-        share.pods, spreading, open_domains=list(names), most={name: int(room[row]) for name, row in names.items()}
+        demand_slice.pods,
+        spreading,
+        open_domains=list(names),
+        most={name: int(room[row]) for name, row in names.items()},
     )
     given = np.zeros(len(arrays), dtype=np.int64)
     for name, pods in answer.pods.items():
         given[names[name]] = pods
-    levels = (_row_levels(view, share.number, one) + given)[one.eligible]
+    levels = (_row_levels(view, demand_slice.number, one) + given)[one.eligible]
     return given, int(levels.min(initial=UNBOUNDED))
 
 
-def tallest(view: PlacementView, share: DemandSlice) -> int:
+def tallest(view: PlacementView, demand_slice: DemandSlice) -> int:
     """How many pods of the share the largest new node has space for."""
-    return int(_space(view, share).max(initial=0))
+    return int(_space(view, demand_slice).max(initial=0))
 
 
-def _space(view: PlacementView, share: DemandSlice) -> Ints:
+def _space(view: PlacementView, demand_slice: DemandSlice) -> Ints:
     """For each offer it may be on: how many fit on an empty node."""
-    problem, options = view.problem, np.flatnonzero(share.places.options)
-    asked = problem.requests[share.number] > 0
-    space: Ints = problem.capacity[options][:, asked] // problem.requests[share.number][asked]
+    problem, options = view.problem, np.flatnonzero(demand_slice.places.options)
+    request = problem.requests[demand_slice.number] > 0
+    space: Ints = problem.capacity[options][:, request] // problem.requests[demand_slice.number][request]
     least: Ints = space.min(axis=1, initial=UNBOUNDED)
     return least
 
 
-def _height(view: PlacementView, share: DemandSlice, most: int) -> int:
+def _height(view: PlacementView, demand_slice: DemandSlice, most: int) -> int:
     """How many pods a new node gets where they cost least each."""
-    problem, options = view.problem, np.flatnonzero(share.places.options)
-    fits = np.minimum(_space(view, share), min(most, share.pods))
+    problem, options = view.problem, np.flatnonzero(demand_slice.places.options)
+    fits = np.minimum(_space(view, demand_slice), min(most, demand_slice.pods))
     able = np.flatnonzero(fits > 0)
     if not len(able):
         return 1
@@ -155,18 +166,18 @@ def _height(view: PlacementView, share: DemandSlice, most: int) -> int:
     return int(fits[able][np.lexsort((-fits[able], price))[0]])
 
 
-def _evenly(share: DemandSlice, pods: int, height: int) -> list[DemandSlice]:
+def _evenly(demand_slice: DemandSlice, pods: int, height: int) -> list[DemandSlice]:
     """So many pods over the fewest nodes of that height, none of which gets two more than another."""
     nodes = -(-pods // max(1, height))
     low, higher = divmod(pods, nodes)
-    keys = (*share.keys, f"level {share.number}")
+    keys = (*demand_slice.keys, f"level {demand_slice.number}")
     return [
         replace(
-            share,
+            demand_slice,
             pods=each * many,
-            glued=each,
+            pods_per_item=each,
             per_node=each,
-            places=_only(share.places, new=True),
+            places=_only(demand_slice.places, new=True),
             keys=keys,
             caps=None,
             even=True,

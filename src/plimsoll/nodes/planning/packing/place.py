@@ -1,6 +1,6 @@
 """One layer of classes shared out over homes, domains and nodes, tried and learned from until it comes out even.
 
-`placed_layer(problem, relations, demand, packing, placement)`, for `placing`. Quotas and caps are made before anybody
+`place_layer(problem, relations, demand, packing, placement)`, for `placing`. Quotas and caps are made before anybody
 knows what finds room (`folding`); a try shows it (`packing`), and the next one knows better. Tries are counted.
 
 Pods onto existing nodes, then onto nodes already planned, then onto new ones: one layer of classes after the other.
@@ -18,7 +18,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions, packed
+from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions, pack_slices
 from plimsoll.nodes.planning.packing.constraints import lower_constraints
 from plimsoll.nodes.planning.packing.demand_slices import Feedback
 from plimsoll.nodes.planning.packing.node_caps import is_level, tallest
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 
-_HOMES: Final = 16
+_DOMAINS_TRIED: Final = 16
 """So many homes are tried for pods that want to be together in one domain."""
 _WORK: Final = 4_000
 """Each try plans a layer anew: classes times offers, over all tries. Beyond it what seems best is taken untried."""
@@ -43,7 +43,7 @@ _TRIES: Final = 8
 """So often a layer is shared out anew because a domain took less than its quota."""
 
 
-def placed_layer(
+def place_layer(
     problem: ScaleUpProblem,
     relations: PodRelations,
     demand: Mapping[int, int],
@@ -52,25 +52,27 @@ def placed_layer(
 ) -> tuple[Placement, tuple[int, ...]]:
     """The best of what can be done; who wants to be together may have more than one home to choose from."""
     view = PlacementView(problem, placement, relations)
-    best, lowered = _levelled(view, demand, packing, Feedback())
+    best, lowered = _pack_with_feedback(view, demand, packing, Feedback())
     work = len(demand) * max(int(packing.usable.sum()), 1)
     evenly = False
     if lowered.shifted and work <= _WORK:
-        tried, other = _levelled(view, demand, packing, Feedback(evenly=True))
-        if evenly := _merit(problem, demand, tried) <= _merit(problem, demand, best):
+        tried, other = _pack_with_feedback(view, demand, packing, Feedback(evenly=True))
+        if evenly := _penalty(problem, demand, tried) <= _penalty(problem, demand, best):
             best, lowered = tried, other
-    homes: dict[tuple[int, ...], str] = {}
-    tries = _WORK // (work * max(len(lowered.homes), 1))
-    for family, names in lowered.homes.items():
-        homes[family] = names[0]
-        for name in names[1 : min(_HOMES, 1 + tries)]:
-            tried, other = _levelled(view, demand, packing, Feedback(homes={**homes, family: name}, evenly=evenly))
-            if _merit(problem, demand, tried) < _merit(problem, demand, best):
-                best, lowered, homes[family] = tried, other, name
+    shared_domains: dict[tuple[int, ...], str] = {}
+    tries = _WORK // (work * max(len(lowered.shared_domains), 1))
+    for mutual_group, names in lowered.shared_domains.items():
+        shared_domains[mutual_group] = names[0]
+        for name in names[1 : min(_DOMAINS_TRIED, 1 + tries)]:
+            tried, other = _pack_with_feedback(
+                view, demand, packing, Feedback(shared_domains={**shared_domains, mutual_group: name}, evenly=evenly)
+            )
+            if _penalty(problem, demand, tried) < _penalty(problem, demand, best):
+                best, lowered, shared_domains[mutual_group] = tried, other, name
     return best, tuple(lowered.complex)
 
 
-def _merit(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
+def _penalty(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
     """Less is better: pods without a place, then money."""
     placed = placement.placed(len(problem.table))
     prices = problem.planning_prices
@@ -78,7 +80,7 @@ def _merit(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placem
     return sum(demand.values()) - sum(int(placed[number]) for number in demand), round(money, 9)
 
 
-def _levelled(
+def _pack_with_feedback(
     view: PlacementView, demand: Mapping[int, int], packing: PackingOptions, feedback: Feedback
 ) -> tuple[Placement, LoweredConstraints]:
     """Shared out over domains; where one takes less than its quota, the others are told, and all is tried again."""
@@ -86,10 +88,10 @@ def _levelled(
     feedback.held_down = not packing.is_last or len(demand) > 1
     for _ in range(_TRIES):
         lowered = lower_constraints(view, demand, feedback)
-        tried, left = packed(view, lowered.shares, packing)
+        tried, left = pack_slices(view, lowered.slices, packing)
         after = PlacementView(view.problem, tried, view.relations)
-        news = _learns(feedback, after, lowered.shares, left)
-        if not _learns_domains(feedback, view, after, lowered.shares, left) and not news:
+        news = _learns(feedback, after, lowered.slices, left)
+        if not _learns_domains(feedback, view, after, lowered.slices, left) and not news:
             break
     for number, reasons in lowered.refused.items():
         for reason in reasons:
@@ -97,22 +99,26 @@ def _levelled(
     return tried, lowered
 
 
-def _learns(feedback: Feedback, after: PlacementView, shares: Sequence[DemandSlice], left: Ints) -> bool:
+def _learns(feedback: Feedback, after: PlacementView, slices: Sequence[DemandSlice], left: Ints) -> bool:
     """Whether a try has shown something new."""
     news = False
     by_class: dict[int, list[int]] = {}
-    for index, share in enumerate(shares):
-        by_class.setdefault(share.number, []).append(index)
-        if share.domain and left[index] and feedback.most.get((share.number, share.domain)) != share.pods - left[index]:
-            feedback.most[share.number, share.domain] = share.pods - int(left[index])
+    for index, demand_slice in enumerate(slices):
+        by_class.setdefault(demand_slice.number, []).append(index)
+        if (
+            demand_slice.domain
+            and left[index]
+            and feedback.most.get((demand_slice.number, demand_slice.domain)) != demand_slice.pods - left[index]
+        ):
+            feedback.most[demand_slice.number, demand_slice.domain] = demand_slice.pods - int(left[index])
             news = True
     for number, indices in by_class.items():
-        if any(shares[index].rises for index in indices) and not is_level(after, number):
+        if any(slices[index].rises for index in indices) and not is_level(after, number):
             feedback.uneven.add(number)
             news = True
-        if not any(shares[index].even for index in indices):
+        if not any(slices[index].even for index in indices):
             continue
-        of_class = [(shares[index], int(left[index])) for index in indices]
+        of_class = [(slices[index], int(left[index])) for index in indices]
         higher = _higher(after, of_class)
         if higher > feedback.heights.get(number, 0):
             feedback.heights[number] = higher
@@ -123,20 +129,20 @@ def _learns(feedback: Feedback, after: PlacementView, shares: Sequence[DemandSli
     return news
 
 
-def _lost_its_room(shares: Sequence[tuple[DemandSlice, int]]) -> bool:
+def _lost_its_room(slices: Sequence[tuple[DemandSlice, int]]) -> bool:
     """Whether pods that were to stay on existing nodes found others there, and may go nowhere else."""
-    return any(left for _, left in shares) and not any(share.places.options.any() for share, _ in shares)
+    return any(left for _, left in slices) and not any(demand_slice.places.options.any() for demand_slice, _ in slices)
 
 
 def _learns_domains(
-    feedback: Feedback, before: PlacementView, after: PlacementView, shares: Sequence[DemandSlice], left: Ints
+    feedback: Feedback, before: PlacementView, after: PlacementView, slices: Sequence[DemandSlice], left: Ints
 ) -> bool:
     """Whether others brought domains into being that now hold down the minimum of a class that has no pods there."""
     used: dict[int, set[str]] = {}
-    for index, share in enumerate(shares):
-        if share.domain:
-            reached = {share.domain} if share.pods > left[index] else set()
-            used[share.number] = used.get(share.number, set()) | reached
+    for index, demand_slice in enumerate(slices):
+        if demand_slice.domain:
+            reached = {demand_slice.domain} if demand_slice.pods > left[index] else set()
+            used[demand_slice.number] = used.get(demand_slice.number, set()) | reached
     news = False
     for number, names in used.items():
         known = names | feedback.present.get(number, set())
@@ -153,14 +159,14 @@ def _learns_domains(
     return news
 
 
-def _higher(view: PlacementView, shares: Sequence[tuple[DemandSlice, int]]) -> int:
+def _higher(view: PlacementView, slices: Sequence[tuple[DemandSlice, int]]) -> int:
     """How high new nodes would have to be filled, as no more of them are to be had; 0: that is of no use."""
-    new = [(share, left) for share, left in shares if share.places.options.any()]
-    nodes = sum((share.pods - left) // share.glued for share, left in new)
+    new = [(demand_slice, left) for demand_slice, left in slices if demand_slice.places.options.any()]
+    nodes = sum((demand_slice.pods - left) // demand_slice.pods_per_item for demand_slice, left in new)
     if not nodes or not any(left for _, left in new):
         return 0
-    height = -(-sum(share.pods for share, _ in new) // nodes)
-    return height if height <= max(tallest(view, share) for share, _ in new) else 0
+    height = -(-sum(demand_slice.pods for demand_slice, _ in new) // nodes)
+    return height if height <= max(tallest(view, demand_slice) for demand_slice, _ in new) else 0
 
 
 __all__ = ["FailedClasses", "PackingOptions", "place"]
@@ -240,7 +246,7 @@ def _placed_in_order(
     parts = [part for layer in found for part in in_turn(problem, relations, layer)]
     for number, part in enumerate(parts, start=1):
         now = replace(packing, is_last=onto is None and number == len(parts) and not later)
-        placement, complex_ = placed_layer(problem, relations, {one: int(demand[one]) for one in part}, now, placement)
+        placement, complex_ = place_layer(problem, relations, {one: int(demand[one]) for one in part}, now, placement)
         if complex_:
             # Now, not in the end: others are planned around them.
             placement = place_pod_by_pod(

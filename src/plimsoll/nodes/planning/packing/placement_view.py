@@ -210,10 +210,10 @@ class PlacementView:
         problem = self.problem
         return problem.table.classes[number].has_anti_affinity or bool(problem.arrays.running_pods.anti_affinity_rows)
 
-    def company(self, number: int) -> Places | None:
+    def affinity_places(self, number: int) -> Places | None:
         """Where the company is that a class wants; None when there is nobody yet, anywhere."""
         known = self.problem.rules.affinity_counts(number)
-        rows, batches = self._whereabouts({*self.relations.company[self.relations.label_group_of[number]]})
+        rows, batches = self._whereabouts({*self.relations.affinity_targets[self.relations.label_group_of[number]]})
         rows = rows | (known.targets > 0)
         if not any(self._names(key, rows, batches) for key in known.affinity_keys):
             # Company on nodes without the label is in no domain, and so is none.

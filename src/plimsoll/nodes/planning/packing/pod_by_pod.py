@@ -22,7 +22,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import planned_node
 from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
-from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import unexplained_plan
 from plimsoll.nodes.planning.problem.served import serve_placement
 from plimsoll.nodes.planning.problem.verifier import verify
@@ -47,12 +47,12 @@ TOO_MANY: Final = "TooManyToCheck"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class SearchStrategy:
     """How places are looked for."""
 
     careful: bool = True
     """New nodes hold no more than if an empty node stood beside them in the end; else whoever asks verifies."""
-    youngest_first: bool = False
+    new_nodes_first: bool = False
     """Nodes are tried from the last one: those that stand come after the planned ones."""
     smallest_price: bool = False
     """A new node is the cheapest that takes the pod; else the one that is cheapest for the share the pod takes."""
@@ -64,20 +64,20 @@ def place_pod_by_pod(
     placement: Placement,
     *,
     usable: Flags,
-    manner: Manner | None = None,
+    strategy: SearchStrategy | None = None,
 ) -> Placement:
     """`wanted`: pods by class. The most important first, then as they stand."""
-    stage = _Stage(problem, placement, usable, manner or Manner())
+    placer = _PodByPodPlacer(problem, placement, usable, strategy or SearchStrategy())
     left = {
         number: wanted[number] for number in sorted(wanted, key=lambda one: (-problem.table.classes[one].priority, one))
     }
     progress = True
     while progress and left:
         # Who wants company may have to wait for it.
-        taken = {number: stage.take(number, pods) for number, pods in left.items()}
+        taken = {number: placer.take(number, pods) for number, pods in left.items()}
         progress = any(taken.values())
         left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
-    return stage.placement()
+    return placer.placement()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,10 +90,10 @@ class _Spot:
     content: dict[int, int]
 
 
-class _Stage:
-    def __init__(self, problem: ScaleUpProblem, placement: Placement, usable: Flags, manner: Manner) -> None:
+class _PodByPodPlacer:
+    def __init__(self, problem: ScaleUpProblem, placement: Placement, usable: Flags, strategy: SearchStrategy) -> None:
         self._problem = problem
-        self._manner = manner
+        self._manner = strategy
         self._before = placement
         self._usable = usable
         self._refused: dict[int, Reason] = {}
@@ -110,14 +110,14 @@ class _Stage:
             self._put_all(self._spots[row], content)
         for batch in placement.batches:
             for _ in range(batch.nodes):
-                self._put_all(self._opened(batch.option), batch.content)
+                self._put_all(self._open_nodes(batch.option), batch.content)
 
     def take(self, number: int, pods: int) -> int:
         """How many of them found a place."""
         static = self._problem.rules.node_predicates.codes(number, self._problem.arrays.free, {}) == 0
         allowed = self._problem.allowed[:, number]
         spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.option])]
-        if self._manner.youngest_first:
+        if self._manner.new_nodes_first:
             spots.reverse()
         first = 0
         for taken in range(pods):
@@ -186,14 +186,14 @@ class _Stage:
             return []
         problem = self._problem
         free = self._usable & problem.allowed[:, number] & (self._nodes < problem.available) & self._within_limits()
-        share = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
-        cost = np.round((1 if self._manner.smallest_price else share) * problem.planning_prices, 9)
+        demand_slice = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
+        cost = np.round((1 if self._manner.smallest_price else demand_slice) * problem.planning_prices, 9)
         view = self._replay.view()
         for option in sorted(
             np.flatnonzero(free).tolist(), key=lambda one: (problem.options[one].tier, cost[one], one)
         ):
             if isinstance(feasible(self._group(number).pod, self._node(option), view), Fits):
-                return [self._opened(option) for _ in range(int(self._step[option]))]
+                return [self._open_nodes(option) for _ in range(int(self._step[option]))]
         return []
 
     def _within_limits(self) -> Flags:
@@ -204,7 +204,7 @@ class _Stage:
     def _node(self, option: int) -> Node:
         return planned_node(self._problem.options[option], int(self._nodes[option]))
 
-    def _opened(self, option: int) -> _Spot:
+    def _open_nodes(self, option: int) -> _Spot:
         node = self._node(option)
         self._replay.add_node(node, self._problem.options[option].daemons)
         self._nodes[option] += 1
@@ -218,7 +218,7 @@ class _Stage:
                 self._named += 1
                 self._replay.place(self._group(number), spot.name, f"planned-{self._named}")
                 self._put[number] = self._put.get(number, 0) + 1
-        spot.content = joined(spot.content, content)
+        spot.content = merge_pods(spot.content, content)
 
     def _group(self, number: int) -> Alike:
         """The next pod of a class. Members are exchangeable, but where they have volumes, these are not the same."""
@@ -244,14 +244,14 @@ _FEW_NODES: Final = 50
 _FEW_CLASSES: Final = 20
 _FEW_OFFERS: Final = 50
 _MANNERS: Final = tuple(
-    Manner(careful=careful, youngest_first=youngest, smallest_price=smallest)
+    SearchStrategy(careful=careful, new_nodes_first=youngest, smallest_price=smallest)
     for youngest, smallest in ((False, False), (True, False), (False, True))
     for careful in (True, False)
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
+class PlacementRequest:
     """What a draft is to answer: pods by class [C], on top of what, by which means."""
 
     problem: ScaleUpProblem
@@ -270,33 +270,33 @@ class Asked:
         }
 
 
-def improve_placement(asked: Asked, placement: Placement) -> Placement:
+def improve_placement(request: PlacementRequest, placement: Placement) -> Placement:
     """The draft, or one that helps more pods, or as many for less money."""
-    if not _is_worth_it(asked, placement):
+    if not _is_worth_it(request, placement):
         return placement
-    problem = asked.problem
+    problem = request.problem
     best = placement
-    for manner in _MANNERS:
+    for strategy in _MANNERS:
         tried = place_pod_by_pod(
-            problem, asked.wanted, asked.onto or Placement(), usable=asked.packing.usable, manner=manner
+            problem, request.wanted, request.onto or Placement(), usable=request.packing.usable, strategy=strategy
         )
         if (
-            merit(problem, tried) > merit(problem, best)
-            and _keeps_zones(asked, placement, tried)
-            and _holds(asked, tried)
+            score(problem, tried) > score(problem, best)
+            and _keeps_zones(request, placement, tried)
+            and _holds(request, tried)
         ):
             best = tried
     return best
 
 
-def merit(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:
+def score(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:
     """More pods, then less money."""
     return int(placement.placed(len(problem.table)).sum()), -round(placement.cost(problem), 9)
 
 
-def _is_worth_it(asked: Asked, placement: Placement) -> bool:
+def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
     """Whether it is a small question, somebody looks at others, and there is something to gain."""
-    problem, failed = asked.problem, asked.packing.failed
+    problem, failed = request.problem, request.packing.failed
     placed = placement.placed(len(problem.table))
     if failed.pod_by_pod or failed.given_up or len({option.tier for option in problem.options}) > 1:
         return False
@@ -307,20 +307,20 @@ def _is_worth_it(asked: Asked, placement: Placement) -> bool:
         and len(problem.options) <= _FEW_OFFERS
     )
     if not small or not any(
-        problem.table.classes[number].scheduling_key.has_pod_constraints for number in asked.wanted
+        problem.table.classes[number].scheduling_key.has_pod_constraints for number in request.wanted
     ):
         return False
-    before = 0 if asked.onto is None else asked.onto.placed(len(problem.table))
-    paid = 0.0 if asked.onto is None else asked.onto.cost(problem)
-    return bool((asked.demand + before > placed).any()) or placement.cost(problem) > paid
+    before = 0 if request.onto is None else request.onto.placed(len(problem.table))
+    paid = 0.0 if request.onto is None else request.onto.cost(problem)
+    return bool((request.demand + before > placed).any()) or placement.cost(problem) > paid
 
 
-def _keeps_zones(asked: Asked, placement: Placement, tried: Placement) -> bool:
+def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placement) -> bool:
     """Fewer zones would be cheaper, but less of a spread. Where they help more, `fewer_zones` says so."""
-    first, second = (PlacementView(asked.problem, pods, asked.relations) for pods in (placement, tried))
-    return keeps_zones(first, second, asked.wanted)
+    first, second = (PlacementView(request.problem, pods, request.relations) for pods in (placement, tried))
+    return keeps_zones(first, second, request.wanted)
 
 
-def _holds(asked: Asked, placement: Placement) -> bool:
-    problem = asked.problem
+def _holds(request: PlacementRequest, placement: Placement) -> bool:
+    problem = request.problem
     return not verify(problem.snapshot, unexplained_plan(problem, serve_placement(problem, placement)))

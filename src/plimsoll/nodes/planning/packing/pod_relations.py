@@ -61,11 +61,11 @@ class PodRelations:
     # ---- between parties
 
     @cached_property
-    def company(self) -> list[tuple[int, ...]]:
+    def affinity_targets(self) -> list[tuple[int, ...]]:
         """Of each party: those whose pods it wants near it, itself among them if it matches its own terms."""
-        return [self._company(label_group) for label_group in self.label_groups]
+        return [self._affinity_targets(label_group) for label_group in self.label_groups]
 
-    def _company(self, label_group: int) -> tuple[int, ...]:
+    def _affinity_targets(self, label_group: int) -> tuple[int, ...]:
         if not self.sample(label_group).has_affinity:
             return ()
         terms = self._rules.terms(self.members[label_group][0])
@@ -136,14 +136,16 @@ class PodRelations:
         same = all(found == keys for one in avoided for found in self.avoided[one].values())
         return tuple(sorted(avoided)) if alike and same else ()
 
-    def family(self, label_group: int) -> tuple[int, ...]:
-        """Parties that all want each other's company and their own; empty for one that is no company to itself."""
-        company = self.company[label_group]
-        return company if label_group in company and all(self.company[one] == company for one in company) else ()
+    def mutual_group(self, label_group: int) -> tuple[int, ...]:
+        """Parties that all want each other's targets and their own; empty for one that is no company to itself."""
+        targets = self.affinity_targets[label_group]
+        return (
+            targets if label_group in targets and all(self.affinity_targets[one] == targets for one in targets) else ()
+        )
 
 
 def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
-    """Classes in the order of planning, and those that want company in a circle: nobody can say who comes first.
+    """Classes in the order of planning, and those that want targets in a circle: nobody can say who comes first.
 
     `classes` stand in line: who is in the way of somebody, and not wanted by anybody, is placed in that order.
     """
@@ -158,13 +160,13 @@ def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[i
         clique = relations.clique(label_group)
         apart = [one for one in relations.avoided[label_group] if one != label_group and one not in clique]
         taken = {chosen[one] for one in apart if one in chosen}
-        company = [
+        targets = [
             chosen[one] + 1
-            for one in relations.company[label_group]
+            for one in relations.affinity_targets[label_group]
             if level[one] < level[label_group] and one in chosen
         ]
         counted = [chosen[one] for one in relations.counted[label_group] if one in chosen]
-        least = max([level[label_group], *company, *counted])
+        least = max([level[label_group], *targets, *counted])
         chosen[label_group] = next(layer for layer in count(least) if layer not in taken)
     found: list[list[int]] = [[] for _ in range(max(chosen.values(), default=-1) + 1)]
     left_over: list[int] = []
@@ -193,9 +195,11 @@ def _visit(
         circular.update(path[path.index(label_group) :])
         return 0
     if label_group not in level:
-        family = relations.family(label_group)
-        company = [one for one in relations.company[label_group] if one != label_group and one not in family]
-        below = [_visit(one, relations, level, circular, path=(*path, label_group)) for one in company]
+        mutual_group = relations.mutual_group(label_group)
+        targets = [
+            one for one in relations.affinity_targets[label_group] if one != label_group and one not in mutual_group
+        ]
+        below = [_visit(one, relations, level, circular, path=(*path, label_group)) for one in targets]
         level[label_group] = 1 + max(below, default=-1)
     return level[label_group]
 

@@ -19,8 +19,8 @@ from plimsoll.nodes.model.node_templates import make_template
 from plimsoll.nodes.model.prices import price_of, prices_are_known
 from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_options import ScaleUpOption, SkippedGroup
-from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, new_groups
-from plimsoll.nodes.planning.autoprovisioning.taints import Passing
+from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, find_new_groups
+from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
 from plimsoll.nodes.planning.state.group_sizes import Sizes, group_room, sizes_of
 from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, ceilings, exhausted, growth, usage_of
@@ -70,7 +70,7 @@ def scale_up_options(
     if policy.nap.enabled and room.left <= 0:
         left_out.append(SkippedGroup(group="", machine_type="", code=room.code, reason=room.cap))
     elif policy.nap.enabled:
-        made = new_groups(snapshot, policy, limits, daemons, most=room.left)
+        made = find_new_groups(snapshot, policy, limits, daemons, most=room.left)
         found += made.options
         left_out += made.skipped_groups
     return ScaleUpOptions(
@@ -96,7 +96,7 @@ def _existing(
     found: list[ScaleUpOption] = []
     left_out: list[SkippedGroup] = []
     context = _Around(
-        limits=limits, daemons=daemons, passing=Passing(policy.pods), witnesses=_attaching_nodes(snapshot)
+        limits=limits, daemons=daemons, passing=TransientTaints(policy.pods), witnesses=_attaching_nodes(snapshot)
     )
     for group in snapshot.groups:
         sizes = sizes_of(group, policy)
@@ -123,7 +123,7 @@ class _Around:
 
     limits: Sequence[ResourceLimit]
     daemons: DaemonSets
-    passing: Passing
+    passing: TransientTaints
     witnesses: Mapping[str, str]
     """By group: a node of it whose attach limits are known."""
 

@@ -107,7 +107,7 @@ class Placement:
         return self if reason in known else replace(self, refused={**self.refused, number: (*known, reason)})
 
 
-def joined(content: Mapping[int, int], more: Mapping[int, int]) -> dict[int, int]:
+def merge_pods(content: Mapping[int, int], more: Mapping[int, int]) -> dict[int, int]:
     """Pods by class of both, in the order of classes."""
     total = dict(content)
     for number, pods in more.items():

@@ -78,7 +78,7 @@ def check_queued_requests(
 def _served(snapshot: Snapshot, policy: Policy, growing: Sequence[QueuedRequest]) -> frozenset[str]:
     """Names of those that would get all they ask for if nobody else asked."""
     pods = tuple(pod for in_line in growing for pod in in_line.pods)
-    plan = plan_scale_up(replace(snapshot, pending=pods, promises={}), policy)
+    plan = plan_scale_up(replace(snapshot, pending=pods, nominations={}), policy)
     left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
     return frozenset(in_line.name for in_line in growing if not any(pod.key in left for pod in in_line.pods))
 
@@ -88,7 +88,7 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
     if not any(not check.is_scale_up for check in checks):
         return CheckResults()
     pending = tuple(pending_pods for check in checks for pending_pods in check.pods)
-    alone = replace(snapshot, pending=pending, groups=(), machine_types=(), promises={})
+    alone = replace(snapshot, pending=pending, groups=(), machine_types=(), nominations={})
     forms = None if snapshot.cache is None else request_keys(snapshot.cache)
     board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), scheduling_keys=forms)
     doubts = FailedClasses()

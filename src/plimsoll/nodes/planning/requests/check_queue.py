@@ -22,7 +22,7 @@ from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-from plimsoll.nodes.planning.problem.placement import Placement, joined
+from plimsoll.nodes.planning.problem.placement import Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import name_pods
 from plimsoll.nodes.planning.problem.served import Served
 from plimsoll.solver.exact.assignment_milp import Impossible, Placed, Proof, Settled, Unknown, settle, worth_settling
@@ -185,14 +185,14 @@ class CheckQueue:
 
     def _pack(self, check: Check) -> None:
         tried = self._tried([check])
-        settled: Settled = Unknown()
+        place_pending: Settled = Unknown()
         if not self._is_whole([check], tried):
-            settled = self._settled(check, tried)
-            if isinstance(settled, Placed):
-                tried = self._with(settled)
+            place_pending = self._settled(check, tried)
+            if isinstance(place_pending, Placed):
+                tried = self._with(place_pending)
         if not self._is_whole([check], tried):
             missing = self._missing([check], tried)
-            self.answers.append(self._refused(check, settled, missing, tried))
+            self.answers.append(self._refused(check, place_pending, missing, tried))
         elif check.reserves:
             self._left.set_placement(tried)
             self._accept(check)
@@ -250,12 +250,12 @@ class CheckQueue:
         placements[:, 1] = numbers[placements[:, 1]]
         return Placed(filled=replace(found.filled, placements=placements))
 
-    def _with(self, settled: Placed) -> Placement:
+    def _with(self, place_pending: Placed) -> Placement:
         before = self._left.placement
         existing = dict(before.existing)
-        for row, number, pods in settled.filled.placements.tolist():
-            at = int(settled.filled.origin[row])
-            existing[at] = joined(existing.get(at, {}), {number: pods})
+        for row, number, pods in place_pending.filled.placements.tolist():
+            at = int(place_pending.filled.origin[row])
+            existing[at] = merge_pods(existing.get(at, {}), {number: pods})
         return replace(before, existing={row: existing[row] for row in sorted(existing)})
 
     # ---- why not
@@ -265,23 +265,25 @@ class CheckQueue:
         counts = np.array([_size(check)], dtype=np.int64)
         missing = counts - room.sum()
         searched = len(self._board.arrays) and worth_settling(counts, missing)
-        settled: Settled = Impossible(proof=Proof.SUMS) if searched else Unknown()
+        place_pending: Settled = Impossible(proof=Proof.SUMS) if searched else Unknown()
         free = self._left.free - room[:, None] * self._board.rules.requests[number]
-        return self._told(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
+        return self._told(check, place_pending, int(missing[0]), {number: self._why_missing(number, free, {})})
 
-    def _refused(self, check: Check, settled: Settled, missing: Ints, tried: Placement) -> CheckResult:
+    def _refused(self, check: Check, place_pending: Settled, missing: Ints, tried: Placement) -> CheckResult:
         free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
         numbers = np.flatnonzero(missing).tolist()
         why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
-        return self._told(check, settled, int(missing.sum()), why)
+        return self._told(check, place_pending, int(missing.sum()), why)
 
-    def _told(self, check: Check, settled: Settled, missing: int, why: Mapping[int, Sequence[Reason]]) -> CheckResult:
+    def _told(
+        self, check: Check, place_pending: Settled, missing: int, why: Mapping[int, Sequence[Reason]]
+    ) -> CheckResult:
         """`why` by class, of those that found too little room."""
         placed = _size(check) - missing
         told = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
         reasons = [Reason(code=NO_CAPACITY, message=told, facts={"fit": placed, "pods": _size(check)})]
-        if isinstance(settled, Impossible):
-            reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
+        if isinstance(place_pending, Impossible):
+            reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[place_pending.proof]))
         blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
         return CheckResult(
             name=check.name,
@@ -382,7 +384,7 @@ class RemainingCapacity:
     def take(self, number: int, places: Mapping[int, int]) -> None:
         request = self._board.rules.requests[number]
         for row, pods in places.items():
-            self._existing[row] = joined(self._existing.get(row, {}), {number: pods})
+            self._existing[row] = merge_pods(self._existing.get(row, {}), {number: pods})
             self.free[row] -= request * pods
         self._draft = None
         self.changes += 1

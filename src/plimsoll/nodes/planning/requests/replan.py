@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem.verifier import verify
-from plimsoll.nodes.planning.scaleup.nominations import merged, settled
+from plimsoll.nodes.planning.scaleup.nominations import merged, place_pending
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def repack(
     }
     if not loose:
         return plan
-    there = settled(replace(snapshot, promises={}), plan.existing)
+    there = place_pending(replace(snapshot, nominations={}), plan.existing)
     anew = plan_scale_up(
         replace(
             there,
@@ -60,7 +60,7 @@ def repack(
         return plan
     found = _put_together(plan, loose, anew)
     held = replace(found, scale_ups=tuple(scale_up for scale_up in found.scale_ups if scale_up.option.group in grown))
-    return plan if verify(replace(snapshot, promises={}), held) else found
+    return plan if verify(replace(snapshot, nominations={}), held) else found
 
 
 def _on_growths(growths: Collection[GroupScaleUp], pending: Sequence[PendingPods]) -> tuple[PendingPods, ...]:

@@ -67,7 +67,7 @@ def reserve(
     """On nodes of the snapshot; what is pending in it is not looked at. `wanted`: the first in line first."""
     if not wanted:
         return Reservations()
-    alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), promises={})
+    alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), nominations={})
     board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), cache=cache)
     doubts = FailedClasses()
     distrusted: frozenset[int] = frozenset()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 
 
-def balanced(
+def balance(
     problem: ScaleUpProblem,
     placement: Placement,
     relations: PodRelations,
@@ -31,7 +31,7 @@ def balanced(
 ) -> Placement:
     """The same nodes, moved between similar groups until these are as equal as their limits allow."""
     for siblings in similar_options(problem) if families is None else families:
-        placement = _shared(problem, placement, siblings, relations)
+        placement = _split_batches(problem, placement, siblings, relations)
     return placement
 
 
@@ -40,7 +40,7 @@ def similar_options(problem: ScaleUpProblem) -> list[list[int]]:
     rules = problem.policy.balancing
     if not rules.enabled:
         return []
-    likeness = Likeness(
+    likeness = SimilarityRules(
         memory_ratio=rules.memory_ratio,
         allocatable_ratio=rules.allocatable_ratio,
         free_ratio=rules.free_ratio,
@@ -57,7 +57,7 @@ def similar_options(problem: ScaleUpProblem) -> list[list[int]]:
     return [group for group in found if len(group) > 1]
 
 
-def _shared(
+def _split_batches(
     problem: ScaleUpProblem, placement: Placement, siblings: Sequence[int], relations: PodRelations
 ) -> Placement:
     movable = [
@@ -72,16 +72,16 @@ def _shared(
     held = Placement(batches=tuple(fixed)).nodes_of(len(problem.options))
     sizes = [problem.options[sibling].size + int(held[sibling]) for sibling in siblings]
     rooms = [int(problem.available[sibling] - held[sibling]) for sibling in siblings]
-    given = shared_out(nodes, sizes, rooms)
+    given = split_nodes(nodes, sizes, rooms)
     if sum(given) < nodes:
         return placement
-    even = replace(placement, batches=(*fixed, *_dealt(movable, dict(zip(siblings, given, strict=True)))))
+    even = replace(placement, batches=(*fixed, *_distribute(movable, dict(zip(siblings, given, strict=True)))))
     # Alike is not equal: nodes a little larger may be more than the cluster may have.
     within = (even.nodes_of(len(problem.options)) @ problem.limits.use <= problem.limits.room).all()
     return even if within else placement
 
 
-def _dealt(batches: Sequence[NodeBatch], wanted: dict[int, int]) -> list[NodeBatch]:
+def _distribute(batches: Sequence[NodeBatch], wanted: dict[int, int]) -> list[NodeBatch]:
     found: list[NodeBatch] = []
     for batch in batches:
         left = batch.nodes
@@ -116,7 +116,7 @@ def _concerns_others(problem: ScaleUpProblem, number: int, relations: PodRelatio
         avoided += [*known.anti_affinity_domains, *known.repelling_domains]
     return (
         any(key != HOSTNAME for key in avoided)
-        or any(label_group in wanted for wanted in relations.company)
+        or any(label_group in wanted for wanted in relations.affinity_targets)
         or any(label_group in counted for other, counted in enumerate(relations.counted) if other != label_group)
     )
 
@@ -142,7 +142,7 @@ IGNORED_LABELS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
+class SimilarityRules:
     """How much alike groups must be. `only_labels`, if given, decides alone."""
 
     memory_ratio: float = 0.015
@@ -174,7 +174,7 @@ class Likeness:
         return {key: value for key, value in option.node.metadata.labels.items() if key not in left_out}
 
 
-def shared_out(nodes: int, sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
+def split_nodes(nodes: int, sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
     """One node at a time to the group that is smallest now and has room; what is left over stays with nobody.
 
     Ties go to the earlier group. The answer is what each group gets.

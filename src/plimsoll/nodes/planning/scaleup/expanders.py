@@ -36,17 +36,17 @@ MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class ExpanderOption:
     """Grow one group by so many nodes: what that would help."""
 
-    offer: ScaleUpOption
+    scale_up_option: ScaleUpOption
     nodes: int
     pods: int
     requests: ResourceVector
     """Sum over the pods helped."""
     gpus: int = 0
     """Of one node."""
-    helped: tuple[tuple[Pod, int], ...] = ()
+    scheduled_pods: tuple[tuple[Pod, int], ...] = ()
     """One pod of each class that it helps, and how many of them."""
 
 
@@ -60,18 +60,18 @@ class ExpanderContext:
     seed: str = ""
     """Empty: derived from the groups."""
     answers: Mapping[str, Sequence[str]] | None = None
-    """What the expander outside said: groups by `question_of`. None: there is nobody to ask."""
+    """What the expander outside said: groups by `question_key`. None: there is nobody to ask."""
 
 
 class Unanswered(Exception):
     """The chain came to an expander outside that was not asked about these options yet: ask it, and plan again."""
 
-    def __init__(self, options: Sequence[Option]) -> None:
+    def __init__(self, options: Sequence[ExpanderOption]) -> None:
         super().__init__(f"nobody has asked which of {len(options)} groups to grow")
         self.options = tuple(options)
 
 
-def choose(options: Sequence[Option], chain: Sequence[str], context: ExpanderContext) -> Option | None:
+def choose(options: Sequence[ExpanderOption], chain: Sequence[str], context: ExpanderContext) -> ExpanderOption | None:
     """The option that the chain leaves; None of none."""
     left = list(options)
     for name in chain:
@@ -80,78 +80,82 @@ def choose(options: Sequence[Option], chain: Sequence[str], context: ExpanderCon
     return _seeded(left, context) if left else None
 
 
-def most_pods(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
+def most_pods(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     best = max(option.pods for option in options)
     return [option for option in options if option.pods == best]
 
 
-def least_nodes(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
+def least_nodes(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     best = min(option.nodes for option in options)
     return [option for option in options if option.nodes == best]
 
 
-def least_waste(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
+def least_waste(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     return _lowest(options, [_waste(option) for option in options])
 
 
-def cheapest(options: Sequence[Option], context: ExpanderContext) -> list[Option]:
+def lowest_price_score(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """The price expander: money for what is asked, with a taste for nodes of a size that suits the cluster."""
     return _lowest(options, [price_score(option, cluster_nodes=context.cluster_nodes) for option in options])
 
 
-def prioritised(options: Sequence[Option], context: ExpanderContext) -> list[Option]:
+def highest_priority(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """Options of the highest number whose patterns meet any; all of them when nothing is configured or none is met."""
     for number in sorted(context.priorities, reverse=True):
         patterns = [compile_pattern(text) for text in context.priorities[number]]
-        if met := [option for option in options if any(pattern.search(option.offer.group) for pattern in patterns)]:
+        if met := [
+            option for option in options if any(pattern.search(option.scale_up_option.group) for pattern in patterns)
+        ]:
             return met
     return list(options)
 
 
-def unchanged(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
+def keep_all(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     """`random`: the seeded choice at the end of every chain does it."""
     return list(options)
 
 
-def least_money(options: Sequence[Option], _context: ExpanderContext) -> list[Option]:
+def least_money(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     """`cost` where one group is grown at a time: money for each pod helped."""
-    return _lowest(options, [option.nodes * option.offer.planning_price / max(option.pods, 1) for option in options])
+    return _lowest(
+        options, [option.nodes * option.scale_up_option.planning_price / max(option.pods, 1) for option in options]
+    )
 
 
-def answered(options: Sequence[Option], context: ExpanderContext) -> list[Option]:
+def chosen_by_grpc(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """`grpc`: those that the expander outside named; all of them where it named none, or there is none."""
     if context.answers is None:
         return list(options)
-    named = context.answers.get(question_of(options))
+    named = context.answers.get(question_key(options))
     if named is None:
         raise Unanswered(options)
-    return [option for option in options if option.offer.group in named] or list(options)
+    return [option for option in options if option.scale_up_option.group in named] or list(options)
 
 
-def question_of(options: Sequence[Option]) -> str:
+def question_key(options: Sequence[ExpanderOption]) -> str:
     """What tells one set of options from another."""
-    rows = sorted((option.offer.group, option.nodes, option.pods) for option in options)
+    rows = sorted((option.scale_up_option.group, option.nodes, option.pods) for option in options)
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
-FILTERS: Final[Mapping[str, Callable[[Sequence[Option], ExpanderContext], list[Option]]]] = {
-    "random": unchanged,
+FILTERS: Final[Mapping[str, Callable[[Sequence[ExpanderOption], ExpanderContext], list[ExpanderOption]]]] = {
+    "random": keep_all,
     "most-pods": most_pods,
     "least-waste": least_waste,
     "least-nodes": least_nodes,
-    "price": cheapest,
-    "priority": prioritised,
+    "price": lowest_price_score,
+    "priority": highest_priority,
     "cost": least_money,
-    "grpc": answered,
+    "grpc": chosen_by_grpc,
 }
 
 
-def price_score(option: Option, *, cluster_nodes: int) -> float:
+def price_score(option: ExpanderOption, *, cluster_nodes: int) -> float:
     """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
-    cost = option.offer.price_per_hour * option.nodes
+    cost = option.scale_up_option.price_per_hour * option.nodes
     small_pod = estimated_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
     score = _unfit(option, cluster_nodes) * (cost + small_pod) / (estimated_price(option.requests) + small_pod)
-    return score if option.offer.exists else 2 * score
+    return score if option.scale_up_option.exists else 2 * score
 
 
 _GPU_UNFIT: Final = 1000.0
@@ -159,33 +163,33 @@ _PREFERRED_CORES: Final = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16))
 _MOST_PREFERRED_CORES: Final = 32
 
 
-def _unfit(option: Option, cluster_nodes: int) -> float:
+def _unfit(option: ExpanderOption, cluster_nodes: int) -> float:
     if option.gpus:
         return _GPU_UNFIT
     preferred = next((cores for most, cores in _PREFERRED_CORES if cluster_nodes <= most), _MOST_PREFERRED_CORES)
-    cores = max(option.offer.capacity[CPU], 1) / 1000
+    cores = max(option.scale_up_option.capacity[CPU], 1) / 1000
     unfit = max(preferred / cores, cores / preferred)
     return (unfit - 1) * (1 - math.tanh((option.nodes - 1) / 15)) + 1
 
 
-def _waste(option: Option) -> float:
+def _waste(option: ExpanderOption) -> float:
     wasted = 0.0
     for name in (CPU, MEMORY):
-        there = option.offer.capacity[name] * option.nodes
+        there = option.scale_up_option.capacity[name] * option.nodes
         wasted += (there - option.requests[name]) / there if there else 0.0
     return wasted
 
 
-def _lowest(options: Sequence[Option], scores: Sequence[float]) -> list[Option]:
+def _lowest(options: Sequence[ExpanderOption], scores: Sequence[float]) -> list[ExpanderOption]:
     # Rounded, so that equal options stay equal whatever the order of additions.
     rounded = [round(score, 9) for score in scores]
     best = min(rounded)
     return [option for option, score in zip(options, rounded, strict=True) if score == best]
 
 
-def _seeded(options: Sequence[Option], context: ExpanderContext) -> Option:
+def _seeded(options: Sequence[ExpanderOption], context: ExpanderContext) -> ExpanderOption:
     """One of equals: by a hash of the seed and the groups, so that no group is favoured by its name alone."""
-    ids = sorted(option.offer.group for option in options)
+    ids = sorted(option.scale_up_option.group for option in options)
     seed = context.seed or ",".join(ids)
     drawn = {group: hashlib.sha256(f"{seed}\0{group}".encode()).digest() for group in ids}
-    return min(options, key=lambda option: (drawn[option.offer.group], option.offer.group))
+    return min(options, key=lambda option: (drawn[option.scale_up_option.group], option.scale_up_option.group))

@@ -44,55 +44,55 @@ class PodNominations:
     """Of one planner, from turn to turn."""
 
     def __init__(self) -> None:
-        self._made: list[Nomination] = []
+        self._nominations: list[Nomination] = []
 
-    def make(self, snapshot: Snapshot, housed: Places, grown: Iterable[tuple[str, int, GroupScaleUp]]) -> None:
-        """`grown`: a group, nodes it got, and the growth of the plan that they are a part of.
+    def make(self, snapshot: Snapshot, scheduled: Places, scaled_up: Iterable[tuple[str, int, GroupScaleUp]]) -> None:
+        """`scaled_up`: a group, nodes it got, and the growth of the plan that they are a part of.
 
-        `housed` are the pods that have a place without it.
+        `scheduled` are the pods that have a place without it.
         """
-        queue = _Line(snapshot, housed)
+        queue = _EntryQueue(snapshot, scheduled)
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
         made: list[Nomination] = []
-        for group, added, growth in grown:
-            of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
+        for group, added, scale_up in scaled_up:
+            of_nodes = patterns.setdefault(id(scale_up), _pods_by_node(scale_up))
             made += [
                 Nomination(group=group, pods=pods) for _ in range(added) if (pods := queue.taken(next(of_nodes, {})))
             ]
-        again = {pod for promise in made for pod in promise.pods}
-        self._made = [promise for promise in self._made if again.isdisjoint(promise.pods)] + made
+        again = {pod for nomination in made for pod in nomination.pods}
+        self._nominations = [nomination for nomination in self._nominations if again.isdisjoint(nomination.pods)] + made
 
     def places(self, snapshot: Snapshot) -> dict[str, dict[str, int]]:
         """What can be kept of them in this snapshot. Promises to pods that wait no longer are forgotten."""
-        if not self._made:
+        if not self._nominations:
             return {}
         entry_of = {
             PodKey(pending.pod.metadata.namespace, name): pending
             for pending in snapshot.pending
             for name in pending.names
         }
-        self._made = [one for one in self._made if any(pod in entry_of for pod in one.pods)]
-        free = _nodes_by_group(snapshot, {one.group for one in self._made})
-        needs = _Needs(snapshot)
+        self._nominations = [one for one in self._nominations if any(pod in entry_of for pod in one.pods)]
+        free = _nodes_by_group(snapshot, {one.group for one in self._nominations})
+        checker = _FitChecker(snapshot)
         places: dict[str, dict[str, int]] = {}
-        for promise in self._made:
-            wanted = [entry_of.pop(pod) for pod in promise.pods if pod in entry_of]
+        for nomination in self._nominations:
+            wanted = [entry_of.pop(pod) for pod in nomination.pods if pod in entry_of]
             counts = Counter(entry.key for entry in wanted)
             kinds = {entry.key: entry for entry in wanted}
-            queue = free.get(promise.group, [])
-            chosen = next((state for state in queue if needs.fit(state, counts, kinds)), None)
+            queue = free.get(nomination.group, [])
+            chosen = next((state for state in queue if checker.fit(state, counts, kinds)), None)
             if chosen is not None:
                 queue.remove(chosen)
                 places[chosen.name] = dict(counts)
         return places
 
 
-class _Line:
+class _EntryQueue:
     """Waiting pods by entry, the first in line first."""
 
-    def __init__(self, snapshot: Snapshot, housed: Places) -> None:
+    def __init__(self, snapshot: Snapshot, scheduled: Places) -> None:
         self._entries = {pending.key: pending for pending in snapshot.pending}
-        self._next = _by_key(housed)
+        self._next = _by_key(scheduled)
         self._can_be_nominated: dict[str, bool] = {}
 
     def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
@@ -109,11 +109,11 @@ class _Line:
         return tuple(pods)
 
 
-def _of_nodes(growth: GroupScaleUp) -> Iterator[Mapping[str, int]]:
-    return (pattern.pods for pattern in growth.patterns for _ in range(pattern.nodes))
+def _pods_by_node(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
+    return (pattern.pods for pattern in scale_up.patterns for _ in range(pattern.nodes))
 
 
-def settled(snapshot: Snapshot, places: Places) -> Snapshot:
+def place_pending(snapshot: Snapshot, places: Places) -> Snapshot:
     """The same cluster once pending pods are at these places; the others wait still."""
     if not places:
         return snapshot
@@ -145,7 +145,7 @@ def settled(snapshot: Snapshot, places: Places) -> Snapshot:
 
 def place_nominated(snapshot: Snapshot) -> Snapshot:
     """What is left to plan."""
-    return settled(snapshot, snapshot.promises)
+    return place_pending(snapshot, snapshot.nominations)
 
 
 def merged(some: Places, others: Places) -> dict[str, dict[str, int]]:
@@ -182,7 +182,7 @@ def _nodes_by_group(snapshot: Snapshot, groups: set[str]) -> dict[str, list[Node
     }
 
 
-class _Needs:
+class _FitChecker:
     """What pods need, read once for all pods of an entry."""
 
     def __init__(self, snapshot: Snapshot) -> None:

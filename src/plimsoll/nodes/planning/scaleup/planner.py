@@ -23,11 +23,11 @@ from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.problem.placement import Placement
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.verifier import verify
-from plimsoll.nodes.planning.scaleup.balancing import balanced
+from plimsoll.nodes.planning.scaleup.balancing import balance
 from plimsoll.nodes.planning.scaleup.nominations import merged, place_nominated
 from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
-from plimsoll.nodes.planning.scaleup.pruning import Question, ZonePruning, new_groups_used, ways_with_fewer_groups
-from plimsoll.nodes.planning.scaleup.result_builder import assembled
+from plimsoll.nodes.planning.scaleup.pruning import PruningContext, ZonePruning, new_groups_used, ways_with_fewer_groups
+from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.scaleup.single_group import plan_single_group
 from plimsoll.solver.problem import Effort
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.problem.served import Served
     from plimsoll.solver.problem import Flags, Ints
 
-_TIDIED_GROUPS: Final = 6
-_TIDIED_CLASSES: Final = 100
-_TIDIED_NODES: Final = 30
+_REDUCED_GROUPS: Final = 6
+_REDUCED_CLASSES: Final = 100
+_REDUCED_NODES: Final = 30
 _SAME_MONEY: Final = 1e-9
-_SCOUTED: Final = 20_000
+_PRESELECTION_WORK: Final = 20_000
 """From so many classes times new groups on, a hasty plan first says which groups are not worth their number."""
 _FEW: Final = 1_000
 """Up to so many classes times offers more than one way is tried to do with fewer groups."""
@@ -74,7 +74,7 @@ def propose(
     """The planning step alone: from a snapshot to a finished plan, but for pods that are promised a place."""
     chosen = effort or Effort(gap=policy.planning.plan_gap)
     problem = ScaleUpProblem.of(place_nominated(snapshot), policy, cache)
-    return _proposed(problem, chosen, FailedClasses())
+    return _propose(problem, chosen, FailedClasses())
 
 
 def verified(proposal: Proposal) -> ScaleUpPlan:
@@ -88,104 +88,106 @@ def verified(proposal: Proposal) -> ScaleUpPlan:
         # What fails again is not planned at all: no plan is better than a wrong one. So this comes to an end.
         hopeless = classes if rounds > _ROUNDS else classes & known.pod_by_pod
         failed = FailedClasses(pod_by_pod=known.pod_by_pod | classes, given_up=known.given_up | hopeless)
-        proposal = _proposed(proposal.problem, proposal.effort, failed)
-    return _with_promised(replace(proposal.plan, verification_failures=failures), proposal.problem.snapshot.promises)
+        proposal = _propose(proposal.problem, proposal.effort, failed)
+    return _with_nominations(
+        replace(proposal.plan, verification_failures=failures), proposal.problem.snapshot.nominations
+    )
 
 
-def _with_promised(plan: ScaleUpPlan, promises: Mapping[str, Mapping[str, int]]) -> ScaleUpPlan:
-    if not promises:
+def _with_nominations(plan: ScaleUpPlan, nominations: Mapping[str, Mapping[str, int]]) -> ScaleUpPlan:
+    if not nominations:
         return plan
-    pods = sum(sum(counts.values()) for counts in promises.values())
-    return replace(plan, existing=merged(promises, plan.existing), scheduled=plan.scheduled + pods)
+    pods = sum(sum(counts.values()) for counts in nominations.values())
+    return replace(plan, existing=merged(nominations, plan.existing), scheduled=plan.scheduled + pods)
 
 
-def _proposed(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> Proposal:
+def _propose(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> Proposal:
     if not problem.table.pending:
         return Proposal(problem=problem, effort=effort, plan=ScaleUpPlan(result=Result.NOT_NEEDED))
     if problem.planner is Planner.COMPATIBLE:
         plan = plan_single_group(problem, PodRelations(problem.table, problem.rules, problem.snapshot.view), failed)
     else:
-        plan = _optimal(problem, effort, failed)
+        plan = _plan_optimal(problem, effort, failed)
     return Proposal(problem=problem, effort=effort, plan=plan, failed=failed)
 
 
-def _optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> ScaleUpPlan:
+def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> ScaleUpPlan:
     """All groups and machine types at once. Where that would make too many groups, the least useful are left out."""
     relations = PodRelations(problem.table, problem.rules, problem.snapshot.view)
-    placing = _Placing(
+    placer = _Placer(
         problem=problem,
         relations=relations,
-        fewer_zones=ZonePruning(problem, relations),
-        last_word=ExactFallback(problem, relations),
+        zone_pruning=ZonePruning(problem, relations),
+        exact_fallback=ExactFallback(problem, relations),
     )
     everything = PackingOptions(effort=effort, usable=np.ones(len(problem.options), dtype=np.bool_), failed=failed)
-    served, usable = _with_groups_allowed(placing, _scouted(problem, relations, everything), everything)
-    served = _tidied(placing, served, PackingOptions(effort=effort, usable=usable, failed=failed))
-    even = replace(served, placement=balanced(problem, served.placement, relations))
-    return assembled(problem, even, usable=usable, effort=effort)
+    served, usable = _within_group_limit(placer, _preselect_options(problem, relations, everything), everything)
+    served = _reduce_groups(placer, served, PackingOptions(effort=effort, usable=usable, failed=failed))
+    even = replace(served, placement=balance(problem, served.placement, relations))
+    return build_plan(problem, even, usable=usable, effort=effort)
 
 
-def _scouted(problem: ScaleUpProblem, relations: PodRelations, packing: PackingOptions) -> Flags:
+def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing: PackingOptions) -> Flags:
     """[T]: offers to plan with. Where a plan would make too many groups, a hasty one says which to do without."""
     new = sum(not option.exists for option in problem.options)
-    if new <= problem.option_set.new_groups_left or new * len(problem.table) < _SCOUTED:
+    if new <= problem.option_set.new_groups_left or new * len(problem.table) < _PRESELECTION_WORK:
         return packing.usable
     hasty = replace(packing, effort=replace(packing.effort, rounds=0, value_vectors=1))
     placement = place(problem, relations, problem.table.counts, hasty)
     return next(iter(ways_with_fewer_groups(problem, placement, packing.usable)), packing.usable)
 
 
-def _with_groups_allowed(placing: _Placing, usable: Flags, packing: PackingOptions) -> tuple[Served, Flags]:
+def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[Served, Flags]:
     """A plan that makes no more groups than may be made, and the offers it was made with."""
-    problem = placing.problem
-    served = placing.served(replace(packing, usable=usable))
+    problem = placer.problem
+    served = placer.served(replace(packing, usable=usable))
     ways = ways_with_fewer_groups(problem, served.placement, usable)
     if not ways:
         return served, usable
     few = ways if int(ways[0].sum()) * len(problem.table) <= _FEW else ways[:1]
-    tried = [(placing.served(replace(packing, usable=one)), one) for one in few]
+    tried = [(placer.served(replace(packing, usable=one)), one) for one in few]
     return min(tried, key=lambda one: (-sum(one[0].pods), round(one[0].placement.cost(problem), 9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Placing:
+class _Placer:
     """Pods in line, with fewer zones where some hold pods back, and the last word on what that leaves."""
 
     problem: ScaleUpProblem
     relations: PodRelations
-    fewer_zones: ZonePruning
-    last_word: ExactFallback
+    zone_pruning: ZonePruning
+    exact_fallback: ExactFallback
 
     def served(self, packing: PackingOptions) -> Served:
-        return serve_by_priority(self.problem, lambda demand, onto: self._placed(demand, onto, packing))
+        return serve_by_priority(self.problem, lambda demand, onto: self._place_all(demand, onto, packing))
 
     def keeps_zones(self, placement: Placement, other: Placement) -> bool:
         first, second = (PlacementView(self.problem, pods, self.relations) for pods in (placement, other))
         return keeps_zones(first, second, range(len(self.problem.table)))
 
-    def _placed(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
+    def _place_all(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         wanted = demand + (0 if onto is None else onto.placed(len(demand)))
-        placement = self._drafted(demand, onto, packing)
-        asked = Question(
+        placement = self._place(demand, onto, packing)
+        asked = PruningContext(
             wanted=wanted,
             onto=onto or Placement(),
             packing=packing,
-            drafted=lambda some: self._drafted(demand, onto, some),
+            place=lambda some: self._place(demand, onto, some),
         )
-        placement = self.fewer_zones.instead_of(placement, asked)
-        return self.last_word.on(placement, wanted, packing)
+        placement = self.zone_pruning.prune(placement, asked)
+        return self.exact_fallback.on(placement, wanted, packing)
 
-    def _drafted(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
+    def _place(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         placement = place(self.problem, self.relations, demand, packing, onto)
         return place_with_affinity_targets(self.problem, self.relations, (demand, onto, packing), placement)
 
 
-def _tidied(placing: _Placing, served: Served, packing: PackingOptions) -> Served:
+def _reduce_groups(placer: _Placer, served: Served, packing: PackingOptions) -> Served:
     """For the same money and zones rather fewer groups than fewer nodes (specs/nodes.md 8.4), where it costs little."""
-    problem = placing.problem
+    problem = placer.problem
     made = new_groups_used(problem, served.placement)
-    few = served.placement.nodes_of(len(problem.options)).sum() <= _TIDIED_NODES
-    if not few or not 1 < len(made) <= _TIDIED_GROUPS or len(problem.table) > _TIDIED_CLASSES:
+    few = served.placement.nodes_of(len(problem.options)).sum() <= _REDUCED_NODES
+    if not few or not 1 < len(made) <= _REDUCED_GROUPS or len(problem.table) > _REDUCED_CLASSES:
         return served
     left = packing.usable & np.array(
         [option.exists or index in made for index, option in enumerate(problem.options)], dtype=np.bool_
@@ -193,9 +195,9 @@ def _tidied(placing: _Placing, served: Served, packing: PackingOptions) -> Serve
     for index in made:
         without = left.copy()
         without[index] = False
-        tried = placing.served(replace(packing, usable=without))
+        tried = placer.served(replace(packing, usable=without))
         as_cheap = tried.placement.cost(problem) <= served.placement.cost(problem) * (1 + _SAME_MONEY)
-        if tried.pods == served.pods and as_cheap and placing.keeps_zones(served.placement, tried.placement):
+        if tried.pods == served.pods and as_cheap and placer.keeps_zones(served.placement, tried.placement):
             served, left = tried, without
     return served
 

@@ -6,7 +6,7 @@ and the rest one after the other on top of that.
 
 Who stands where in line: requests and ordinary pods by one key (specs/nodes.md 4.2, 4.5 and 8.2). Pure.
 
-Asked by `tiers` (who is served when not all can be), by `placing` and `verifying` (who is placed first), and by
+Asked by `tiers` (who is served when not all can be), by `placer` and `verifying` (who is placed first), and by
 `request_shares` (whose a node is). Nothing is served here.
 
 A request stands by its rank, the highest priority of its pod sets, its creation and its name. Ordinary pods of one
@@ -39,7 +39,7 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
     """All together if that works; else in line."""
     queue = queue_units(problem)
     together = place(demand_of(problem, queue), None)
-    if not _somebody_could_go(problem, queue, together):
+    if not _may_serve_more(problem, queue, together):
         return serve_units(problem, queue, together)
     placement = Placement()
     first = _longest_prefix(problem, queue, place)
@@ -54,7 +54,7 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
             accepted.append(unit)
         else:
             tries |= dict.fromkeys(unit.entries, _nearest(problem, unit, placement, tried))
-    placement = _with_company(problem, accepted, placement, place)
+    placement = _retry_affinity(problem, accepted, placement, place)
     in_line = replace(serve_units(problem, accepted, placement), tries=tries)
     # Who wants the company of somebody further back is helped only together with them.
     at_once = serve_units(problem, queue, together)
@@ -63,7 +63,7 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
     )
 
 
-def _with_company(problem: ScaleUpProblem, accepted: Sequence[Unit], placement: Placement, place: Place) -> Placement:
+def _retry_affinity(problem: ScaleUpProblem, accepted: Sequence[Unit], placement: Placement, place: Place) -> Placement:
     """Who wants company and stood in line before it is asked once more when it is there."""
     left = demand_of(problem, accepted) - placement.placed(len(problem.table))
     left[[not pod_class.has_affinity for pod_class in problem.table]] = 0
@@ -100,7 +100,7 @@ def _is_served(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Pl
     return bool((tried.placed(classes) - before.placed(classes) >= demand_of(problem, [unit])).all())
 
 
-def _somebody_could_go(problem: ScaleUpProblem, queue: Sequence[Unit], placement: Placement) -> bool:
+def _may_serve_more(problem: ScaleUpProblem, queue: Sequence[Unit], placement: Placement) -> bool:
     """Whether pods are left that others may have kept out: a bundle in part, or pods that some node would take."""
     left = demand_of(problem, queue) - placement.placed(len(problem.table))
     if not left.any():
@@ -109,10 +109,10 @@ def _somebody_could_go(problem: ScaleUpProblem, queue: Sequence[Unit], placement
     in_bundles = {int(problem.table.class_of[index]) for unit in queue if unit.is_whole for index in unit.entries}
     if in_bundles & set(short.tolist()):
         return True
-    return len(queue) > 1 and any(_has_a_place(problem, int(number)) for number in short)
+    return len(queue) > 1 and any(_fits_somewhere(problem, int(number)) for number in short)
 
 
-def _has_a_place(problem: ScaleUpProblem, number: int) -> bool:
+def _fits_somewhere(problem: ScaleUpProblem, number: int) -> bool:
     """Whether some node, there or offered, would take such a pod if nobody else came."""
     if problem.allowed[:, number].any():
         return True

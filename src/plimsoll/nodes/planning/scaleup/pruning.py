@@ -63,29 +63,29 @@ def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable
     nodes = placement.nodes_of(len(problem.options))
     worth = {index: round(float(nodes[index] * problem.options[index].price_per_hour), 9) for index in made}
     order = sorted(made, key=lambda one: (worth[one], one))
-    safest = _without(order, too_many, kept, list(_wishes(problem, placement, by_domain=True)))
-    wishes = list(_wishes(problem, placement, by_domain=False))
-    others = [_without([one, *order], too_many, kept, wishes) for one in order[:_WAYS]]
+    safest = _without(order, too_many, kept, list(_candidate_sets(problem, placement, by_domain=True)))
+    candidate_sets = list(_candidate_sets(problem, placement, by_domain=False))
+    others = [_without([one, *order], too_many, kept, candidate_sets) for one in order[:_WAYS]]
     return tuple({way.tobytes(): way for way in (safest, *others)}.values())
 
 
-def _without(order: Sequence[int], too_many: int, kept: Flags, wishes: Sequence[Flags]) -> Flags:
+def _without(order: Sequence[int], too_many: int, kept: Flags, candidate_sets: Sequence[Flags]) -> Flags:
     """Without so many of these, the first that can be spared first; if too few can be, also others."""
     left = kept.copy()
     for spares in (True, False):
         for index in order:
-            if too_many and left[index] and (not spares or _can_spare(index, left, wishes)):
+            if too_many and left[index] and (not spares or _can_spare(index, left, candidate_sets)):
                 left[index] = False
                 too_many -= 1
     return left
 
 
-def _can_spare(index: int, left: Flags, wishes: Sequence[Flags]) -> bool:
+def _can_spare(index: int, left: Flags, candidate_sets: Sequence[Flags]) -> bool:
     """Whether everybody who may be on it may be elsewhere, too."""
-    return all(not wish[index] or int((wish & left).sum()) > 1 for wish in wishes)
+    return all(not candidates[index] or int((candidates & left).sum()) > 1 for candidates in candidate_sets)
 
 
-def _wishes(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
+def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
     """[T] each: offers of which one must be left, for every class; maybe in every domain that it is spread over."""
     known: set[bytes] = set()
     batch_options = np.array([batch.option for batch in placement.batches], dtype=np.int64)
@@ -94,10 +94,10 @@ def _wishes(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -
         if not len(with_it):
             continue
         for inside in _domains(problem, pod_class.index, with_it.tolist() if by_domain else ()):
-            wish = problem.allowed[:, pod_class.index] & inside
-            if (key := wish.tobytes()) not in known:
+            candidates = problem.allowed[:, pod_class.index] & inside
+            if (key := candidates.tobytes()) not in known:
                 known.add(key)
-                yield wish
+                yield candidates
 
 
 def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
@@ -117,13 +117,13 @@ _TRIES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PruningContext:
     """A draft that may be bettered: what it is to place [C], on top of what, by which means, and who drafts."""
 
     wanted: Ints
     onto: Placement
     packing: PackingOptions
-    drafted: Callable[[PackingOptions], Placement]
+    place: Callable[[PackingOptions], Placement]
 
 
 class ZonePruning:
@@ -134,7 +134,7 @@ class ZonePruning:
         self._relations = relations
         self._left = min(_TRIES, _WORK // max(len(problem.table) * len(problem.options), 1))
 
-    def instead_of(self, placement: Placement, asked: Question) -> Placement:
+    def prune(self, placement: Placement, asked: PruningContext) -> Placement:
         """The draft, or one that opens fewer zones and so places more."""
         best = tried = placement
         usable = asked.packing.usable
@@ -147,15 +147,15 @@ class ZonePruning:
                 best = self._better(best, self._tried(asked, asked.packing.usable & kept))
         return best
 
-    def _tried(self, asked: Question, usable: Flags) -> Placement:
+    def _tried(self, asked: PruningContext, usable: Flags) -> Placement:
         self._left -= 1
-        return asked.drafted(replace(asked.packing, usable=usable))
+        return asked.place(replace(asked.packing, usable=usable))
 
     def _better(self, placement: Placement, tried: Placement) -> Placement:
         classes = len(self._problem.table)
         return tried if tried.placed(classes).sum() > placement.placed(classes).sum() else placement
 
-    def _next_to_close(self, asked: Question, placement: Placement) -> Flags | None:
+    def _next_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
         """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
         before, after = (PlacementView(self._problem, pods, self._relations) for pods in (asked.onto, placement))
         opened: dict[tuple[str, str], int] = {}
@@ -170,7 +170,7 @@ class ZonePruning:
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
         return after.inside(key, {name}).options
 
-    def _one_each(self, asked: Question, placement: Placement) -> Iterator[Flags]:
+    def _one_each(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
         """[T] each: offers of one zone that could be opened, and of those that are; pods may all want to be in one."""
         before = PlacementView(self._problem, asked.onto, self._relations)
         for key in sorted({spread_count.key for _, spread_count in self._short(placement, asked)}):
@@ -180,7 +180,7 @@ class ZonePruning:
             for name in new if len(new) + len(there) > 1 else ():
                 yield before.inside(key, {*there, name}).options | outside
 
-    def _short(self, placement: Placement, asked: Question) -> list[tuple[int, SpreadCount]]:
+    def _short(self, placement: Placement, asked: PruningContext) -> list[tuple[int, SpreadCount]]:
         """Classes that lack places, with the rules by which they are spread over zones."""
         classes = self._problem.table.classes
         missing = np.flatnonzero(asked.wanted > placement.placed(len(asked.wanted))).tolist()

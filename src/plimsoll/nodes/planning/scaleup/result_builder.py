@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Effort, Flags, Ints
 
 
-def assembled(problem: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
+def build_plan(problem: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
     """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
     placement = served.placement
     named = name_pods(problem, served)
-    growths = tuple(
+    scale_ups = tuple(
         scale_up_of(
             problem,
             option,
@@ -49,14 +49,14 @@ def assembled(problem: ScaleUpProblem, served: Served, *, usable: Flags, effort:
         )
         for option, patterns in named.patterns.items()
     )
-    remaining = _remaining(problem, served, usable)
-    cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in growths)
+    unschedulable = _unschedulable(problem, served, usable)
+    cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups)
     return ScaleUpPlan(
-        result=_result(growths, remaining),
-        scale_ups=growths,
+        result=_result(scale_ups, unschedulable),
+        scale_ups=scale_ups,
         existing=named.existing,
         scheduled=sum(served.pods),
-        unschedulable=remaining,
+        unschedulable=unschedulable,
         cost_per_hour=round(cost, 9),
         lower_bound_per_hour=round(min(cost, least_cost(problem, placement, effort, cost)), 9),
         label_sets=problem.option_set.label_sets,
@@ -65,13 +65,13 @@ def assembled(problem: ScaleUpProblem, served: Served, *, usable: Flags, effort:
     )
 
 
-def _result(growths: Sequence[GroupScaleUp], remaining: Sequence[UnschedulablePods]) -> Result:
-    if growths:
+def _result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[UnschedulablePods]) -> Result:
+    if scale_ups:
         return Result.NEEDED
-    return Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
+    return Result.NO_OPTIONS if unschedulable else Result.NOT_NEEDED
 
 
-def _remaining(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
+def _unschedulable(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
     """Pods that are left, those with the same reasons together."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
@@ -82,7 +82,7 @@ def _remaining(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[
             nearest = served.tries.get(index)
             key = (number, -1 if nearest is None else id(nearest))
             if key not in known:
-                known[key] = _why_remaining(problem, served, (number, nearest), usable)
+                known[key] = _explain(problem, served, (number, nearest), usable)
             reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][pending.key] = left
     return tuple(
@@ -90,18 +90,16 @@ def _remaining(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[
     )
 
 
-def _why_remaining(
-    problem: ScaleUpProblem, served: Served, of: tuple[int, Try | None], usable: Flags
-) -> tuple[Reason, ...]:
+def _explain(problem: ScaleUpProblem, served: Served, of: tuple[int, Try | None], usable: Flags) -> tuple[Reason, ...]:
     """Of a class outside bundles, or of one in a bundle that was tried."""
     number, nearest = of
     if nearest is not None:
-        return _why_not_whole(problem, nearest, number, usable)
+        return _explain_bundle(problem, nearest, number, usable)
     waits = served.waits.get(number)
     return explain_unschedulable(problem, served.placement, number, usable) if waits is None else (waits,)
 
 
-def _why_not_whole(problem: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
+def _explain_bundle(problem: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
     """Of pods in a bundle: how much of it would have found a place and, if they are among the rest, what they lack."""
     message = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
     facts = {"fit": nearest.placed, "pods": nearest.pods}

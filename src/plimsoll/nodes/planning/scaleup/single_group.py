@@ -17,15 +17,15 @@ from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import gpu_count
 from plimsoll.nodes.model.prices import prices_are_known
-from plimsoll.nodes.planning.explain.unschedulable import ASKED, few_names, may_interact, rejections_on_new_nodes
+from plimsoll.nodes.planning.explain.unschedulable import ASKED, may_interact, rejections_on_new_nodes, shorten_names
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 from plimsoll.nodes.planning.problem.served import Served, serve_placement
-from plimsoll.nodes.planning.scaleup.balancing import balanced, similar_options
-from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, Option, choose
+from plimsoll.nodes.planning.scaleup.balancing import balance, similar_options
+from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose
 from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
-from plimsoll.nodes.planning.scaleup.result_builder import assembled
+from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.state.resource_limits import MAX_NODES_PER_SCALEUP
 from plimsoll.solver.packing.first_fit import estimate
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
@@ -50,10 +50,10 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
         problem,
         lambda demand, onto: place(problem, relations, demand, PackingOptions(usable=nothing, failed=failed), onto),
     )
-    growing = _Growing(
+    estimator = _Estimator(
         problem=problem, relations=relations, here=here, failed=failed, families=similar_options(problem)
     )
-    tried = {offer: growing.by(offer) for offer in range(len(problem.options))}
+    tried = {offer: estimator.by(offer) for offer in range(len(problem.options))}
     options = {
         offer: _option(problem, served, here, offer) for offer, served in tried.items() if _nodes(problem, served)
     }
@@ -68,11 +68,11 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
     best = choose(list(options.values()), chain, context)
     served = next((tried[offer] for offer, option in options.items() if option is best), here)
     waits = {} if best is None else _await_later(problem, served, tried)
-    return assembled(problem, replace(served, waits=waits), usable=~nothing, effort=_EFFORT)
+    return build_plan(problem, replace(served, waits=waits), usable=~nothing, effort=_EFFORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Growing:
+class _Estimator:
     """Everybody who has no place yet, on nodes of one group and of groups similar to it."""
 
     problem: ScaleUpProblem
@@ -84,17 +84,17 @@ class _Growing:
     def by(self, offer: int) -> Served:
         problem = self.problem
         if self.failed.pod_by_pod or _looks_out(problem, offer):
-            return self._placed(offer)
+            return self._place_all(offer)
         family = next((one for one in self.families if offer in one), (offer,))
         similar = [one for one in family if (problem.allowed[one] >= problem.allowed[offer]).all()]
         # Similar groups are one to the estimate; that holds if the nodes can be dealt out among them afterwards.
-        shared = self._dealt(self._estimated(offer, similar))
+        shared = self._distribute(self._estimated(offer, similar))
         if (shared.nodes_of(len(problem.options)) > problem.available).any():
-            shared = self._dealt(self._estimated(offer, [offer]))
+            shared = self._distribute(self._estimated(offer, [offer]))
         return serve_placement(problem, shared)
 
-    def _dealt(self, placement: Placement) -> Placement:
-        return balanced(self.problem, placement, self.relations, self.families)
+    def _distribute(self, placement: Placement) -> Placement:
+        return balance(self.problem, placement, self.relations, self.families)
 
     def _estimated(self, offer: int, together: Sequence[int]) -> Placement:
         """First fit decreasing; `together` are the groups whose rooms add up."""
@@ -120,7 +120,7 @@ class _Growing:
         ]
         return replace(before, batches=(*before.batches, *batches))
 
-    def _placed(self, offer: int) -> Served:
+    def _place_all(self, offer: int) -> Served:
         """On top of what has a place, or all anew, if that helps more: who is where may be in the way of others."""
         problem = self.problem
         only: Flags = np.arange(len(problem.options)) == offer
@@ -130,7 +130,7 @@ class _Growing:
             starts.insert(0, (self._left(), self.here.placement))
         placements = [place(problem, self.relations, demand, packing, onto) for demand, onto in starts]
         return max(
-            (serve_placement(problem, self._dealt(placement)) for placement in placements),
+            (serve_placement(problem, self._distribute(placement)) for placement in placements),
             key=lambda served: sum(served.pods),
         )
 
@@ -165,17 +165,17 @@ def _nodes(problem: ScaleUpProblem, served: Served) -> int:
     return int(served.placement.nodes_of(len(problem.options)).sum())
 
 
-def _option(problem: ScaleUpProblem, served: Served, here: Served, offer: int) -> Option:
+def _option(problem: ScaleUpProblem, served: Served, here: Served, offer: int) -> ExpanderOption:
     one = problem.options[offer]
     pods = served.placement.on_new_nodes(len(problem.table))
     total = pods @ problem.requests
-    return Option(
-        offer=one,
+    return ExpanderOption(
+        scale_up_option=one,
         nodes=one.max_size - one.size if one.zero_or_max else _nodes(problem, served),
         pods=sum(served.pods) - sum(here.pods),
         requests=ResourceVector(dict(zip(problem.names, total.tolist(), strict=True))),
         gpus=gpu_count(one.capacity),
-        helped=() if problem.policy.expander_answers is None else _helped(problem, pods),
+        scheduled_pods=() if problem.policy.expander_answers is None else _helped(problem, pods),
     )
 
 
@@ -190,18 +190,18 @@ def _helped(problem: ScaleUpProblem, pods: Ints) -> tuple[tuple[Pod, int], ...]:
 def _await_later(problem: ScaleUpProblem, served: Served, tried: dict[int, Served]) -> dict[int, Reason]:
     """By class: pods without a place that a group which can still grow afterwards would take."""
     found: dict[int, Reason] = {}
-    growing = np.flatnonzero(_can_grow(problem, served.placement)).tolist()
+    estimator = np.flatnonzero(_can_grow(problem, served.placement)).tolist()
     placed = served.placement.placed(len(problem.table))
-    helped = {offer: tried[offer].placement.on_new_nodes(len(problem.table)) > 0 for offer in growing}
+    helped = {offer: tried[offer].placement.on_new_nodes(len(problem.table)) > 0 for offer in estimator}
     for number in np.flatnonzero(placed < problem.table.counts).tolist():
         # Who looks at others may be refused by all that a node does not know: only what was seen to help counts.
         plain = not problem.rules.interacts[number]
-        groups = [one for one in growing if problem.allowed[one, number] and (plain or helped[one][number])]
+        groups = [one for one in estimator if problem.allowed[one, number] and (plain or helped[one][number])]
         if groups and may_interact(problem, number):
             beside = rejections_on_new_nodes(problem, served.placement, number, groups)
             groups = [*(one for one, refusals in beside if not refusals), *groups[ASKED:]]
         if groups:
-            names = few_names([problem.options[group].group for group in groups])
+            names = shorten_names([problem.options[group].group for group in groups])
             message = f"one group grows at a time; a later loop may help ({names})"
             found[number] = Reason(code=AWAITS_A_LATER_LOOP, message=message, facts={"groups": len(groups)})
     return found

@@ -196,7 +196,7 @@ def _waits(pod: Pod | BadObject | None) -> TypeGuard[Pod]:
     return not pod.spec.node_name and pod.status.phase not in _ENDED
 
 
-Likeness = tuple[Any, ...]
+SimilarityRules = tuple[Any, ...]
 
 _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -205,10 +205,10 @@ class PendingPodGroups:
     """Entries by what their pods have in common; only those are made anew whose pods changed."""
 
     def __init__(self) -> None:
-        self._groups: dict[Likeness, _Group] = {}
-        self._likeness: dict[PodKey, Likeness] = {}
-        self._entries: dict[Likeness, PendingPods] = {}
-        self._changed: dict[Likeness, None] = {}
+        self._groups: dict[SimilarityRules, _Group] = {}
+        self._likeness: dict[PodKey, SimilarityRules] = {}
+        self._entries: dict[SimilarityRules, PendingPods] = {}
+        self._changed: dict[SimilarityRules, None] = {}
         self._listed: tuple[PendingPods, ...] = ()
 
     def put(self, key: PodKey, pod: Pod) -> None:
@@ -292,7 +292,7 @@ def _place(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
     return (pod.metadata.creation_timestamp or _FAR_AHEAD, key)
 
 
-def _likeness(pod: Pod) -> Likeness:
+def _likeness(pod: Pod) -> SimilarityRules:
     meta = pod.metadata
     owner = controller_of(meta)
     own_claims = bool(pod.spec.volumes) and touches_storage(pod)

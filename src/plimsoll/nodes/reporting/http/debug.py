@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.nodes.planning.explain.pod import explained
+from plimsoll.nodes.planning.explain.pod import explain_pod
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
@@ -73,7 +73,7 @@ class DebugViews:
         if waiting is not None:
             plan, snapshot, policy = turn.scale_up.plan, turn.snapshot, turn.policy
             found: Json = await self._planning(
-                lambda: explained(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
+                lambda: explain_pod(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
             )
             return found
         for set_aside in turn.set_aside:
@@ -130,7 +130,7 @@ def _pod_sets(turn: LoopResult, snapshot: Snapshot, seen: RequestView) -> list[J
     there = {pending.key for pending in snapshot.pending}
     missing = (pending for pending in seen.pods if pending.key not in there)
     board = ScaleUpProblem.of(replace(snapshot, pending=(*snapshot.pending, *missing)), turn.policy)
-    return [explained(board, turn.scale_up.plan, pending.key) for pending in seen.pods]
+    return [explain_pod(board, turn.scale_up.plan, pending.key) for pending in seen.pods]
 
 
 def _waiting(snapshot: Snapshot, key: PodKey) -> PendingPods | None:

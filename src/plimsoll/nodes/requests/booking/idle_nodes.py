@@ -24,13 +24,13 @@ def is_upcoming_node(node: str, snapshot: Snapshot) -> bool:
 def count_idle_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
     """By group: existing and upcoming nodes without pods, except `taken` ones."""
     names = ((name, group, snapshot.view.node(name)) for name, group in snapshot.group_of.items())
-    used = {*taken, *snapshot.promises}
+    used = {*taken, *snapshot.nominations}
     return Counter(group for name, group, state in names if state is not None and name not in used and _is_empty(state))
 
 
 def count_idle_upcoming_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
     """By group: upcoming nodes except `taken` ones."""
-    used = {*taken, *snapshot.promises}
+    used = {*taken, *snapshot.nominations}
     return Counter(
         group for name, group in snapshot.group_of.items() if name not in used and is_upcoming_node(name, snapshot)
     )
