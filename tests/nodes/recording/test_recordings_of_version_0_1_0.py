@@ -10,7 +10,7 @@ from plimsoll.journal.recordings import read_recording
 from plimsoll.nodes.recording.replay import differences, replayed, result_to_json
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.json.gz"))
-SENTENCES = (".message", ".sentence")
+SENTENCES = (".message", ".what")
 """Ends of the paths whose values are sentences of ours."""
 
 
