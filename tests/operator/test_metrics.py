@@ -1,0 +1,88 @@
+"""Queues, leases, informers and recorders on /metrics, under the names that operators know."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from plimsoll.kube.controller.controller import ControllerStatus
+from plimsoll.kube.controller.workqueue import QueueStatus
+from plimsoll.kube.informer.factory import SharedInformerFactory
+from plimsoll.kube.leases.holders import LeaseStatus, Phase
+from plimsoll.kube.recorder.recording import RecorderStatus
+from plimsoll.objects.api.nodes import Node
+from plimsoll.operator.metrics import ControllerMetrics
+from tests.kube.worlds import KubeWorld
+
+QUEUE = QueueStatus(
+    depth=2, working=1, delayed=4, oldest_age_s=1.5, longest_work_s=0.5, adds=9, retries=3, is_closed=False
+)
+
+
+def lines_of(metrics: ControllerMetrics) -> set[str]:
+    return set(metrics.expose().decode().splitlines())
+
+
+def controller(name: str) -> Any:
+    results = {"done": 5, "again": 2, "failed": 1, "conflict": 1}
+    return SimpleNamespace(status=ControllerStatus(name=name, has_started=True, turns=results, queue=QUEUE))
+
+
+def test_a_queue_and_its_controller():
+    metrics = ControllerMetrics()
+    metrics.add_controller(controller("tidb"))
+    assert lines_of(metrics) >= {
+        'workqueue_depth{controller="tidb",name="tidb"} 2.0',
+        'workqueue_adds_total{controller="tidb",name="tidb"} 9.0',
+        'workqueue_retries_total{controller="tidb",name="tidb"} 3.0',
+        'workqueue_longest_running_processor_seconds{controller="tidb",name="tidb"} 0.5',
+        'controller_runtime_active_workers{controller="tidb"} 1.0',
+        'controller_runtime_reconcile_total{controller="tidb",result="success"} 5.0',
+        'controller_runtime_reconcile_total{controller="tidb",result="requeue_after"} 2.0',
+        'controller_runtime_reconcile_total{controller="tidb",result="error"} 2.0',
+        'controller_runtime_reconcile_errors_total{controller="tidb"} 2.0',
+    }
+
+
+def test_only_the_leader_is_master():
+    metrics = ControllerMetrics()
+    phases = {"one": Phase.LEADING, "two": Phase.CONTENDING}
+    for name, phase in phases.items():
+        status = LeaseStatus(
+            lease=name,
+            identity="me",
+            phase=phase,
+            valid_for_s=1.0,
+            renewals=7,
+            failures=0,
+            observed_holder="",
+            last_error="",
+        )
+        holder: Any = SimpleNamespace(status=lambda status=status: status)
+        metrics.add_lease(name, holder)
+    lines = lines_of(metrics)
+    assert 'leader_election_master_status{name="one"} 1.0' in lines
+    assert 'leader_election_master_status{name="two"} 0.0' in lines
+    assert 'plimsoll_lease_renewals_total{name="one"} 7.0' in lines
+
+
+def test_events_are_counted_with_the_cause_of_those_not_written():
+    metrics = ControllerMetrics()
+    recorder: Any = SimpleNamespace(status=RecorderStatus(recorded=9, written=6, pending=1, dropped={"overflow": 2}))
+    metrics.add_recorder(recorder)
+    assert lines_of(metrics) >= {
+        "plimsoll_events_written_total 6.0",
+        "plimsoll_events_pending 1.0",
+        'plimsoll_events_dropped_total{cause="overflow"} 2.0',
+    }
+
+
+def test_informers_are_read_when_the_page_is_asked_for():
+    with KubeWorld() as world:
+        informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
+        metrics = ControllerMetrics()
+        metrics.add_informers(informers)
+        informers.of(Node)
+        lines = lines_of(metrics)
+        assert 'plimsoll_informer_synced{name="nodes"} 0.0' in lines
+        assert 'reflector_lists_total{name="nodes"} 0.0' in lines
