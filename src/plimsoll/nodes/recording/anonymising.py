@@ -1,7 +1,7 @@
-"""What of a node recording is a name, beyond what `journal.anonymising` knows: of groups, in flags, in patterns. Pure.
+"""Which parts of a node recording are names: group ids, flags and patterns. Pure; extends `journal.anonymising`.
 
-A flag is kept only if it cannot hold a name, or if it is known here how to hide the names in it; everything else
-(files, addresses, names of objects around the program) is dropped: no plan depends on it.
+A flag is kept only if it cannot contain a name or this module knows how to replace the names in it. All others (files,
+addresses, names of objects around the process) are dropped: no plan depends on them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAFE: Final = frozenset(
         *("ignore-taint", "consolidation-budget"),
     }
 )
-"""Words of ours, amounts, and keys: of labels, taints, resources, which stay everywhere."""
+"""Fixed words, amounts, and keys of labels, taints and resources; keys are never replaced."""
 _HIDDEN: Final = frozenset(
     {"machine-types", "bypassed-scheduler-names", "allowed-scheduler-names", "random-seed", _PREFIX}
 )
@@ -42,14 +42,14 @@ _MATCHES_ANY: Final = frozenset("^$.*+?()")
 
 
 def recording_rules(policy: Policy) -> Rules:
-    """A prefix of our own making stays a prefix, under another name."""
+    """A custom group-name prefix stays a prefix, under another name."""
     known = Rules()
     own = () if policy.nap.prefix in known.prefixes else (policy.nap.prefix,)
     return Rules(names=known.names | _NAMES, paths=_ENTRIES, texts=_TEXTS, hidden_prefixes=own)
 
 
 def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str]) -> Json:
-    """`groups` are the ids that patterns of the priority expander may meet."""
+    """`groups`: the ids that patterns of the priority expander may match."""
     return {
         **written,
         "flags": {
@@ -62,13 +62,13 @@ def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str
             {**one, "patterns": [_hidden_pattern(text, anonymiser, groups) for text in one["patterns"]]}
             for one in written["priorities"]
         ],
-        # Questions are known by a hash of names.
+        # Questions are keyed by a hash of names.
         "expanderAnswers": None,
     }
 
 
 def _hidden_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
-    """None: it is left out."""
+    """The flag's value without names; None: the flag is dropped."""
     flag = known_flag(name)
     if flag is None:
         return None
@@ -80,13 +80,13 @@ def _hidden_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
 
 
 def _hidden_bounds(written: str, anonymiser: Anonymiser) -> str:
-    """MIN:MAX:ID."""
+    """MIN:MAX:ID with the id replaced."""
     least, most, name = written.split(":", 2)
     return f"{least}:{most}:{anonymiser.name(name)}"
 
 
 def _hidden_pattern(text: str, anonymiser: Anonymiser, groups: Sequence[str]) -> str:
-    """It meets the groups it met before; what it would meet of groups that are yet to be made is lost."""
+    """A pattern that matches the same groups; what it would match of future groups is lost."""
     if set(text) <= _MATCHES_ANY:
         return text
     try:

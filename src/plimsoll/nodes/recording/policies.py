@@ -1,4 +1,4 @@
-"""A policy as plain JSON and back: its flags, and what came from elsewhere. Pure."""
+"""A policy as JSON and back: its flags, prices, priorities, naming and expander answers. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def policy_json(policy: Policy) -> Json:
 
 
 def read_policy(value: Any) -> Policy:
-    """Raises `UnreadableRecording` with the place of what is wrong."""
+    """Raises `UnreadableRecording` with the path of the problem."""
     written = read(_Policy, value, path="policy")
     try:
         policy = read_flags_of_policy(written.flags, path="policy.flags")

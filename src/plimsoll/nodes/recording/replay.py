@@ -1,8 +1,8 @@
-"""The plan of a recording, made again from what is in it, and where two plans differ. Pure.
+"""Replays a recording: plans again from its content, and lists where two plans differ. Pure.
 
-`recording_of` makes the plan from what was written down, not from what it was written from: names decide ties, and a
-map may have its keys in another order. So the same program always finds what it recorded; another one may plan
-otherwise, and `differences` says where.
+`recording_of` plans from the recorded form, not from the original: names break ties, and the keys of a map may be in
+another order. So the same version always reproduces its own plan; another version may plan differently, and
+`differences` shows where.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LONGEST: Final = 200
 
 
 def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> LoopResult:
-    """A turn in which everything is planned and nothing done, with the snapshot's time as the present."""
+    """A loop in which everything is planned and nothing executed, at the snapshot's time."""
     up = plan_scale_up(snapshot, policy)
     settled = with_placed_pods(snapshot, up.existing)
     simulation = find_unneeded(settled, policy, now=snapshot.at, state=known)
@@ -73,22 +73,22 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
     )
 
 
-def result_to_json(turn: LoopResult) -> dict[str, Any]:
-    """All that is compared: sizes and places as `plimsoll plan` tells them, every reason, and what could be saved."""
-    found: dict[str, Any] = plain({**build_loop_entry(turn), "reasons": build_plan(turn), **_saving(turn)})
+def result_to_json(loop: LoopResult) -> dict[str, Any]:
+    """Everything that is compared: sizes and placements as `plimsoll plan` prints them, all reasons, and savings."""
+    found: dict[str, Any] = plain({**build_loop_entry(loop), "reasons": build_plan(loop), **_saving(loop)})
     return found
 
 
-def _saving(turn: LoopResult) -> dict[str, Any]:
-    """What consolidation would propose; nothing where it is not asked for."""
-    options = turn.policy.scale_down
-    if options.consolidation not in MODES or turn.snapshot is None:
+def _saving(loop: LoopResult) -> dict[str, Any]:
+    """What consolidation would propose; empty if it is off."""
+    options = loop.policy.scale_down
+    if options.consolidation not in MODES or loop.snapshot is None:
         return {}
     found = consolidate(
-        with_placed_pods(turn.snapshot, turn.scale_up.plan.existing),
-        turn.policy,
-        now=turn.at,
-        state=turn.scale_down.known,
+        with_placed_pods(loop.snapshot, loop.scale_up.plan.existing),
+        loop.policy,
+        now=loop.at,
+        state=loop.scale_down.known,
         options=ConsolidationOptions(
             budgets=tuple(parse_budget(consolidation_budget) for consolidation_budget in options.consolidation_budgets)
             or DEFAULT_BUDGETS
@@ -108,7 +108,7 @@ def _saving(turn: LoopResult) -> dict[str, Any]:
 def recording_of(
     snapshot: Snapshot, policy: Policy, known: ScaleDownState, *, about: About, salt: str | None
 ) -> Recording:
-    """With the plan in it. Names are hidden by the salt; None only where a person asked to keep them."""
+    """A recording with its plan. The salt replaces names; None keeps them, only on explicit request."""
     parts = {SNAPSHOT: snapshot_json(snapshot), KNOWN: state_to_json(known)}
     written = policy_json(policy)
     if salt is None:
@@ -122,18 +122,18 @@ def recording_of(
 
 
 def replayed(recording: Recording) -> LoopResult:
-    """Raises `UnreadableRecording` for what cannot be planned from."""
+    """The plan of a recording; raises `UnreadableRecording` if it cannot be read."""
     snapshot = read_snapshot(recording.part(SNAPSHOT))
     return replay_loop(snapshot, read_policy(recording.part(POLICY)), read_state(recording.part(KNOWN)))
 
 
 def is_same(before: Any, now: Any) -> bool:
-    """Byte for byte, in the one order of keys that recordings have."""
+    """Byte for byte, in the key order of recordings."""
     return encode(before) == encode(now)
 
 
 def differences(before: Any, now: Any, path: str = "plan") -> Iterator[tuple[str, str, str]]:
-    """Path, what was recorded, and what is there now; in the order of the recording."""
+    """Path, recorded value and current value, in the order of the recording."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in sorted({*before, *now}):
             yield from differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}")

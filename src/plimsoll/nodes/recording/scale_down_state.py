@@ -1,4 +1,4 @@
-"""What the autoscaler remembered between turns when a plan was made, as plain JSON and back. Pure."""
+"""The scale-down state that a plan was made with, as JSON and back. Pure."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def state_to_json(known: ScaleDownState) -> Json:
 
 
 def read_state(value: Any) -> ScaleDownState:
-    """Raises `UnreadableRecording` with the place of what is wrong."""
+    """Raises `UnreadableRecording` with the path of the problem."""
     written = read(_Known, value, path="known")
     deletions = written.deletions
     return ScaleDownState(

@@ -1,8 +1,8 @@
-"""A snapshot as plain JSON and back: everything a plan looks at, nothing of what only makes it faster. Pure.
+"""A snapshot as JSON and back: everything a plan depends on, without caches. Pure.
 
-Objects stand in it as Kubernetes writes them, as far as our structs read them: environment, commands and mounts of pods
-were never read, so they cannot be in a recording. Orders that a plan may depend on (of nodes, of the pods on them) are
-kept by lists; what is a map here may have its keys in any order.
+Objects are in Kubernetes' form, limited to the fields that Plimsoll decodes: environment, commands and mounts of pods
+are never decoded, so they cannot be in a recording. Orders that a plan may depend on (of nodes, of pods on them) are
+lists; maps may have their keys in any order.
 """
 
 # ruff: noqa: TC001, TC003 - msgspec reads annotations at run time
@@ -35,7 +35,7 @@ VERSION: Final = 1
 class _Placed(Value):
     pod: Pod
     known_as: str = ""
-    """Where a pod stands for another one just like it: that one's name."""
+    """The name of the pod, if it is a copy of another one."""
 
 
 class _Home(Value):
@@ -114,7 +114,7 @@ class _Backoff(Value):
 
 
 class _Promise(Value):
-    """So many pods of an entry that are promised a place on the node of this name."""
+    """The number of pods of an entry that are nominated to the node."""
 
     known_as: str
     entry: str
@@ -210,7 +210,7 @@ def _machine_type(one: world.MachineType) -> _MachineType:
 
 
 def read_snapshot(value: Any) -> Snapshot:
-    """Raises `UnreadableRecording` with the place of what is wrong."""
+    """Raises `UnreadableRecording` with the path of the problem."""
     version = value.get("version") if isinstance(value, dict) else None
     if isinstance(version, int) and version > VERSION:
         raise RecordingTooNew(f"has version {version}, this Plimsoll reads up to {VERSION}", path="snapshot")

@@ -1,4 +1,4 @@
-"""Reading plain JSON of recordings back into structs, with the path of whatever is wrong."""
+"""Converts between structs and the JSON of recordings, with the path of any problem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """Structs, times and tuples as JSON has them."""
+    """Structs, times and tuples as JSON values."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

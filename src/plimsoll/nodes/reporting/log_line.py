@@ -1,4 +1,4 @@
-"""One human sentence about a turn, for the log. Pure; says no more than the turn does."""
+"""One sentence about a loop, for the log and the status ConfigMap. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED: Final = 3
 
 
 def build_log_line(result: LoopResult) -> str:
-    """What was done, what was not and why; or that there was nothing to do."""
+    """What was done, what was not done and why, or that there was nothing to do."""
     if result.ended_early is not None:
         clauses = [f"stopped early, {result.ended_early}", *_repairs(result)]
     else:
@@ -26,10 +26,10 @@ def build_log_line(result: LoopResult) -> str:
     return "; ".join(clauses) or "nothing to do"
 
 
-def _repairs(turn: LoopResult) -> Iterator[str]:
-    for failed in turn.changes.failed:
+def _repairs(loop: LoopResult) -> Iterator[str]:
+    for failed in loop.changes.failed:
         yield failed.reason.message
-    for repaired in turn.repaired:
+    for repaired in loop.repaired:
         if is_raised(repaired):
             continue
         if repaired.failure is not None:
@@ -40,17 +40,17 @@ def _repairs(turn: LoopResult) -> Iterator[str]:
             yield f"lowered group {repaired.group} from {repaired.before} to {repaired.after}"
 
 
-def _growth(turn: LoopResult) -> Iterator[str]:
-    grown = turn.grown
+def _growth(loop: LoopResult) -> Iterator[str]:
+    grown = loop.grown
     done = [
         f"{'new ' * result.created}{result.group} {result.before}->{result.after}" for result in grown if result.is_done
     ]
     if done:
-        yield f"scaled up {_few(done)} for {_counted(turn.scale_up.plan.scheduled, 'pod')}"
+        yield f"scaled up {_few(done)} for {_counted(loop.scale_up.plan.scheduled, 'pod')}"
     for result in grown:
         if result.failure is not None:
             yield f"could not scale up {result.group}: {result.failure.message}"
-    for raised in raised_groups(turn):
+    for raised in raised_groups(loop):
         told = "raised" if raised.failure is None else "could not raise"
         why = "" if raised.failure is None else f": {raised.failure.message}"
         yield f"{told} {raised.group} from {raised.before} to its minimum {raised.after}{why}"
@@ -60,8 +60,8 @@ def _growth(turn: LoopResult) -> Iterator[str]:
         yield f"would scale up {_few(sizes)}, {held[0].held_back}"
 
 
-def _left(turn: LoopResult) -> Iterator[str]:
-    part = turn.scale_up
+def _left(loop: LoopResult) -> Iterator[str]:
+    part = loop.scale_up
     if part.skipped is not None:
         yield f"no scale-up, {part.skipped}"
     left = sum(unschedulable.pods for unschedulable in part.plan.unschedulable)
@@ -72,8 +72,8 @@ def _left(turn: LoopResult) -> Iterator[str]:
         yield f"{_counted(left, 'pod')} left without a place: {_few([*reasons])}"
 
 
-def _removals(turn: LoopResult) -> Iterator[str]:
-    part = turn.scale_down
+def _removals(loop: LoopResult) -> Iterator[str]:
+    part = loop.scale_down
     empty = [node_removal.node for node_removal in part.begun if node_removal.is_empty]
     drained = [node_removal.node for node_removal in part.begun if not node_removal.is_empty]
     if empty:
@@ -88,8 +88,8 @@ def _removals(turn: LoopResult) -> Iterator[str]:
         yield f"{_counted(waiting, 'unneeded node')} not gone yet{why}"
 
 
-def _ended(turn: LoopResult) -> Iterator[str]:
-    ended = turn.scale_down.ended
+def _ended(loop: LoopResult) -> Iterator[str]:
+    ended = loop.scale_down.ended
     gone = [
         finished_removal.removal.node for finished_removal in ended if finished_removal.result is RemovalResult.REMOVED
     ]
@@ -100,11 +100,11 @@ def _ended(turn: LoopResult) -> Iterator[str]:
             yield f"{finished.removal.node} was not removed: {finished.reason}"
 
 
-def _groups(turn: LoopResult) -> Iterator[str]:
-    gone = [group.group for group in turn.groups_gone if group.failure is None]
+def _groups(loop: LoopResult) -> Iterator[str]:
+    gone = [group.group for group in loop.groups_gone if group.failure is None]
     if gone:
         yield f"deleted empty {_few(gone)}"
-    for deleted_group in turn.groups_gone:
+    for deleted_group in loop.groups_gone:
         if deleted_group.failure is not None:
             yield f"could not delete group {deleted_group.group}: {deleted_group.failure.message}"
 

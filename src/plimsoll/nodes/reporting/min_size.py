@@ -1,7 +1,7 @@
-"""Groups that a turn raised to their minimum (`--enforce-node-group-min-size`): growth that no pod asked for. Pure.
+"""Groups raised to their minimum size (`--enforce-node-group-min-size`): scale-ups without pods. Pure.
 
-The loop keeps them among what it repaired, because no plan holds them; Events, metrics, the journal and the entries of
-a scenario all tell them as growth.
+The loop records them as repairs, because they are in no plan; Events, metrics, the journal and scenarios report them as
+scale-ups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """One group. `failure` None: the provider took it."""
+    """A group that was raised. `failure` None: the provider accepted it."""
 
     group: str
     before: int
@@ -36,14 +36,14 @@ def is_raised(one: GroupRepair) -> bool:
     return one.reason.code == MIN_SIZE_ENFORCED
 
 
-def raised_groups(turn: LoopResult) -> tuple[Raised, ...]:
-    """In the order in which they were raised."""
-    return tuple(_raised(repaired, turn) for repaired in turn.repaired if is_raised(repaired))
+def raised_groups(loop: LoopResult) -> tuple[Raised, ...]:
+    """The groups in the order in which they were raised."""
+    return tuple(_raised(repaired, loop) for repaired in loop.repaired if is_raised(repaired))
 
 
-def _raised(one: GroupRepair, turn: LoopResult) -> Raised:
-    standing = None if turn.health is None else turn.health.groups.get(one.group)
-    groups = () if turn.snapshot is None else turn.snapshot.groups
+def _raised(one: GroupRepair, loop: LoopResult) -> Raised:
+    standing = None if loop.health is None else loop.health.groups.get(one.group)
+    groups = () if loop.snapshot is None else loop.snapshot.groups
     before, after = one.before or 0, one.after or 0
     return Raised(
         group=one.group,

@@ -1,11 +1,8 @@
-"""Plans of growth as plain data: what `plimsoll plan -o json` prints, and an element of a scenario's `loops`.
+"""Plans and loop results as JSON: the output of `plimsoll plan -o json`, and the elements of a scenario's `loops`.
 
-The form is fixed by specs/formats/plan.md. Same plan, same bytes: keys stand in the order given here.
-
-A turn as an element of a scenario's `loops[]` (specs/nodes.md 14): `build_loop_entry(turn)`, pure.
-
-The form of growth is that of `plan_outputs`, with what really became of each group. Nothing measured stands in it
-unless it was asked for.
+docs/design/formats/plan.md fixes the form. The same plan gives the same bytes: keys are in the order given here. A loop
+entry (docs/design/nodes.md 14) has the form of a plan with the outcome of each group. It contains no measured time
+unless `is_timed` is set.
 """
 
 from __future__ import annotations
@@ -82,7 +79,7 @@ def _taint(one: Taint) -> Json:
 
 
 def machine_type_of(offer: ScaleUpOption) -> str:
-    """Its name; of a group that has only a template, what the template's label says, or nothing."""
+    """The machine type; for a group that only has a template, the template's label, or empty."""
     return offer.machine_type or offer.node.metadata.labels.get(INSTANCE_TYPE, "")
 
 
@@ -96,7 +93,7 @@ _SCALE_UP_ERROR = "ScaleUpError"
 
 
 class ScaleDownResult(StrEnum):
-    """In Cluster Autoscaler's words."""
+    """The result of scale-down in Cluster Autoscaler's words."""
 
     NOT_TRIED = "ScaleDownNotTried"
     IN_COOLDOWN = "ScaleDownInCooldown"
@@ -107,15 +104,15 @@ class ScaleDownResult(StrEnum):
 
 
 def build_loop_entry(result: LoopResult, *, is_timed: bool = False) -> Json:
-    """Without the time, which whoever drives the loop knows. `is_timed`: with `planSeconds`."""
+    """The entry without its time, which the caller adds. `is_timed`: with `planSeconds`."""
     entry = {"scaleUp": _scale_up(result, is_timed=is_timed), "scaleDown": _scale_down(result)}
     return entry if result.ended_early is None else {"endedEarly": str(result.ended_early), **entry}
 
 
-def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
-    part = turn.scale_up
+def _scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
+    part = loop.scale_up
     found = plan_to_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
-    found["result"] = _scale_up_result(turn) or found["result"]
+    found["result"] = _scale_up_result(loop) or found["result"]
     done: dict[int, list[ScaleUpResult]] = {}
     for result in part.results:
         done.setdefault(id(result.scale_up), []).append(result)
@@ -124,7 +121,7 @@ def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
         for growth, planned in zip(part.plan.scale_ups, found["plan"], strict=True)
         for entry in _as_done(planned, done.get(id(growth), []))
     ]
-    raised = raised_groups(turn)
+    raised = raised_groups(loop)
     found["plan"] += [_raised(one) for one in raised]
     if found["result"] == Result.NOT_NEEDED and any(one.failure is None for one in raised):
         found["result"] = str(Result.NEEDED)
@@ -132,7 +129,7 @@ def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
 
 
 def _raised(one: Raised) -> Json:
-    """Growth that no pod asked for, in the form of the others."""
+    """A scale-up without pods, in the form of the others."""
     sizes = {"from": one.before, "to": one.after, "max": one.max_size, "created": False}
     entry: Json = {"group": one.group, "machineType": one.machine_type, **sizes}
     if one.zone:
@@ -141,10 +138,10 @@ def _raised(one: Raised) -> Json:
     return entry if one.failure is None else {**entry, "error": one.failure.message}
 
 
-def _scale_up_result(turn: LoopResult) -> str:
-    """Where the plan alone does not say how it ended."""
-    part = turn.scale_up
-    if turn.ended_early is not None:
+def _scale_up_result(loop: LoopResult) -> str:
+    """The result where the plan alone does not determine it."""
+    part = loop.scale_up
+    if loop.ended_early is not None:
         return _SCALE_UP_NOT_TRIED
     if part.skipped is not None and part.skipped.code == PODS_TOO_NEW:
         return _SCALE_UP_IN_COOLDOWN
@@ -153,7 +150,7 @@ def _scale_up_result(turn: LoopResult) -> str:
 
 
 def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
-    """One entry a group: a provider may make several of one that was planned. The first has the patterns of all."""
+    """One entry per provider group: a provider may create several for a planned one. The first has all patterns."""
     if not done:
         return [planned]
     found: list[Json] = []
@@ -170,27 +167,27 @@ def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
     return found
 
 
-def _scale_down(turn: LoopResult) -> Json:
-    part = turn.scale_down
+def _scale_down(loop: LoopResult) -> Json:
+    part = loop.scale_down
     held_back = {node: reason for node, reason in part.held_back.items() if reason.code != DRY_RUN}
     going = [node_removal for node_removal in part.departures.removals if node_removal.node not in held_back]
     unremovable = {unremovable_node.node: _why_kept(unremovable_node.reason) for unremovable_node in part.kept}
     unremovable.update({node: _why_kept(reason) for node, reason in held_back.items()})
     return {
-        "result": str(_scale_down_result(turn, part)),
+        "result": str(_scale_down_result(loop, part)),
         "empty": [node_removal.node for node_removal in going if node_removal.is_empty],
         "drained": [node_removal.node for node_removal in going if not node_removal.is_empty],
         "unremovable": dict(sorted(unremovable.items())),
     }
 
 
-def _scale_down_result(turn: LoopResult, part: ScaleDownPart) -> ScaleDownResult:
-    if turn.ended_early is not None:
+def _scale_down_result(loop: LoopResult, part: ScaleDownPart) -> ScaleDownResult:
+    if loop.ended_early is not None:
         return ScaleDownResult.NOT_TRIED
     if part.begun:
         return ScaleDownResult.STARTED
-    grew = any(result.is_done for result in turn.scale_up.results)
-    is_waiting = turn.scale_up.skipped is not None and turn.scale_up.skipped.code == PODS_TOO_NEW
+    grew = any(result.is_done for result in loop.scale_up.results)
+    is_waiting = loop.scale_up.skipped is not None and loop.scale_up.skipped.code == PODS_TOO_NEW
     if part.is_in_cooldown or grew or is_waiting:
         return ScaleDownResult.IN_COOLDOWN
     if part.skipped is not None:
@@ -201,5 +198,5 @@ def _scale_down_result(turn: LoopResult, part: ScaleDownPart) -> ScaleDownResult
 
 
 def _why_kept(reason: Reason) -> str:
-    """Cluster Autoscaler's word; of a pod that keeps its node, which one it is and why."""
+    """Cluster Autoscaler's code; for a blocking pod also which pod and why."""
     return f"{reason.code}: {reason}" if reason.code in {BLOCKED_BY_POD, WAITS_FOR_COMPLETION} else reason.code

@@ -1,7 +1,7 @@
-"""Tells of a turn in every way there is: log, metrics, Events, status ConfigMap, journal. The last step of the loop.
+"""Reports the result of a loop: log line, metrics, Events, status ConfigMap and journal. The last step of the loop.
 
-Telling never stops doing: an API server or a journal that refuses is logged, and the next turn comes. A dry run tells
-nothing inside the cluster: another autoscaler may be at work there, and ours would contradict it.
+Reporting never stops the autoscaler: a failed write to the API server or the journal is logged, and the next loop runs.
+A dry run writes nothing to the cluster: another autoscaler may be active there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class Reporter:
-    """What is None is not told. `metrics` counts in any case; `last` is the turn that was told last."""
+    """Reports to all given sinks; None: not reported there. `last` is the last reported result."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Reporter:
         self.metrics = metrics or Metrics()
         self.last: LoopResult | None = None
         self.on_result: Callable[[LoopResult], None] | None = None
-        """Whoever else wants to hear of every turn: a scenario's outcome."""
+        """An additional receiver of every result."""
         self._emitter = emitter
         self._status = status
         self._records = PlanRecords(journal, last_plans)
@@ -62,39 +62,39 @@ class Reporter:
         if self.on_result is not None:
             self.on_result(result)
         if not result.policy.operation.dry_run:
-            await self._tell_cluster(result)
-        await self._keep(result)
+            await self._report_to_cluster(result)
+        await self._write_journal(result)
 
     async def close(self, policy: Policy) -> None:
-        """A clean exit: the last words are written; nobody keeps the status up to date from now on."""
+        """On a clean exit: write the last plans and delete the status ConfigMap, which would become stale."""
         await self._records.flush(namespace=policy.operation.namespace, dry_run=policy.operation.dry_run)
         if self._status is not None and not policy.operation.dry_run:
             await self._status.delete(policy.operation)
 
-    def _log(self, turn: LoopResult) -> None:
-        """The same sentence again says nothing new to people."""
-        sentence = build_log_line(turn)
+    def _log(self, loop: LoopResult) -> None:
+        """Log the sentence; a repeated one at debug level."""
+        sentence = build_log_line(loop)
         tell = log.info if self._log_news.is_news("", sentence) else log.debug
-        tell("turn.done", number=turn.number, told=sentence)
+        tell("turn.done", number=loop.number, told=sentence)
 
-    async def _tell_cluster(self, turn: LoopResult) -> None:
+    async def _report_to_cluster(self, loop: LoopResult) -> None:
         if self._status is not None:
-            await self._status.write(turn)
+            await self._status.write(loop)
         if self._emitter is not None:
             if self._status is not None:
                 self._emitter.status_uid = self._status.uid
-            self._emitter.emit(turn)
+            self._emitter.emit(loop)
 
-    async def _keep(self, turn: LoopResult) -> None:
-        """The journal and, for whoever cannot reach it, the last plans: both only of what is news."""
+    async def _write_journal(self, loop: LoopResult) -> None:
+        """Write changes to the journal, and to the last plans for readers without access to the journal."""
         if not self._records.is_wanted():
             return
-        namespace, dry_run = turn.policy.operation.namespace, turn.policy.operation.dry_run
-        plan, outcomes = build_plan_and_outcomes(turn)
-        plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.build(turn)))
-        news = self._journal_news.of(plan, outcomes, lambda refs: find_settled_pods(refs, turn))
+        namespace, dry_run = loop.policy.operation.namespace, loop.policy.operation.dry_run
+        plan, outcomes = build_plan_and_outcomes(loop)
+        plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.build(loop)))
+        news = self._journal_news.of(plan, outcomes, lambda refs: find_settled_pods(refs, loop))
         if news is None:
-            await self._records.skip(namespace=namespace, at=turn.at, dry_run=dry_run)
+            await self._records.skip(namespace=namespace, at=loop.at, dry_run=dry_run)
             return
-        entry = Entry(number=turn.number, plan=news[0], outcomes=news[1])
+        entry = Entry(number=loop.number, plan=news[0], outcomes=news[1])
         await self._records.write(entry, namespace=namespace, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""ProvisioningRequests in the journal, in the log and in metrics. Pure but for counting up what it is given."""
+"""ProvisioningRequests in the journal and in the log line. Pure."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _NAMED: Final = 3
 _UNWRITTEN: Final = Reason(code="NotWritten", message="the API server did not take it; the next turn tries again")
 
 
-def build_request_actions(turn: LoopResult) -> Iterator[tuple[Action, Outcome]]:
-    """What was said of requests, as actions of the plan."""
-    for update in turn.requests.news:
+def build_request_actions(loop: LoopResult) -> Iterator[tuple[Action, Outcome]]:
+    """Status updates as actions of the plan."""
+    for update in loop.requests.news:
         if update.kind is UpdateKind.NOT_FOUND:
             continue
         action = Action(verb=_VERBS[update.kind], target=request_reference(update.view), reason=update.reason)
@@ -48,21 +48,21 @@ def build_request_actions(turn: LoopResult) -> Iterator[tuple[Action, Outcome]]:
         yield action, Outcome(action=action, result=result, reason=None if update.is_written else _UNWRITTEN)
 
 
-def list_unserved_requests(turn: LoopResult) -> Iterator[NotDone]:
-    """Requests that got nothing, each with what stands in its way."""
-    for update in turn.requests.news:
+def list_unserved_requests(loop: LoopResult) -> Iterator[NotDone]:
+    """Requests without capacity, each with what blocks it."""
+    for update in loop.requests.news:
         if update.kind is UpdateKind.NOT_FOUND:
             yield NotDone(what="gets no capacity now", about=(request_reference(update.view),), reason=update.reason)
-    for warning in turn.requests.warnings:
+    for warning in loop.requests.warnings:
         namespace, _, name = warning.request.partition("/")
         about = Ref(kind=REQUEST, namespace=namespace, name=name)
         yield NotDone(what="is not consumed as it should be", about=(about,), reason=warning.reason)
 
 
-def build_request_clauses(turn: LoopResult) -> Iterator[str]:
-    """Parts of the sentence about a turn."""
+def build_request_clauses(loop: LoopResult) -> Iterator[str]:
+    """The clauses of the log line about requests."""
     said: dict[UpdateKind, list[StatusUpdate]] = {}
-    for update in turn.requests.news:
+    for update in loop.requests.news:
         said.setdefault(update.kind, []).append(update)
     for saying, verdicts in said.items():
         if saying not in _WORDS:
@@ -73,6 +73,6 @@ def build_request_clauses(turn: LoopResult) -> Iterator[str]:
         yield f"{_WORDS[saying]} {names}{more}{why}"
 
 
-def request_reference(seen: RequestView) -> Ref:
-    meta = seen.request.metadata
+def request_reference(view: RequestView) -> Ref:
+    meta = view.request.metadata
     return Ref(kind=REQUEST, namespace=meta.namespace, name=meta.name)

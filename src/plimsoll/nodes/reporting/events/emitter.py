@@ -1,7 +1,7 @@
-"""Everything a turn tells as Events: `build_events(turn)`, pure; and who hands it to the recorder.
+"""Builds the Events of a loop and emits them through the recorder.
 
-The same thing is told once in five minutes, unless the operator wants every one (`--record-duplicated-events`); beyond
-that the recorder counts up what is the same within its window, as every controller's does.
+The same Event is emitted once per five minutes unless `--record-duplicated-events` is set. Beyond that, the recorder
+aggregates equal Events within its window.
 """
 
 from __future__ import annotations
@@ -29,62 +29,62 @@ if TYPE_CHECKING:
 
 _AGAIN_AFTER: Final = timedelta(minutes=5)
 _WHATEVER_IS_SAID: Final = frozenset({"ConsumingPodsUnschedulable", "ProvisioningRequestMissing"})
-"""Told once of the same thing even if the words differ: they count pods, which come and go."""
+"""Reasons emitted once per object even if the message differs: their messages count pods, which come and go."""
 
 
-def build_events(turn: LoopResult, recent: Container[EventMessage] = ()) -> tuple[EventMessage, ...]:
-    """In the order in which things happened. `recent`: what need not be among the few that one turn tells."""
+def build_events(loop: LoopResult, recent: Container[EventMessage] = ()) -> tuple[EventMessage, ...]:
+    """All Events of a loop, in the order in which things happened. `recent`: Events that need no repetition."""
     return (
-        *_health(turn),
-        *build_scale_up_events(turn, recent),
-        *build_request_events(turn),
-        *build_scale_down_events(turn),
+        *_health(loop),
+        *build_scale_up_events(loop, recent),
+        *build_request_events(loop),
+        *build_scale_down_events(loop),
     )
 
 
-def _health(turn: LoopResult) -> Iterator[EventMessage]:
-    ended = turn.ended_early
+def _health(loop: LoopResult) -> Iterator[EventMessage]:
+    ended = loop.ended_early
     if ended is not None and ended.code == CLUSTER_UNHEALTHY:
         message = f"Cluster is unhealthy: {ended.message}"
         yield EventMessage(
-            about=status_config_map(turn.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message
+            about=status_config_map(loop.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message
         )
 
 
 class Recorder(Protocol):
-    """What an emitter needs of `kube.recorder.EventRecorder`."""
+    """The part of `kube.recorder.EventRecorder` that an emitter needs."""
 
     def record(self, about: ObjectReference, event_type: EventType, *, reason: str, message: str) -> None: ...
 
 
 class EventEmitter:
-    """Remembers what was told lately. Times are those of turns."""
+    """Emits Events and remembers recent ones, by the times of loops."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._lately: dict[EventMessage, datetime] = {}
         self.status_uid = ""
-        """Of the status ConfigMap, once it is known: `kubectl describe` shows Events of this very object only."""
+        """The uid of the status ConfigMap, once known: `kubectl describe` shows only Events with the object's uid."""
 
-    def emit(self, turn: LoopResult) -> None:
-        status = status_config_map(turn.policy)
+    def emit(self, loop: LoopResult) -> None:
+        status = status_config_map(loop.policy)
         with_uid = structs.replace(status, uid=self.status_uid)
-        for message in self._news(turn):
+        for message in self._news(loop):
             about = with_uid if message.about == status else message.about
             self._recorder.record(about, message.type, reason=message.reason, message=message.message)
 
-    def _news(self, turn: LoopResult) -> list[EventMessage]:
-        if turn.policy.operation.duplicated_events:
-            return list(build_events(turn))
-        self._lately = {event_message: at for event_message, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
+    def _news(self, loop: LoopResult) -> list[EventMessage]:
+        if loop.policy.operation.duplicated_events:
+            return list(build_events(loop))
+        self._lately = {event_message: at for event_message, at in self._lately.items() if loop.at - at < _AGAIN_AFTER}
         news: list[EventMessage] = []
-        for message in build_events(turn, self._lately):
+        for message in build_events(loop, self._lately):
             if (key := _same(message)) not in self._lately:
-                self._lately[key] = turn.at
+                self._lately[key] = loop.at
                 news.append(message)
         return news
 
 
 def _same(one: EventMessage) -> EventMessage:
-    """What is not told twice."""
+    """The key under which an Event is not repeated."""
     return replace(one, message="") if one.reason in _WHATEVER_IS_SAID else one

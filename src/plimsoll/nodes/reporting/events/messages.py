@@ -1,4 +1,4 @@
-"""One thing told as an Event, and whom it is about. Data and references only; `events` decides what is told."""
+"""An Event before it is recorded, and references to the objects it is about. Data only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WARNING: Final = EventType.WARNING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventMessage:
-    """An Event before it is one."""
+    """The content of one Event."""
 
     about: ObjectReference
     type: EventType = NORMAL
@@ -33,7 +33,7 @@ class EventMessage:
 
 
 def status_config_map(policy: Policy) -> ObjectReference:
-    """What is true of the whole is told of the status ConfigMap, as Cluster Autoscaler does."""
+    """The object of cluster-wide Events: the status ConfigMap, as in Cluster Autoscaler."""
     return config_map_reference(policy, policy.operation.status_name)
 
 
@@ -42,7 +42,7 @@ def config_map_reference(policy: Policy, name: str) -> ObjectReference:
 
 
 def pod_reference(pod: Pod, name: str = "") -> ObjectReference:
-    """The pod, or one just like it of another name, whose uid nobody knows."""
+    """A pod, or an equal pod of another name, whose uid is unknown."""
     meta = pod.metadata
     is_itself = not name or name == meta.name
     return ObjectReference(
@@ -69,7 +69,7 @@ def node_reference(name: str, snapshot: Snapshot | None) -> ObjectReference:
 
 
 def owner_reference(pod: Pod) -> ObjectReference | None:
-    """The controller of a pod; None for a pod that stands alone."""
+    """The controller of a pod; None: the pod has none."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return None

@@ -1,12 +1,11 @@
-"""What a turn came to for every pod that waits: a place already, nodes on their way, or nothing and why. Pure.
+"""The outcome of a loop for every pending pod, and the Events about it. Pure.
 
-A plan counts pods by entry, because those of one entry are alike. Here they get their names back: the first of an entry
-are those with a place, the next are helped by growth, the last are left. Events and the journal both read it.
+A plan counts pods by entry, because the pods of an entry are equal. Here they get names: the first pods of an entry
+have room already, the next ones trigger the scale-up, the last ones remain unschedulable.
 
-What is told to pods, so that ten thousand of them alike do not make ten thousand Events. Pure.
-
-Pods of one owner that are told the same are a class. So many of a class are told by themselves; if there are more, the
-owner is told how many they are in all (specs/nodes.md 11), or, for pods that stand alone, the status ConfigMap is.
+Ten thousand equal pods must not cause ten thousand Events. Pods of one owner with the same message form a group. A
+limited number of each group gets its own Event; if there are more, the owner gets one Event with their number
+(docs/design/nodes.md 11), or the status ConfigMap for pods without an owner.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodOutcome:
-    """Of one entry, by names of pods; pods that are no objects have none."""
+    """The outcome of one entry, by names of pods; pods that do not exist yet have no names."""
 
     pending: PendingPods
     placed: tuple[str, ...]
-    """There is room for them on nodes that are there, or on their way already."""
+    """Pods with room on existing or upcoming nodes."""
     helped: tuple[str, ...]
     scale_ups: tuple[str, ...]
-    """What was grown for them, as Cluster Autoscaler prints it; empty where none of it was done."""
+    """The executed scale-ups that help them, as Cluster Autoscaler prints them."""
     remaining: tuple[str, ...]
     reasons: tuple[Reason, ...]
 
 
-def find_pod_outcomes(turn: LoopResult) -> Iterator[PodOutcome]:
-    """Nothing where nobody planned."""
-    plan = turn.scale_up.plan
-    if turn.snapshot is None or not (plan.scale_ups or plan.existing or plan.unschedulable):
+def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
+    """The outcome of each pending entry; empty if nothing was planned."""
+    plan = loop.scale_up.plan
+    if loop.snapshot is None or not (plan.scale_ups or plan.existing or plan.unschedulable):
         return
     housed = _counts(plan.existing.values())
     planned = _counts(
@@ -53,9 +52,9 @@ def find_pod_outcomes(turn: LoopResult) -> Iterator[PodOutcome]:
         for growth in plan.scale_ups
         for pattern in growth.patterns
     )
-    growths = _growths_by_key(turn.scale_up.results)
+    growths = _growths_by_key(loop.scale_up.results)
     why = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
-    for pending in turn.snapshot.pending:
+    for pending in loop.snapshot.pending:
         first = housed.get(pending.key, 0)
         after = first + planned.get(pending.key, 0)
         done = growths.get(pending.key, {})
@@ -70,7 +69,7 @@ def find_pod_outcomes(turn: LoopResult) -> Iterator[PodOutcome]:
 
 
 def _growths_by_key(grown: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
-    """By entry, the growths that were done for it, in the order of the plan."""
+    """By entry: the executed scale-ups for it, in plan order."""
     found: dict[str, dict[str, None]] = {}
     for result in grown:
         if result.is_done:
@@ -91,28 +90,28 @@ def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 PODS_PER_GROUP: Final = 50
 _PODS_OF_A_TURN: Final = 700
-"""With many classes fewer of each are told: a recorder holds a thousand Events, and drops the oldest beyond that."""
+"""With many groups, fewer pods of each get an Event: a recorder holds a thousand Events and drops the oldest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodEventGroup:
-    """Pods of one owner with one fate."""
+    """Pods of one owner with the same outcome."""
 
     owner: ObjectReference | None
     reason: str
     text: str
-    """What follows "pod" or "7 pods"."""
+    """The text after "pod" or "7 pods"."""
     pods: list[tuple[Pod, str]] = field(default_factory=list)
 
 
 class PodEventGroups:
-    """Grows pod by pod; `build_events` gives the Events, classes in the order in which they came."""
+    """Collects pods; `build_events` returns the Events, groups in order of arrival."""
 
     def __init__(self) -> None:
         self._classes: dict[tuple[str, str, str], PodEventGroup] = {}
 
     def add(self, pod: Pod, names: Sequence[str], *, reason: str, text: str) -> None:
-        """Pods like this one, by name. Pods that are no objects have no names, and are not told anything."""
+        """Add equal pods by name; pods that do not exist yet have no names and get no Event."""
         if not names:
             return
         owner = controller_of(pod.metadata)
@@ -123,7 +122,7 @@ class PodEventGroups:
         known.pods.extend((pod, name) for name in names)
 
     def build_events(self, fallback: ObjectReference) -> Iterator[EventMessage]:
-        """`fallback` is told of pods without an owner."""
+        """The Events; `fallback` is the object for pods without an owner."""
         if not self._classes:
             return
         share = max(1, min(PODS_PER_GROUP, _PODS_OF_A_TURN // len(self._classes)))

@@ -1,6 +1,6 @@
-"""Events about ProvisioningRequests and about pods that consume them. Pure; specs/nodes.md 2.4 and 4.6.
+"""Events about ProvisioningRequests and the pods that consume them (docs/design/nodes.md 2.4, 4.6). Pure.
 
-Only what was written into a request is told of it: an Event must not say more than `kubectl describe` shows beside it.
+Only written updates are reported: an Event must not say more than the status of the request.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _API_VERSION: Final = f"{REQUEST_GROUP}/v1"
 _KIND: Final = "ProvisioningRequest"
 
 
-def build_request_events(turn: LoopResult) -> Iterator[EventMessage]:
-    for update in turn.requests.news:
+def build_request_events(loop: LoopResult) -> Iterator[EventMessage]:
+    for update in loop.requests.news:
         if update.is_written and update.accepts:
             yield EventMessage(about=_about(update.view), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
         if update.is_written and update.kind not in _NOT_BY_THEMSELVES:
@@ -34,7 +34,7 @@ def build_request_events(turn: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(
                 about=_about(update.view), type=kind, reason=update.kind.value, message=str(update.reason)
             )
-    for warning in turn.requests.warnings:
+    for warning in loop.requests.warnings:
         about = _whom(warning)
         yield EventMessage(about=about, type=WARNING, reason=warning.reason.code, message=str(warning.reason))
 
@@ -48,6 +48,6 @@ def _whom(warning: ConsumerWarning) -> ObjectReference:
     return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=namespace, name=name)
 
 
-def _about(seen: RequestView) -> ObjectReference:
-    meta = seen.request.metadata
+def _about(view: RequestView) -> ObjectReference:
+    meta = view.request.metadata
     return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid)

@@ -1,6 +1,6 @@
-"""What a turn tells of removals: to the status ConfigMap, to nodes, and to pods that are moved. Pure.
+"""Events about scale-down: on the status ConfigMap, on nodes, and on evicted pods. Pure.
 
-Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11).
+Reasons and messages are Cluster Autoscaler's (docs/design/nodes.md 11).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ CLEANUP: Final = "ClusterAutoscalerCleanup"
 _NAMED_PODS: Final = 50
 
 
-def build_scale_down_events(turn: LoopResult) -> Iterator[EventMessage]:
-    yield from _cleaned(turn)
-    for removal in turn.scale_down.begun:
-        yield from _begun(removal, turn)
-    for ended in turn.scale_down.ended:
-        yield from _ended(ended, turn)
-    yield from _groups(turn)
+def build_scale_down_events(loop: LoopResult) -> Iterator[EventMessage]:
+    yield from _cleaned(loop)
+    for removal in loop.scale_down.begun:
+        yield from _begun(removal, loop)
+    for ended in loop.scale_down.ended:
+        yield from _ended(ended, loop)
+    yield from _groups(loop)
 
 
-def _cleaned(turn: LoopResult) -> Iterator[EventMessage]:
-    for cleaned in turn.cleaned:
-        about = node_reference(cleaned.node, turn.snapshot)
+def _cleaned(loop: LoopResult) -> Iterator[EventMessage]:
+    for cleaned in loop.cleaned:
+        about = node_reference(cleaned.node, loop.snapshot)
         if cleaned.failure is None:
             yield EventMessage(
                 about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {cleaned.node}"
@@ -53,17 +53,17 @@ def _cleaned(turn: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(about=about, type=WARNING, reason=CLEANUP, message=message)
 
 
-def _begun(removal: NodeRemoval, turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(turn.policy)
+def _begun(removal: NodeRemoval, loop: LoopResult) -> Iterator[EventMessage]:
+    status = status_config_map(loop.policy)
     if removal.is_empty:
         message = f'Scale-down: removing empty node "{removal.node}"'
         yield EventMessage(about=status, reason="ScaleDownEmpty", message=message)
     else:
         yield EventMessage(about=status, reason=SCALE_DOWN, message=_drain_message(removal))
-    node = node_reference(removal.node, turn.snapshot)
+    node = node_reference(removal.node, loop.snapshot)
     yield EventMessage(about=node, reason=SCALE_DOWN, message="marked the node as toBeDeleted/unschedulable")
     for move in removal.moves:
-        pod = placed_pod_reference(move.pod, removal.node, turn.snapshot)
+        pod = placed_pod_reference(move.pod, removal.node, loop.snapshot)
         yield EventMessage(about=pod, reason=SCALE_DOWN, message="deleting pod for node scale down")
 
 
@@ -73,8 +73,8 @@ def _drain_message(removal: NodeRemoval) -> str:
     return f"Scale-down: removing node {removal.node}, utilization: {utilization:.4g}, pods to reschedule: {pods}"
 
 
-def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
-    node = node_reference(ended.removal.node, turn.snapshot)
+def _ended(ended: FinishedRemoval, loop: LoopResult) -> Iterator[EventMessage]:
+    node = node_reference(ended.removal.node, loop.snapshot)
     for evicted in ended.pods:
         if evicted.failure is not None:
             message = f"failed to delete pod for ScaleDown: {evicted.failure}"
@@ -93,9 +93,9 @@ def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(about=node, type=NORMAL, reason=SCALE_DOWN_FAILED, message=message)
 
 
-def _groups(turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(turn.policy)
-    for deleted in turn.groups_gone:
+def _groups(loop: LoopResult) -> Iterator[EventMessage]:
+    status = status_config_map(loop.policy)
+    for deleted in loop.groups_gone:
         if deleted.failure is None:
             message = f"NodeAutoprovisioning: removed node group {deleted.group}"
             yield EventMessage(about=status, reason="DeletedNodeGroup", message=message)

@@ -1,6 +1,6 @@
-"""What a turn tells of growth: to the status ConfigMap, and to every pod it did or did not do something for. Pure.
+"""Events about scale-up: on the status ConfigMap and on each pending pod. Pure.
 
-Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11), so that whoever reads its Events reads ours.
+Reasons and messages are Cluster Autoscaler's (docs/design/nodes.md 11), so that tools that read its Events work.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ TRIGGERED: Final = "TriggeredScaleUp"
 NOT_TRIGGERED: Final = "NotTriggerScaleUp"
 IGNORED: Final = "IgnoredInScaleUp"
 _IGNORED_PODS: Final = 50
-"""So many a turn; the next turn has others."""
-# What Cluster Autoscaler says where the planner is shorter.
+"""The number per loop; the next loop reports others."""
+# Cluster Autoscaler's words where the planner is shorter.
 _WORDS: Final = {
     MAX_SIZE_REACHED: "max node group size reached",
     IN_BACKOFF: "in backoff after failed scale-up",
@@ -54,33 +54,33 @@ _WORDS: Final = {
 }
 
 
-def build_scale_up_events(turn: LoopResult, recent: Container[EventMessage] = ()) -> Iterator[EventMessage]:
-    """`recent`: what was told, and is not worth telling again."""
-    yield from _repairs(turn)
-    yield from _growths(turn)
-    yield from _limits(turn)
-    yield from _priorities(turn)
-    yield from _fates(turn)
-    yield from islice((message for message in _ignored(turn) if message not in recent), _IGNORED_PODS)
+def build_scale_up_events(loop: LoopResult, recent: Container[EventMessage] = ()) -> Iterator[EventMessage]:
+    """`recent`: Events that need no repetition."""
+    yield from _repairs(loop)
+    yield from _growths(loop)
+    yield from _limits(loop)
+    yield from _priorities(loop)
+    yield from _fates(loop)
+    yield from islice((message for message in _ignored(loop) if message not in recent), _IGNORED_PODS)
 
 
 # ---- the status ConfigMap
 
 
-def _repairs(turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(turn.policy)
-    for failed in turn.changes.failed:
+def _repairs(loop: LoopResult) -> Iterator[EventMessage]:
+    status = status_config_map(loop.policy)
+    for failed in loop.changes.failed:
         yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
-    for repaired in turn.repaired:
+    for repaired in loop.repaired:
         if repaired.reason.code == DELETE_UNREGISTERED:
-            yield from _unregistered(repaired, turn)
+            yield from _unregistered(repaired, loop)
         elif not is_raised(repaired) and not repaired.instances and repaired.failure is not None:
             message = f"Failed to revert scale-up of group {repaired.group}: {repaired.failure.message}"
             yield EventMessage(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
 
 
-def _unregistered(one: GroupRepair, turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(turn.policy)
+def _unregistered(one: GroupRepair, loop: LoopResult) -> Iterator[EventMessage]:
+    status = status_config_map(loop.policy)
     for name in one.instances:
         if one.failure is None:
             yield EventMessage(about=status, reason="DeleteUnregistered", message=f"Removed unregistered node {name}")
@@ -89,17 +89,17 @@ def _unregistered(one: GroupRepair, turn: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(about=status, type=WARNING, reason="DeleteUnregisteredFailed", message=message)
 
 
-def _growths(turn: LoopResult) -> Iterator[EventMessage]:
-    for result in turn.grown:
+def _growths(loop: LoopResult) -> Iterator[EventMessage]:
+    for result in loop.grown:
         if result.held_back is None:
-            yield from _growth(result, turn)
-    for raised in raised_groups(turn):
+            yield from _growth(result, loop)
+    for raised in raised_groups(loop):
         sizes = _Sizes(raised.before, raised.after, raised.max_size)
-        yield from _resized(raised.group, sizes, raised.failure, about=status_config_map(turn.policy))
+        yield from _resized(raised.group, sizes, raised.failure, about=status_config_map(loop.policy))
 
 
-def _growth(one: ScaleUpResult, turn: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(turn.policy)
+def _growth(one: ScaleUpResult, loop: LoopResult) -> Iterator[EventMessage]:
+    status = status_config_map(loop.policy)
     if one.created:
         message = f"NodeAutoprovisioning: created new node group {one.group}"
         yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
@@ -123,7 +123,7 @@ class _Sizes(NamedTuple):
 def _resized(
     group: str, sizes: _Sizes, failure: CallFailed | None, *, about: ObjectReference
 ) -> Iterator[EventMessage]:
-    """Before and after the call."""
+    """Events before and after the call."""
     yield EventMessage(about=about, reason="ScaledUpGroup", message=f"Scale-up: setting group {group} size to {sizes}")
     if failure is None:
         yield EventMessage(about=about, reason="ScaledUpGroup", message=f"Scale-up: group {group} size set to {sizes}")
@@ -132,39 +132,39 @@ def _resized(
         yield EventMessage(about=about, type=WARNING, reason="FailedToScaleUpGroup", message=message)
 
 
-def _limits(turn: LoopResult) -> Iterator[EventMessage]:
-    part = turn.scale_up
+def _limits(loop: LoopResult) -> Iterator[EventMessage]:
+    part = loop.scale_up
     is_short = any(
         reason.code == MAX_NODES_TOTAL for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
     )
-    if is_short or _is_full(turn):
-        message = f"Max total nodes in cluster reached: {turn.policy.limits.max_nodes_total}"
+    if is_short or _is_full(loop):
+        message = f"Max total nodes in cluster reached: {loop.policy.limits.max_nodes_total}"
         yield EventMessage(
-            about=status_config_map(turn.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message
+            about=status_config_map(loop.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message
         )
 
 
-def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
-    about = config_map_reference(turn.policy, CONFIG_MAP)
-    if turn.priority_problem is not None:
+def _priorities(loop: LoopResult) -> Iterator[EventMessage]:
+    about = config_map_reference(loop.policy, CONFIG_MAP)
+    if loop.priority_problem is not None:
         yield EventMessage(
-            about=about, type=WARNING, reason=turn.priority_problem.code, message=turn.priority_problem.message
+            about=about, type=WARNING, reason=loop.priority_problem.code, message=loop.priority_problem.message
         )
-    for not_offered in turn.scale_up.plan.skipped_groups:
+    for not_offered in loop.scale_up.plan.skipped_groups:
         if not_offered.code == NO_PRIORITY:
             message = (
                 f"Priority expander: node group {not_offered.group} not found in priority expander configuration. "
                 "The group won't be used."
             )
             yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNotMatchedGroup", message=message)
-    if _no_priority_is_met(turn):
+    if _no_priority_is_met(loop):
         message = "Priority expander: no priorities info found for any of the expansion options. No options filtered."
         yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNoGroupMatched", message=message)
 
 
-def _no_priority_is_met(turn: LoopResult) -> bool:
-    """Groups without a priority grow only where no group that was offered has one: the planner sees to that."""
-    policy, growths = turn.policy, turn.scale_up.plan.scale_ups
+def _no_priority_is_met(loop: LoopResult) -> bool:
+    """Whether no group has a priority: only then does the planner use groups without one."""
+    policy, growths = loop.policy, loop.scale_up.plan.scale_ups
     if not growths or not policy.priorities or PRIORITY not in policy.planning.expander:
         return False
     patterns = [compile_pattern(text) for texts in policy.priorities.values() for text in texts]
@@ -174,33 +174,33 @@ def _no_priority_is_met(turn: LoopResult) -> bool:
 # ---- pods
 
 
-def _fates(turn: LoopResult) -> Iterator[EventMessage]:
+def _fates(loop: LoopResult) -> Iterator[EventMessage]:
     tellings = PodEventGroups()
     told: dict[int, str] = {}
-    for pod_outcome in find_pod_outcomes(turn):
+    for pod_outcome in find_pod_outcomes(loop):
         pod = pod_outcome.pending.pod
         if pod_outcome.helped:
             words = f"triggered scale-up: [{' '.join(pod_outcome.scale_ups)}]"
             tellings.add(pod, pod_outcome.helped, reason=TRIGGERED, text=words)
         if pod_outcome.remaining:
-            words = told.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, turn)
+            words = told.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, loop)
             told[id(pod_outcome.reasons)] = words
             tellings.add(pod, pod_outcome.remaining, reason=NOT_TRIGGERED, text=words)
-    yield from tellings.build_events(status_config_map(turn.policy))
+    yield from tellings.build_events(status_config_map(loop.policy))
 
 
-def _why_not(reasons: Iterable[Reason], turn: LoopResult) -> str:
+def _why_not(reasons: Iterable[Reason], loop: LoopResult) -> str:
     return (
-        f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(turn) else count_reasons(reasons)}"
+        f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(loop) else count_reasons(reasons)}"
     )
 
 
-def _is_full(turn: LoopResult) -> bool:
-    return turn.scale_up.skipped is not None and turn.scale_up.skipped.code == MAX_NODES_REACHED
+def _is_full(loop: LoopResult) -> bool:
+    return loop.scale_up.skipped is not None and loop.scale_up.skipped.code == MAX_NODES_REACHED
 
 
 def count_reasons(reasons: Iterable[Reason]) -> str:
-    """`<n> <reason>` joined by ", ": how many groups, or machine types, each reason holds for."""
+    """`<n> <reason>` joined by ", ": the number of groups or machine types per reason."""
     found: dict[str, int] = {}
     for reason in reasons:
         groups = reason.facts.get("groups", 0)
@@ -210,16 +210,16 @@ def count_reasons(reasons: Iterable[Reason]) -> str:
 
 
 def _words(reason: Reason) -> list[str]:
-    """Without the names of groups, which the planner puts in parentheses at the end: here they are counted."""
+    """The reason without group names, which the planner appends in parentheses: here they are counted."""
     if reason.code in _WORDS:
         return [_WORDS[reason.code]]
     told = reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message
     return told.split(", ") if reason.code == RESOURCES_FIT else [told]
 
 
-def _ignored(turn: LoopResult) -> Iterator[EventMessage]:
-    """Pods that consume a request. What is wrong with them or with it, `request_events` tells."""
-    for set_aside in (aside for aside in turn.set_aside if aside.reason.code == CONSUMING):
+def _ignored(loop: LoopResult) -> Iterator[EventMessage]:
+    """Pods that consume a request. Problems of the pod or the request are reported by `build_request_events`."""
+    for set_aside in (aside for aside in loop.set_aside if aside.reason.code == CONSUMING):
         request = consumed_request_of(set_aside)
         message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
         yield EventMessage(about=pod_reference(set_aside.pod), reason=IGNORED, message=message)

@@ -1,7 +1,6 @@
-"""What the debugging pages show of the last turn: the cluster it saw, its plan, all that is in the way of one thing.
+"""What the debug pages show of the last loop: the cluster, the plan, and what blocks a pod or a ProvisioningRequest.
 
-That is a pod, or a ProvisioningRequest. Made when asked, from the turn alone. Explaining takes a planner's time: it
-runs where plans are made.
+Computed on request, from the last result alone. Explanations run the planner, so they use the plan runner.
 """
 
 from __future__ import annotations
@@ -35,81 +34,81 @@ _NOT_OURS: Final = "its class is not handled here, or it is for another instance
 
 
 class DebugViews:
-    """`last` gives the last turn, or None before the first."""
+    """`last` returns the result of the last loop; None before the first."""
 
     def __init__(self, last: Callable[[], LoopResult | None], run_planner: PlanRunner) -> None:
         self._last = last
         self._planning = run_planner
 
     def snapshot(self) -> Json | None:
-        """Nodes with the pods on them, templates of groups, pods that wait; None if nothing is enabled or known yet."""
-        turn = self._last()
-        if turn is None or turn.snapshot is None or not turn.policy.operation.debugging_snapshot:
+        """Nodes with their pods, group templates, pending pods; None: not enabled, or the cluster was not read."""
+        loop = self._last()
+        if loop is None or loop.snapshot is None or not loop.policy.operation.debugging_snapshot:
             return None
         return {
-            "Timestamp": written_time(turn.at),
-            "NodeList": [_node(state) for state in turn.snapshot.view.nodes.values()],
-            "TemplateNodes": {group.id: msgspec.to_builtins(group.template) for group in turn.snapshot.groups},
-            "UnschedulablePods": [pending.key for pending in turn.snapshot.pending],
+            "Timestamp": written_time(loop.at),
+            "NodeList": [_node(state) for state in loop.snapshot.view.nodes.values()],
+            "TemplateNodes": {group.id: msgspec.to_builtins(group.template) for group in loop.snapshot.groups},
+            "UnschedulablePods": [pending.key for pending in loop.snapshot.pending],
         }
 
     def plan(self) -> Json | None:
-        """What the last turn decided, as a scenario tells it, and why, line by line."""
-        turn = self._last()
-        if turn is None:
+        """The decisions of the last loop as in a scenario, and the reasons as lines."""
+        loop = self._last()
+        if loop is None:
             return None
         return {
-            "time": written_time(turn.at),
-            **build_loop_entry(turn, is_timed=True),
-            "lines": build_plan(turn).lines(),
+            "time": written_time(loop.at),
+            **build_loop_entry(loop, is_timed=True),
+            "lines": build_plan(loop).lines(),
         }
 
     async def pod(self, key: PodKey) -> Json | None:
-        """Where a pod is, why it is not planned for, or all that stands in its way; None: no turn saw it."""
-        turn = self._last()
-        if turn is None or turn.snapshot is None:
+        """The node of a pod, why it is not planned for, or what blocks it; None: the last loop did not list it."""
+        loop = self._last()
+        if loop is None or loop.snapshot is None:
             return None
-        waiting = _waiting(turn.snapshot, key)
+        waiting = _waiting(loop.snapshot, key)
         if waiting is not None:
-            plan, snapshot, policy = turn.scale_up.plan, turn.snapshot, turn.policy
+            plan, snapshot, policy = loop.scale_up.plan, loop.snapshot, loop.policy
             found: Json = await self._planning(
                 lambda: explain_pod(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
             )
             return found
-        for set_aside in turn.set_aside:
+        for set_aside in loop.set_aside:
             if (set_aside.pod.metadata.namespace, set_aside.pod.metadata.name) == key:
                 return {"pod": str(key), "setAside": str(set_aside.reason)}
-        for state in turn.snapshot.view.nodes.values():
+        for state in loop.snapshot.view.nodes.values():
             if key in state.pods:
                 return {"pod": str(key), "node": state.name}
         return None
 
     async def request(self, key: PodKey) -> Json | None:
-        """Where a request stands, what was said of it, and all that stands in the way of its pods; None: not seen."""
-        turn = self._last()
-        if turn is None or str(key) not in (turn.requests.known or ()):
+        """The state of a request, its updates, and what blocks its pods; None: the last loop did not list it."""
+        loop = self._last()
+        if loop is None or str(key) not in (loop.requests.known or ()):
             return None
-        seen = next((request for request in turn.requests.views if request.name == str(key)), None)
-        if seen is None:
+        view = next((request for request in loop.requests.views if request.name == str(key)), None)
+        if view is None:
             return {"request": str(key), "setAside": _NOT_OURS}
-        found = _told_of(turn, seen)
-        if seen.phase in _WITHOUT_CAPACITY and seen.pods and turn.snapshot is not None:
-            snapshot = turn.snapshot
-            found["podSets"] = await self._planning(lambda: _pod_sets(turn, snapshot, seen))
+        found = _told_of(loop, view)
+        if view.phase in _WITHOUT_CAPACITY and view.pods and loop.snapshot is not None:
+            snapshot = loop.snapshot
+            found["podSets"] = await self._planning(lambda: _pod_sets(loop, snapshot, view))
         return found
 
 
-def _told_of(turn: LoopResult, seen: RequestView) -> Json:
-    part = turn.requests
-    said = [status_update for status_update in part.updates if status_update.view.name == seen.name]
-    conditions, details = seen.conditions, seen.details
+def _told_of(loop: LoopResult, view: RequestView) -> Json:
+    part = loop.requests
+    said = [status_update for status_update in part.updates if status_update.view.name == view.name]
+    conditions, details = view.conditions, view.details
     for update in said:
         if update.is_written:
             conditions, details = update.conditions, update.details
     return {
-        "request": seen.name,
-        "class": seen.request.spec.provisioning_class_name,
-        "phase": seen.phase.value,
+        "request": view.name,
+        "class": view.request.spec.provisioning_class_name,
+        "phase": view.phase.value,
         "conditions": conditions.to_json(),
         "details": details.to_map(),
         "said": [
@@ -120,17 +119,17 @@ def _told_of(turn: LoopResult, seen: RequestView) -> Json:
             }
             for status_update in said
         ],
-        "booked": dict(part.booked.get(seen.name, {})),
-        "unbookable": part.unbookable.get(seen.name, 0),
+        "booked": dict(part.booked.get(view.name, {})),
+        "unbookable": part.unbookable.get(view.name, 0),
     }
 
 
-def _pod_sets(turn: LoopResult, snapshot: Snapshot, seen: RequestView) -> list[Json]:
-    """Each as a pod that waits. Who was not due was not planned for; what is in its way can be told all the same."""
+def _pod_sets(loop: LoopResult, snapshot: Snapshot, view: RequestView) -> list[Json]:
+    """An explanation per pod set; requests that were not due are explained as if they were planned for."""
     there = {pending.key for pending in snapshot.pending}
-    missing = (pending for pending in seen.pods if pending.key not in there)
-    board = ScaleUpProblem.of(replace(snapshot, pending=(*snapshot.pending, *missing)), turn.policy)
-    return [explain_pod(board, turn.scale_up.plan, pending.key) for pending in seen.pods]
+    missing = (pending for pending in view.pods if pending.key not in there)
+    problem = ScaleUpProblem.of(replace(snapshot, pending=(*snapshot.pending, *missing)), loop.policy)
+    return [explain_pod(problem, loop.scale_up.plan, pending.key) for pending in view.pods]
 
 
 def _waiting(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
@@ -141,6 +140,6 @@ def _waiting(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
 
 
 def _node(state: NodeState) -> Json:
-    """Pods by name alone: what they were given to run with is nobody's business here."""
+    """The node with the names of its pods only: pod specs may hold secrets."""
     pods = [{"namespace": key.namespace, "name": key.name} for key in state.pods]
     return {"Node": msgspec.to_builtins(state.node), "Pods": pods}

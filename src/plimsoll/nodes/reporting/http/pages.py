@@ -41,7 +41,7 @@ def build_pages(
     profiler: Profiler | None = None,
 ) -> OperatorPages:
     """An ASGI application. Without a `reviewer` the debugging pages are for the same machine only."""
-    pages = InsightPages(debug_views)
+    pages = DebugPages(debug_views)
     debug = {"/snapshotz": pages.show_snapshot, "/plan": pages.show_plan, "/explain": pages.explain}
     if profiler is not None:
         debug[PROFILE] = ProfilePage(profiler).show
@@ -53,7 +53,7 @@ def build_pages(
     )
 
 
-class InsightPages:
+class DebugPages:
     """The debugging pages about the last loop iteration."""
 
     def __init__(self, debug_views: DebugViews) -> None:

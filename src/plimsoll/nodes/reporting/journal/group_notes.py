@@ -1,11 +1,8 @@
-"""What there is to say of a node group in a quiet turn: its sizes and limits, what comes, when it grew last.
+"""Journal notes about node groups that a loop did not change, and about pods that are not pending any more.
 
-So that `plimsoll why nodegroup/…` knows every group, not only those that something was decided about. Of what turns
-did, the last growth and the last loss of each group are remembered, since the start of the program.
-
-Pods that waited and wait no more: where they are now, so that the last word on a pod that runs is no old one. Pure.
-
-Plans name pods that wait; `journal_news` remembers whom they named, and asks here about those that are named no more.
+The notes hold sizes, limits, upcoming nodes and the last scale-up or removal since the process started, so that
+`plimsoll why nodegroup/...` knows every group. Pods that earlier plans named and this one does not get a final note
+with their node, so that the last entry about a running pod is not an old reason.
 """
 
 from __future__ import annotations
@@ -30,29 +27,29 @@ _NO_LIMIT: Final = 2**31 - 1
 
 
 class GroupNotes:
-    """Between the turns of one autoscaler."""
+    """Notes about groups; remembers the last change of each group."""
 
     def __init__(self) -> None:
         self._grown: dict[str, str] = {}
         self._shrunk: dict[str, str] = {}
 
-    def build(self, turn: LoopResult) -> tuple[NotDone, ...]:
-        """A note a group that this turn did nothing about; none where nobody could look."""
-        acted = self._note(turn)
-        if turn.health is None:
+    def build(self, loop: LoopResult) -> tuple[NotDone, ...]:
+        """A note for each group that this loop did not change; none if the provider could not be read."""
+        acted = self._note(loop)
+        if loop.health is None:
             return ()
-        groups = turn.health.groups
+        groups = loop.health.groups
         self._grown = {name: told for name, told in self._grown.items() if name in groups or name in acted}
         self._shrunk = {name: told for name, told in self._shrunk.items() if name in groups}
         return tuple(self._noted(group_standing) for name, group_standing in groups.items() if name not in acted)
 
-    def _note(self, turn: LoopResult) -> set[str]:
-        """Groups that something was done about, or begun."""
-        when = f"at {turn.at:%Y-%m-%d %H:%M:%S} UTC"
-        acted = {repaired.group for repaired in turn.repaired} | {result.group for result in turn.grown}
-        for group, before, after in _growths(turn):
+    def _note(self, loop: LoopResult) -> set[str]:
+        """Record changes; returns the groups that were changed."""
+        when = f"at {loop.at:%Y-%m-%d %H:%M:%S} UTC"
+        acted = {repaired.group for repaired in loop.repaired} | {result.group for result in loop.grown}
+        for group, before, after in _growths(loop):
             self._grown[group] = f"last grown from {before} to {after} {when}"
-        for ended in turn.scale_down.ended:
+        for ended in loop.scale_down.ended:
             if ended.result is RemovalResult.REMOVED:
                 self._shrunk[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
         return acted
@@ -67,9 +64,9 @@ class GroupNotes:
         return NotDone(what=_AS_IT_IS, about=(Ref(kind="nodegroup", name=name),), reason=reason)
 
 
-def _growths(turn: LoopResult) -> Iterator[tuple[str, int, int]]:
-    yield from ((result.group, result.before, result.after) for result in turn.grown if result.is_done)
-    yield from ((raised.group, raised.before, raised.after) for raised in raised_groups(turn) if raised.failure is None)
+def _growths(loop: LoopResult) -> Iterator[tuple[str, int, int]]:
+    yield from ((result.group, result.before, result.after) for result in loop.grown if result.is_done)
+    yield from ((raised.group, raised.before, raised.after) for raised in raised_groups(loop) if raised.failure is None)
 
 
 def _sizes(one: GroupHealth) -> str:
@@ -89,15 +86,15 @@ _WAITS_NO_MORE: Final = "waits no more"
 _NOT_SEEN: Final = Reason(code="WaitsNoMore", message="it is not among the pods without a place any more")
 
 
-def find_settled_pods(refs: Iterable[Ref], turn: LoopResult) -> tuple[NotDone, ...]:
-    """Of pods by their refs; nothing of those that still wait, and nothing at all where nobody could look."""
-    if turn.snapshot is None:
+def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, ...]:
+    """Notes about pods by their refs; none for pods that are still pending, or if the cluster could not be read."""
+    if loop.snapshot is None:
         return ()
-    waiting = {(pending.pod.metadata.namespace, name) for pending in turn.snapshot.pending for name in pending.names}
+    waiting = {(pending.pod.metadata.namespace, name) for pending in loop.snapshot.pending for name in pending.names}
     asked = {PodKey(ref.namespace, ref.name): ref for ref in refs if (ref.namespace, ref.name) not in waiting}
     if not asked:
         return ()
-    by_node = _by_node(set(asked), turn.snapshot)
+    by_node = _by_node(set(asked), loop.snapshot)
     found = {key for keys in by_node.values() for key in keys}
     told = [_told(_on(node), [asked[key] for key in sorted(keys)]) for node, keys in sorted(by_node.items())]
     gone = [asked[key] for key in sorted(set(asked) - found)]

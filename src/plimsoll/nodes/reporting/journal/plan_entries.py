@@ -1,8 +1,7 @@
-"""A turn as a plan for the journal: every action with its outcome, and a reason for everything not done. Pure.
+"""A loop as a plan for the journal: each action with its outcome, and a reason for everything not done. Pure.
 
-`plimsoll why pod|node|nodegroup/…` and the console read what stands here: each pod that waits, each node that stays and
-each group that cannot grow is named with its reason. Ten thousand pods are named at most; the rest is counted.
-`journal_news` keeps what was said before from being written again.
+`plimsoll why pod|node|nodegroup/...` reads these entries: each pending pod, each node that stays and each group that
+cannot be scaled up is named with its reason. At most ten thousand pods are named; the rest is counted.
 """
 
 from __future__ import annotations
@@ -46,23 +45,23 @@ _EMPTY_GROUP: Final = Reason(code="EmptyGroup", message="auto-provisioning made 
 _FITS: Final = Reason(code="FitsOnNodes", message="there is room for it on nodes that are there or on their way")
 
 Doing = tuple[Action, Outcome | None]
-"""None: it was begun, and is not at its end."""
+"""None: the action was begun and has not ended."""
 
 
-def build_plan(turn: LoopResult) -> Plan:
-    return build_plan_and_outcomes(turn)[0]
+def build_plan(loop: LoopResult) -> Plan:
+    return build_plan_and_outcomes(loop)[0]
 
 
-def build_plan_and_outcomes(turn: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
-    """The plan, and what became of its actions so far."""
-    doings = [*_repairs(turn), *_growths(turn), *build_request_actions(turn), *_removals(turn), *_groups_gone(turn)]
+def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
+    """The plan and the outcomes of its actions so far."""
+    doings = [*_repairs(loop), *_growths(loop), *build_request_actions(loop), *_removals(loop), *_groups_gone(loop)]
     plan = Plan(
         subsystem=SUBSYSTEM,
-        snapshot=turn.number if turn.snapshot is None else turn.snapshot.number,
-        at=turn.at,
+        snapshot=loop.number if loop.snapshot is None else loop.snapshot.number,
+        at=loop.at,
         actions=tuple(action for action, _ in doings),
-        not_done=(*_ended_early(turn), *_pods(turn), *list_unserved_requests(turn), *_nodes(turn), *_groups(turn)),
-        budgets=dict(turn.scale_up.plan.budgets),
+        not_done=(*_ended_early(loop), *_pods(loop), *list_unserved_requests(loop), *_nodes(loop), *_groups(loop)),
+        budgets=dict(loop.scale_up.plan.budgets),
     )
     return plan, tuple(outcome for _, outcome in doings if outcome is not None)
 
@@ -70,8 +69,8 @@ def build_plan_and_outcomes(turn: LoopResult) -> tuple[Plan, tuple[Outcome, ...]
 # ---- actions
 
 
-def _repairs(turn: LoopResult) -> Iterator[Doing]:
-    for repaired in turn.repaired:
+def _repairs(loop: LoopResult) -> Iterator[Doing]:
+    for repaired in loop.repaired:
         if repaired.instances:
             arguments = {"instances": list(repaired.instances)}
             action = Action(
@@ -88,13 +87,13 @@ def _repairs(turn: LoopResult) -> Iterator[Doing]:
         yield action, _called(action, repaired.failure)
 
 
-def _growths(turn: LoopResult) -> Iterator[Doing]:
-    grown = turn.grown
+def _growths(loop: LoopResult) -> Iterator[Doing]:
+    grown = loop.grown
     for result in grown:
         action = _growth(result.scale_up, result.group, result.before, result.after)
         yield action, _grown(action, result)
     tried = {id(up_result.scale_up) for up_result in grown}
-    for growth in turn.scale_up.plan.scale_ups:
+    for growth in loop.scale_up.plan.scale_ups:
         if id(growth) not in tried:
             yield _growth(growth, growth.option.group, growth.before, growth.after), None
 
@@ -118,8 +117,8 @@ def _grown(action: Action, one: ScaleUpResult) -> Outcome:
     return _called(action, one.failure)
 
 
-def _removals(turn: LoopResult) -> Iterator[Doing]:
-    part = turn.scale_down
+def _removals(loop: LoopResult) -> Iterator[Doing]:
+    part = loop.scale_down
     ended = {finished.removal.node: finished for finished in part.ended}
     decided = {node_removal.node for node_removal in part.departures.removals}
     before = (finished.removal for finished in part.ended if finished.removal.node not in decided)
@@ -140,8 +139,8 @@ def _removal(removal: NodeRemoval) -> Action:
     return Action(verb=REMOVE, target=_node(removal.node), reason=removal.reason, arguments=arguments)
 
 
-def _groups_gone(turn: LoopResult) -> Iterator[Doing]:
-    for deleted_group in turn.groups_gone:
+def _groups_gone(loop: LoopResult) -> Iterator[Doing]:
+    for deleted_group in loop.groups_gone:
         action = Action(
             verb=DELETE_GROUP, target=_group(deleted_group.group), reason=_EMPTY_GROUP, precondition={"size": 0}
         )
@@ -157,20 +156,20 @@ def _called(action: Action, failure: CallFailed | None) -> Outcome:
 # ---- what is not done
 
 
-def _ended_early(turn: LoopResult) -> Iterator[NotDone]:
-    if turn.ended_early is not None:
-        cluster = Ref(kind="cluster", name=turn.policy.operation.cluster_name or "this")
-        yield NotDone(what="is left as it is", about=(cluster,), reason=turn.ended_early)
+def _ended_early(loop: LoopResult) -> Iterator[NotDone]:
+    if loop.ended_early is not None:
+        cluster = Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
+        yield NotDone(what="is left as it is", about=(cluster,), reason=loop.ended_early)
 
 
 class _Listed:
-    """Things by what is said of them; pods only as many as are named in one plan."""
+    """Objects by reason; at most as many pods as one plan names."""
 
     def __init__(self) -> None:
         self._left = _PODS_NAMED
         self._said: dict[tuple[str, str], _Said] = {}
         self._texts: dict[int, tuple[Reason, str]] = {}
-        """Of reasons, which thousands of pods share. They are held here, so that an id stays theirs."""
+        """Texts of reasons, which thousands of pods share. The reasons are held so that their ids stay unique."""
 
     def add(self, what: str, reason: Reason, refs: Iterable[Ref]) -> None:
         self._about(what, reason).refs.extend(refs)
@@ -195,7 +194,7 @@ class _Listed:
 
 @dataclass(slots=True, kw_only=True)
 class _Said:
-    """One thing said of many."""
+    """One reason and the objects it holds for."""
 
     what: str
     reason: Reason
@@ -203,11 +202,11 @@ class _Said:
     unnamed: int = 0
 
 
-def _pods(turn: LoopResult) -> Iterator[NotDone]:
+def _pods(loop: LoopResult) -> Iterator[NotDone]:
     listed = _Listed()
     why: dict[int, Reason] = {}
     coming: dict[tuple[str, ...], Reason] = {}
-    for pod_outcome in find_pod_outcomes(turn):
+    for pod_outcome in find_pod_outcomes(loop):
         pod = pod_outcome.pending.pod
         if pod_outcome.remaining:
             left = why.get(id(pod_outcome.reasons)) or why.setdefault(
@@ -221,7 +220,7 @@ def _pods(turn: LoopResult) -> Iterator[NotDone]:
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
         if pod_outcome.placed:
             listed.add_pods("waits for the scheduler", _FITS, pod, pod_outcome.placed)
-    for aside in turn.set_aside:
+    for aside in loop.set_aside:
         pod = aside.pod
         listed.add_pods("is not planned for", aside.reason, pod, (pod.metadata.name,))
     yield from listed
@@ -235,9 +234,9 @@ def _what_comes(growths: tuple[str, ...]) -> Reason:
     return Reason(code=TRIGGERED, message=f"nodes were asked for: {' '.join(growths)}")
 
 
-def _nodes(turn: LoopResult) -> Iterator[NotDone]:
-    """Every node that stays: needed ones, then unneeded ones that do not go yet."""
-    part = turn.scale_down
+def _nodes(loop: LoopResult) -> Iterator[NotDone]:
+    """Every node that stays: unremovable nodes, then unneeded ones that are not removed yet."""
+    part = loop.scale_down
     listed = _Listed()
     for unremovable in part.kept:
         listed.add("is kept", unremovable.reason, (_node(unremovable.node),))
@@ -251,15 +250,15 @@ def _nodes(turn: LoopResult) -> Iterator[NotDone]:
     yield from (not_done for not_done in listed if not_done.about)
 
 
-def _groups(turn: LoopResult) -> Iterator[NotDone]:
-    """Groups that cannot be used, then what was not offered to this turn's pods."""
+def _groups(loop: LoopResult) -> Iterator[NotDone]:
+    """Groups that cannot be used, then groups and machine types that were no option for this loop's pods."""
     listed = _Listed()
     unusable: set[str] = set()
-    for name, standing in (turn.health.groups if turn.health is not None else {}).items():
+    for name, standing in (loop.health.groups if loop.health is not None else {}).items():
         if (reason := standing.reason) is not None and standing.group.autoscaled:
             unusable.add(name)
             listed.add("cannot grow", reason, (_group(name),))
-    for not_offered in turn.scale_up.plan.skipped_groups:
+    for not_offered in loop.scale_up.plan.skipped_groups:
         if not_offered.group in unusable and not_offered.code in {IN_BACKOFF, NOT_READY}:
             continue
         about = (

@@ -1,8 +1,7 @@
-"""Every metric of the node autoscaler: names, kinds, labels and buckets of Cluster Autoscaler, and a few of our own.
+"""All metrics of the node autoscaler: Cluster Autoscaler's names, labels and buckets, and a few of Plimsoll's own.
 
-Declared here, filled by `metrics`. What Cluster Autoscaler shows as zero before anything happens is zero here too.
-
-Metrics as text for Prometheus, and as a plain map for a scenario's `metrics`. Pure but for reading a registry.
+Series that Cluster Autoscaler exposes as zero before anything happens are zero here too. `exposition` renders them for
+Prometheus, `samples` as a map for a scenario's `metrics`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PREFIX: Final = "cluster_autoscaler_"
 WITHOUT_TOTAL: Final = frozenset(
     {f"{PREFIX}skipped_scale_events_count", f"{PREFIX}old_unregistered_nodes_removed_count"}
 )
-"""Counters that Cluster Autoscaler names against the custom; the library insists on `_total`."""
+"""Counters that Cluster Autoscaler names without `_total`; the client library insists on it."""
 MEASURED: Final = frozenset(
     PREFIX + name
     for name in (
@@ -37,7 +36,7 @@ MEASURED: Final = frozenset(
         "plan_seconds",
     )
 )
-"""Measured times, and distributions over names: no part of a scenario's output."""
+"""Measured times, and distributions over names: not part of a scenario's output."""
 
 NODE_STATES: Final = ("ready", "unready", "notStarted", "longUnregistered", "unregistered")
 GROUP_TYPES: Final = ("autoscaled", "autoprovisioned")
@@ -68,7 +67,7 @@ def _exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 class Families:
-    """One of each, in a registry of their own: two autoscalers in one process do not count for each other."""
+    """The metrics of one autoscaler, in their own registry: two autoscalers in one process do not share counts."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -207,7 +206,7 @@ _TOTAL = "_total"
 
 
 class _AsNamed(Collector):
-    """A registry without what the library adds: times of creation, and `_total` where Cluster Autoscaler has none."""
+    """The registry without `_created` series, and without `_total` where Cluster Autoscaler has none."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -225,13 +224,13 @@ class _AsNamed(Collector):
 def exposition(registry: CollectorRegistry) -> bytes:
     text = generate_latest(_AsNamed(registry))
     for name in WITHOUT_TOTAL:
-        # In lines of help and type the library still says it.
+        # The library still writes it in HELP and TYPE lines.
         text = text.replace(f"{name}{_TOTAL}".encode(), name.encode())
     return text
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
-    """Each value by its full name and by the short one; the short name alone is the sum over labels, zero if none."""
+    """Each value by full and short name; the short name without labels is the sum over all labels."""
     found: dict[str, float] = {}
     for metric in _AsNamed(registry).collect():
         if metric.name in MEASURED:
@@ -250,7 +249,7 @@ def samples(registry: CollectorRegistry) -> dict[str, float]:
 
 
 def _in_all(metric: Metric) -> dict[str, float]:
-    """Of a histogram how many and how much, which add up over labels as a counter does; not its buckets."""
+    """Count and sum of a histogram, which add up over labels; not its buckets."""
     found: dict[str, float] = {}
     for suffix in ("_count", "_sum"):
         name = metric.name + suffix

@@ -1,8 +1,6 @@
-"""Counts what turns did: `observe(turn)`, then `exposition()` for Prometheus or `samples()` for a scenario's output.
+"""Updates the metrics from the result of each loop.
 
-Everything counted stands in a turn, so metrics, Events and the journal cannot tell different stories.
-
-What metrics say of nodes: their accelerators, their taints, and how much there is of them in all. Pure.
+Everything counted comes from a `LoopResult`, so metrics, Events and the journal cannot contradict each other.
 """
 
 from __future__ import annotations
@@ -46,38 +44,38 @@ _MILLI = 1000
 
 
 class Metrics:
-    """The metrics of one autoscaler. `families` is open to whoever counts what no turn holds."""
+    """The metrics of one autoscaler. `families` is public for counts that no loop result holds."""
 
     def __init__(self) -> None:
         self.families = Families()
         self._totals = NodeTotals(CPU, MEMORY)
 
-    def observe(self, turn: LoopResult) -> None:
-        self._observe_policy(turn.policy)
-        if turn.health is not None:
-            self._observe_standing(turn.health, turn.policy)
-        if turn.health is not None and turn.snapshot is not None:
-            self._observe_groups(turn.health, turn.snapshot, turn.policy)
-        self._observe_nodes(turn)
-        self._observe_failures(turn)
-        for result in turn.grown:
+    def observe(self, loop: LoopResult) -> None:
+        self._observe_policy(loop.policy)
+        if loop.health is not None:
+            self._observe_standing(loop.health, loop.policy)
+        if loop.health is not None and loop.snapshot is not None:
+            self._observe_groups(loop.health, loop.snapshot, loop.policy)
+        self._observe_nodes(loop)
+        self._observe_failures(loop)
+        for result in loop.grown:
             self._observe_growth(result)
-        for raised in raised_groups(turn):
+        for raised in raised_groups(loop):
             devices = NO_DEVICES if raised.template is None else gpu_labels_of(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
-        self._observe_plan(turn)
-        self._observe_scale_down(turn)
-        for ended in turn.scale_down.ended:
-            self._observe_removal(ended, turn)
-        observe_requests(turn, self.families)
-        self._observe_work(turn)
+        self._observe_plan(loop)
+        self._observe_scale_down(loop)
+        for ended in loop.scale_down.ended:
+            self._observe_removal(ended, loop)
+        observe_requests(loop, self.families)
+        self._observe_work(loop)
 
     def exposition(self) -> bytes:
-        """In Prometheus' text format."""
+        """The metrics in Prometheus' text format."""
         return families.exposition(self.families.registry)
 
     def samples(self) -> dict[str, float]:
-        """All that is not measured, by names as people write them in scenarios."""
+        """All values that are not measured times, by the names used in scenarios."""
         return families.samples(self.families.registry)
 
     # ---- the cluster
@@ -128,39 +126,39 @@ class Metrics:
         reason = "" if one.backoff is None else one.backoff.error.code
         to.group_backoff.labels(name, reason).set(one.backoff is not None)
 
-    def _observe_nodes(self, turn: LoopResult) -> None:
+    def _observe_nodes(self, loop: LoopResult) -> None:
         to = self.families
-        if turn.ended_early is None:
+        if loop.ended_early is None:
             for state in PodState:
-                to.unschedulable_pods.labels(state.value).set(turn.pods_by_state.get(state, 0))
+                to.unschedulable_pods.labels(state.value).set(loop.pods_by_state.get(state, 0))
             to.skipped_pods.clear()
-            for code, pods in Counter(set_aside.reason.code for set_aside in turn.set_aside).items():
+            for code, pods in Counter(set_aside.reason.code for set_aside in loop.set_aside).items():
                 to.skipped_pods.labels(code).set(pods)
-        if turn.snapshot is not None:
-            view = turn.snapshot.view
+        if loop.snapshot is not None:
+            view = loop.snapshot.view
             cpu, memory = self._totals.of(view)
             to.cpu_cores.set(cpu // _MILLI)
             to.memory_bytes.set(memory)
             to.node_taints.clear()
-            for kind, taints in count_taints_by_type(view, turn.policy.pods).items():
+            for kind, taints in count_taints_by_type(view, loop.policy.pods).items():
                 to.node_taints.labels(kind).set(taints)
 
     # ---- growing
 
-    def _observe_failures(self, turn: LoopResult) -> None:
+    def _observe_failures(self, loop: LoopResult) -> None:
         to = self.families
-        ended = turn.ended_early
+        ended = loop.ended_early
         if ended is not None and ended.code == CANNOT_SEE:
             to.errors.labels(ended.facts.get("errorType", CLOUD_PROVIDER_ERROR)).inc()
-        elif _has_failed(turn):
+        elif _has_failed(loop):
             to.errors.labels(CLOUD_PROVIDER_ERROR).inc()
-        for failed in turn.changes.failed:
+        for failed in loop.changes.failed:
             is_late = failed.reason.code == SCALE_UP_TIMED_OUT
             reason = TIMEOUT if is_late else failed.error.code or CLOUD_PROVIDER_ERROR
             to.failed_scale_ups.labels(reason, *NO_DEVICES, "").inc()
             if not is_late:
                 to.failed_creations.labels(reason).inc(failed.nodes)
-        for repaired in turn.repaired:
+        for repaired in loop.repaired:
             if repaired.reason.code == DELETE_UNREGISTERED and repaired.failure is None:
                 to.unregistered_removed.inc(len(repaired.instances))
 
@@ -183,8 +181,8 @@ class Metrics:
             if devices != NO_DEVICES:
                 to.failed_gpu_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices).inc()
 
-    def _observe_plan(self, turn: LoopResult) -> None:
-        to, plan = self.families, turn.scale_up.plan
+    def _observe_plan(self, loop: LoopResult) -> None:
+        to, plan = self.families, loop.scale_up.plan
         to.plan_cost.set(plan.cost_per_hour)
         to.plan_bound.set(plan.lower_bound_per_hour)
         to.verification_failures.inc(plan.verification_failures)
@@ -200,12 +198,12 @@ class Metrics:
 
     # ---- shrinking
 
-    def _observe_scale_down(self, turn: LoopResult) -> None:
-        to, part = self.families, turn.scale_down
-        for gone in turn.groups_gone:
+    def _observe_scale_down(self, loop: LoopResult) -> None:
+        to, part = self.families, loop.scale_down
+        for gone in loop.groups_gone:
             if gone.failure is None:
                 to.deleted_groups.labels(AUTOPROVISIONED).inc()
-        if turn.ended_early is not None:
+        if loop.ended_early is not None:
             return
         to.pending_deletions.set(part.under_way)
         to.unneeded_nodes.set(len(part.unneeded))
@@ -215,11 +213,11 @@ class Metrics:
             to.unremovable_nodes.labels(code).set(nodes)
         for unremovable in part.kept:
             if unremovable.reason.code == BELOW_MINIMUM:
-                # The planner says which minimum in words: "minimal cluster cpu limit reached".
+                # The planner names the minimum in its message: "minimal cluster cpu limit reached".
                 is_cpu = unremovable.reason.message.startswith(f"minimal cluster {CPU} ")
                 to.skipped_scale_events.labels(DOWN, RESOURCE_LIMITS[0 if is_cpu else 1]).inc()
 
-    def _observe_removal(self, ended: FinishedRemoval, turn: LoopResult) -> None:
+    def _observe_removal(self, ended: FinishedRemoval, loop: LoopResult) -> None:
         to = self.families
         to.evicted_pods.labels("succeeded").inc(ended.evicted)
         to.evicted_pods.labels("failed").inc(ended.failed_evictions)
@@ -227,7 +225,7 @@ class Metrics:
         to.removal_seconds.labels("true" if is_removed else "false").observe(ended.seconds)
         if not is_removed:
             return
-        state = None if turn.snapshot is None else turn.snapshot.view.node(ended.removal.node)
+        state = None if loop.snapshot is None else loop.snapshot.view.node(ended.removal.node)
         devices = NO_DEVICES if state is None else gpu_labels_of(state.node)
         emptiness = "empty" if ended.removal.is_empty else "underutilized"
         reason = "unready" if ended.was_unready else emptiness
@@ -237,19 +235,19 @@ class Metrics:
 
     # ---- time
 
-    def _observe_work(self, turn: LoopResult) -> None:
+    def _observe_work(self, loop: LoopResult) -> None:
         to = self.families
-        for function, seconds in turn.function_seconds.items():
-            to.last_activity.labels(function).set(turn.at.timestamp())
+        for function, seconds in loop.function_seconds.items():
+            to.last_activity.labels(function).set(loop.at.timestamp())
             to.function_seconds.labels(function).observe(seconds)
             to.function_quantile.labels(function).observe(seconds)
-        if turn.snapshot is not None and turn.snapshot.pending:
-            to.plan_seconds.labels("scaleUp").observe(turn.scale_up.plan_seconds)
+        if loop.snapshot is not None and loop.snapshot.pending:
+            to.plan_seconds.labels("scaleUp").observe(loop.scale_up.plan_seconds)
 
 
-def _has_failed(turn: LoopResult) -> bool:
-    """Whether some growth was refused."""
-    failures = [*(result.failure for result in turn.grown), *(raised.failure for raised in raised_groups(turn))]
+def _has_failed(loop: LoopResult) -> bool:
+    """Whether a scale-up was rejected."""
+    failures = [*(result.failure for result in loop.grown), *(raised.failure for raised in raised_groups(loop))]
     return any(call_failed is not None for call_failed in failures)
 
 
@@ -259,7 +257,7 @@ _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.i
 
 
 def gpu_labels_of(node: Node) -> tuple[str, str]:
-    """Resource and type of a node's accelerators; "generic" where no label tells the type."""
+    """Resource and type of a node's accelerators; "generic" if no label names the type."""
     resources = sorted(name for name in node.status.capacity or node.status.allocatable if is_gpu(name))
     if not resources:
         return NO_DEVICES
@@ -268,14 +266,14 @@ def gpu_labels_of(node: Node) -> tuple[str, str]:
 
 
 class NodeTotals:
-    """How much of a few resources there is in all. Nodes that are the same objects as last time are not read again."""
+    """Totals of some resources over all nodes. Unchanged Node objects are not read again."""
 
     def __init__(self, *resources: str) -> None:
         self._resources = resources
         self._read: dict[str, tuple[Node, tuple[int, ...]]] = {}
 
     def of(self, view: ClusterView) -> tuple[int, ...]:
-        """Of nodes that are there, without those that are leaving or on their way."""
+        """The totals of registered nodes that are not being deleted."""
         before, self._read = self._read, {}
         for name, state in view.nodes.items():
             read = before.get(name)
@@ -303,7 +301,7 @@ def count_taints_by_type(view: ClusterView, rules: PodRules) -> Counter[str]:
 
 
 def _type_of(key: str, startup: StartupTaints, rules: PodRules) -> str:
-    """By itself where it is one that everybody knows, else by what it is for."""
+    """A well-known taint key by itself, others by their purpose."""
     if key.startswith(IGNORED_PREFIX):
         return IGNORED_PREFIX
     if key in _NAMED_TAINTS or key.startswith(_OF_THE_SYSTEM):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.model import RequestsPart
 
 
-def observe_requests(turn: LoopResult, families: Families) -> None:
-    part = turn.requests
+def observe_requests(loop: LoopResult, families: Families) -> None:
+    part = loop.requests
     for update in part.news:
         if not update.is_written:
             continue
@@ -24,8 +24,8 @@ def observe_requests(turn: LoopResult, families: Families) -> None:
         if update.kind is UpdateKind.ROLLED_BACK:
             families.rollbacks.inc()
         if update.kind is UpdateKind.PROVISIONED and update.view.created is not None:
-            families.request_seconds.labels(kind).observe(max(0.0, (turn.at - update.view.created).total_seconds()))
-    if turn.ended_early is None:
+            families.request_seconds.labels(kind).observe(max(0.0, (loop.at - update.view.created).total_seconds()))
+    if loop.ended_early is None:
         families.pending_requests.clear()
         for kind, waiting in part.waiting.items():
             families.pending_requests.labels(kind).set(waiting)
@@ -34,6 +34,6 @@ def observe_requests(turn: LoopResult, families: Families) -> None:
 
 
 def _just_booked(part: RequestsPart) -> int:
-    """Pods that got their room in this very turn."""
+    """Pods whose capacity was booked in this loop."""
     answered = (update.view for update in part.updates if update.is_written and update.kind is UpdateKind.PROVISIONED)
     return sum(request.total for request in answered if request.parameters.reserves and request.name not in part.booked)

@@ -1,15 +1,9 @@
-"""Keeps the status ConfigMap: made when missing, written with news, deleted on a clean exit (specs/nodes.md 11).
+"""Writes the status ConfigMap: created if missing, updated on changes, deleted on exit (docs/design/nodes.md 11).
 
-Without news it is written once a minute, so that its age tells whether anybody is at work.
-
-What it says comes from `cluster_state.status_document`; times of transitions go on across restarts, because the old
-document is read first. `status_notes` adds what is ours. An API server that refuses is no reason to stop scaling: it is
-logged, and given back.
-
-What stands beside the status, as annotations of its ConfigMap: the last turn in a sentence, the options in force.
-
-Readers of Cluster Autoscaler's status read the document alone; `plimsoll nodes status` and `configure` read these too.
-Pure.
+Without changes it is written once per minute, so that its age shows whether the autoscaler is alive. The document comes
+from `cluster_state.status_document`; transition times survive a restart, because the old document is read first.
+Annotations hold the log line of the last loop and the options in force; readers of Cluster Autoscaler's status ignore
+them. A failed write is logged and returned; it does not stop scaling.
 """
 
 from __future__ import annotations
@@ -54,7 +48,7 @@ class _Told:
 
 
 class StatusConfigMapWriter:
-    """One ConfigMap, by the name that the operator gave."""
+    """Writes one status ConfigMap."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -62,32 +56,32 @@ class StatusConfigMapWriter:
         self._has_read = False
         self._told: _Told | None = None
         self.uid = ""
-        """Of the ConfigMap, once it was read or written."""
+        """The uid of the ConfigMap, once it was read or written."""
 
-    async def write(self, turn: LoopResult) -> ApiCallFailed | None:
-        """The error that kept it from being written; None: it is written, or the operator wants none."""
-        operation = turn.policy.operation
+    async def write(self, loop: LoopResult) -> ApiCallFailed | None:
+        """Write the status; returns the error, or None if it is written or the operator turned it off."""
+        operation = loop.policy.operation
         if not operation.write_status:
             return None
         try:
             await self._read_once(operation)
-            document = _document_of(turn, self._last)
-            notes = build_annotations(turn)
-            if self._is_old_news(document, notes, turn.at):
+            document = _document_of(loop, self._last)
+            notes = build_annotations(loop)
+            if self._is_old_news(document, notes, loop.at):
                 return None
             written = await put_config_map(
                 self._client,
                 operation.status_name,
                 namespace=operation.namespace,
                 data={documents.STATUS_KEY: documents.status_text(document)},
-                annotations={**documents.last_updated(turn.at), **notes},
+                annotations={**documents.last_updated(loop.at), **notes},
             )
         except ApiCallFailed as error:
             log.warning("status.not_written", name=operation.status_name, problem=str(error))
             return error
         self.uid = written.metadata.uid
-        self._told = _Told(document=document, notes=notes, at=turn.at)
-        if turn.health is not None:
+        self._told = _Told(document=document, notes=notes, at=loop.at)
+        if loop.health is not None:
             self._last = document
         return None
 
@@ -100,7 +94,7 @@ class StatusConfigMapWriter:
         )
 
     async def delete(self, operation: Operation) -> ApiCallFailed | None:
-        """On a clean exit: nobody keeps it up to date from now on."""
+        """Delete the status on a clean exit; it would become stale."""
         if not operation.write_status:
             return None
         try:
@@ -125,12 +119,12 @@ class StatusConfigMapWriter:
         self._has_read = True
 
 
-def _document_of(turn: LoopResult, before: documents.Document | None) -> documents.Document:
-    told = "" if turn.ended_early is None else str(turn.ended_early)
-    if turn.health is None:
-        return documents.initializing_document(turn.at, told)
-    candidates = Counter(unneeded_node.group for unneeded_node in turn.scale_down.unneeded)
-    return documents.status_document(turn.health, documents.LoopSummary(candidates=candidates, message=told), before)
+def _document_of(loop: LoopResult, before: documents.Document | None) -> documents.Document:
+    told = "" if loop.ended_early is None else str(loop.ended_early)
+    if loop.health is None:
+        return documents.initializing_document(loop.at, told)
+    candidates = Counter(unneeded_node.group for unneeded_node in loop.scale_down.unneeded)
+    return documents.status_document(loop.health, documents.LoopSummary(candidates=candidates, message=told), before)
 
 
 LAST_LOOP_ANNOTATION: Final = "plimsoll.io/last-turn"
@@ -139,25 +133,25 @@ _LONGEST_SENTENCE: Final = 2_000
 _LONGEST_OPTIONS: Final = 64 * 1024
 """All annotations of an object together may have four times as much."""
 _PRIVATE: Final = ("kubeconfig", "cloud-config")
-"""Paths on the machine it runs on: of no use to others."""
+"""Paths on the autoscaler's machine: of no use to readers."""
 
 
-def build_annotations(turn: LoopResult) -> dict[str, str]:
-    sentence = build_log_line(turn)
+def build_annotations(loop: LoopResult) -> dict[str, str]:
+    sentence = build_log_line(loop)
     notes = {
         LAST_LOOP_ANNOTATION: sentence
         if len(sentence) <= _LONGEST_SENTENCE
         else f"{sentence[: _LONGEST_SENTENCE - 1]}…"
     }
-    in_force = {name: value for name, value in flags_of_policy(turn.policy).items() if name not in _PRIVATE}
+    in_force = {name: value for name, value in flags_of_policy(loop.policy).items() if name not in _PRIVATE}
     written = json.dumps(in_force, ensure_ascii=False)
-    # Said empty rather than left as it was: options of an earlier turn are not in force.
+    # Written empty: the options of an earlier loop are not in force.
     notes[OPTIONS_ANNOTATION] = written if len(written.encode()) <= _LONGEST_OPTIONS else ""
     return notes
 
 
 def read_options_annotation(annotations: Mapping[str, str]) -> dict[str, Any] | None:
-    """The options in force; None where nobody said, or somebody wrote over it."""
+    """The options in force; None: absent or overwritten by hand."""
     try:
         found = json.loads(annotations.get(OPTIONS_ANNOTATION, ""))
     except ValueError:

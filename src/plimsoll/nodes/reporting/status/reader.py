@@ -1,6 +1,6 @@
-"""The status of a running autoscaler, read back from its ConfigMap, as `plimsoll nodes status` tells it. Pure.
+"""Reads the status of a running autoscaler from its ConfigMap, for `plimsoll nodes status`. Pure.
 
-It may be Cluster Autoscaler's own, or edited by hand: what is missing or odd is left out, never a reason to fail.
+The ConfigMap may be Cluster Autoscaler's, or edited by hand: missing or malformed parts are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAST_STALE_S: Final = 60.0
 
 
 def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: datetime) -> Json:
-    """Everything there is to tell, as plain data."""
+    """The status as plain data."""
     document = read_status(config_map.data.get(STATUS_KEY, "")) or {}
     notes = config_map.metadata.annotations
     in_force = read_options_annotation(notes)
@@ -62,7 +62,7 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
 def _problems(
     in_force: Mapping[str, Any] | None, steering: RuntimeConfig, *, told_at: datetime | None
 ) -> Iterator[str]:
-    """What was configured and is not used: not yet, or not at all."""
+    """Configured options that are not in force."""
     if steering.problem:
         yield f"the configuration cannot be used: {steering.problem}"
         return
@@ -84,7 +84,7 @@ def _with(used: Any) -> str:
 
 
 def _why_not(configured_at: datetime | None, told_at: datetime | None) -> str:
-    """A turn that began after the change has read it. Times are told in whole seconds: the same second is not after."""
+    """Why a configured option is not in force. Times are whole seconds: the same second does not count as after."""
     if configured_at is None or told_at is None:
         return "the next one takes it up, or the autoscaler's log says why it cannot"
     if told_at <= configured_at:
@@ -124,7 +124,7 @@ def _counts(health: Json) -> Json:
 
 
 def _is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
-    """A dry run writes no status: what is configured counts, too."""
+    """Whether the autoscaler runs dry: a dry run writes no status, so the configuration counts too."""
     return any(str(one.get("dry-run", "")).lower() == "true" for one in (in_force, steering.options))
 
 
@@ -134,7 +134,7 @@ def _patience_s(in_force: Mapping[str, Any]) -> float:
 
 
 def _age_s(written: str, now: datetime) -> float | None:
-    """Of a time as Go prints it: `2026-01-31 12:00:00.5 +0000 UTC`."""
+    """The age of a time in Go's format: `2026-01-31 12:00:00.5 +0000 UTC`."""
     moment, _, zone = written.partition(" +")
     try:
         read = datetime.fromisoformat(moment[:19]).replace(tzinfo=UTC)
