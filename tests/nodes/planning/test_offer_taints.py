@@ -16,7 +16,7 @@ def taints(
     *tolerations: Toleration, how: str = "custom", selector: dict[str, str] | None = None, **more: Any
 ) -> TaintSet:
     passing = TransientTaints(policy(startup_taint="starting").pods)
-    return taints_for(tolerations, selector=selector or {}, how=how, passing=passing, **more)
+    return taints_for(tolerations, selector=selector or {}, how=how, transient=passing, **more)
 
 
 def equal(key: str, value: str = "", effect: str = "NoSchedule") -> Toleration:

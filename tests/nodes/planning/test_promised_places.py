@@ -45,7 +45,7 @@ def test_pods_have_the_nodes_that_were_asked_for_them():
     after = world(*before.pending, nodes=2)
     places = promises.places(after)
     assert places == {f"g-{index}": {"default/large": 1, "default/small": 1} for index in range(2)}
-    plan = plan_scale_up(replace(after, promises=places), COST)
+    plan = plan_scale_up(replace(after, nominations=places), COST)
     assert (plan.scale_ups, plan.unschedulable, plan.scheduled, plan.existing) == ((), (), 4, places)
 
 
@@ -69,7 +69,7 @@ def test_others_do_not_take_a_promised_place():
     before = world(waiting("large", 1, 2.5))
     promises = promised(before)
     after = world(*before.pending, waiting("other", 1, 2.5), nodes=1)
-    plan = plan_scale_up(replace(after, promises=promises.places(after)), COST)
+    plan = plan_scale_up(replace(after, nominations=promises.places(after)), COST)
     assert plan.existing == {"g-0": {"default/large": 1}}
     assert [(growth.option.group, growth.added) for growth in plan.scale_ups] == [("g", 1)]
 

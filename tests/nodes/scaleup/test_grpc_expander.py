@@ -41,7 +41,7 @@ class Expander:
         self.asked.append(wire.BestOptionsRequest.FromString(request.SerializeToString()))
         if isinstance(self.answer, RpcFailed):
             raise self.answer
-        return wire.BestOptionsResponse(options=[wire.ExpanderOption(nodeGroupId=one) for one in self.answer])
+        return wire.BestOptionsResponse(options=[wire.Option(nodeGroupId=one) for one in self.answer])
 
     async def close(self) -> None:
         """Nothing is held."""

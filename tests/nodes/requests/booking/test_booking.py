@@ -72,7 +72,7 @@ class TestRoom:
         assert found.nodes == set()
 
     def test_nodes_promised_to_ordinary_pods_are_not_booked(self):
-        snapshot = world(waiting("web", 4), nodes=nodes(2), promises={"n0": {"default/web": 4}})
+        snapshot = world(waiting("web", 4), nodes=nodes(2), nominations={"n0": {"default/web": 4}})
         found = booked(snapshot, seen("r", (ONE, 6)))
         assert found.by_request == {"default/r": {"n1": 4}}
         assert found.unbookable == {"default/r": 2}
