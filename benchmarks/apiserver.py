@@ -81,7 +81,7 @@ async def measured(server: Server, work: Awaitable[Any]) -> Cost:
     return Cost(time.perf_counter() - start, server.cpu_s() - cpu_s)
 
 
-async def prepare(server: Server) -> list[Connection]:
+async def build_layout(server: Server) -> list[Connection]:
     """The namespace, with the ServiceAccount that the server puts into it, and connections."""
     connections = [await server.connected() for _ in range(CLIENTS)]
     await connections[0].ask("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
@@ -107,7 +107,7 @@ def create_pod(connection: Connection, number: int) -> Awaitable[bytes]:
 
 
 async def creates(server: Server, durability: str) -> list[dict[str, Any]]:
-    connections = await prepare(server)
+    connections = await build_layout(server)
     many = await measured(server, shared(connections, range(CREATES), create_pod))
     alone = await measured(server, shared(connections[:1], range(CREATES, CREATES + CREATES // 10), create_pod))
     name = f"creates of pods, durability={durability}"
@@ -118,7 +118,7 @@ async def creates(server: Server, durability: str) -> list[dict[str, Any]]:
 
 
 async def large_server(server: Server) -> list[dict[str, Any]]:
-    connections = await prepare(server)
+    connections = await build_layout(server)
     before = server.memory_bytes()
     await shared(connections, range(PODS - EVENTS), create_pod)
     page = json.loads(await connections[0].ask("GET", f"{NAMESPACE}/pods?limit=1"))
@@ -193,7 +193,7 @@ def growth() -> Iterator[dict[str, Any]]:
 
 async def costs_by_size(servers: dict[int, Server]) -> dict[int, dict[str, float]]:
     maps = f"{NAMESPACE}/configmaps"
-    ready = {size: await prepare(server) for size, server in servers.items()}
+    ready = {size: await build_layout(server) for size, server in servers.items()}
     for size, connections in ready.items():
         await shared(connections, range(size), lambda connection, number: connection.ask("POST", maps, small(number)))
     costs: dict[int, dict[str, float]] = {size: {} for size in servers}

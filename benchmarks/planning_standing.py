@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import planning_worlds as worlds
 from plimsoll.solver.consolidation.consolidate import NodeSet, consolidate
-from plimsoll.solver.filling.fill import Demand, Standing, fill
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +49,7 @@ def _consolidation_rows(
 
 
 def _pods_on(cluster: NodeSet, removed: Ints) -> int:
-    return sum(int(cluster.dwellers[cluster.starts[node] : cluster.starts[node + 1], 1].sum()) for node in removed)
+    return sum(int(cluster.movable[cluster.starts[node] : cluster.starts[node + 1], 1].sum()) for node in removed)
 
 
 def _cluster(nodes: int, pods_each: int, seed: int) -> NodeSet:
@@ -79,7 +79,7 @@ def _cluster(nodes: int, pods_each: int, seed: int) -> NodeSet:
         kind=np.zeros(nodes, dtype=np.int64),
         allowed=np.ones((1, len(requests)), dtype=np.bool_),
         starts=np.concatenate([[0], np.cumsum([len(home) for home in held])]).astype(np.int64),
-        dwellers=np.array(lines, dtype=np.int64),
+        movable=np.array(lines, dtype=np.int64),
         removable=np.ones(nodes, dtype=np.bool_),
     )
 
@@ -96,7 +96,7 @@ def _fill_rows(
         random = np.random.default_rng(seed)
         work = worlds.workload("lognormal", pods=100_000, classes=5_000, seed=seed)
         requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
-        demand = Demand(requests=requests, counts=work.counts, allowed=np.ones((1, len(requests)), dtype=np.bool_))
+        demand = FillDemand(requests=requests, counts=work.counts, allowed=np.ones((1, len(requests)), dtype=np.bool_))
         used, leftovers = _used_nodes(5_000, random), _leftovers(5_000, random)
         ratios.append(_placed(demand, used) / _first_fit(requests, work.counts, used))
         in_leftovers.append(_placed(demand, leftovers) / _first_fit(requests, work.counts, leftovers))
@@ -107,8 +107,8 @@ def _fill_rows(
     yield row("fill: first fit places, to ours", 1 / statistics.median(ratios), "x", 0.8, note)
 
 
-def _placed(demand: Demand, free: Ints) -> int:
-    return int(fill(demand, Standing(free=free, kind=np.zeros(len(free), dtype=np.int64))).placed().sum())
+def _placed(demand: FillDemand, free: Ints) -> int:
+    return int(fill(demand, ExistingNodes(free=free, kind=np.zeros(len(free), dtype=np.int64))).placed().sum())
 
 
 def _used_nodes(count: int, random: np.random.Generator) -> Ints:

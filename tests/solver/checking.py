@@ -8,7 +8,7 @@ def violations(problem: PackingProblem, packed: Packing) -> list[str]:
     opened = [0] * len(problem.price)
     placed = [0] * len(problem.counts)
     cost = 0.0
-    for filling in packed.fillings:
+    for filling in packed.patterns:
         opened[filling.type] += filling.bins
         cost += filling.bins * float(problem.price[filling.type])
         if filling.bins < 1 or not filling.classes or list(filling.classes) != sorted(set(filling.classes)):

@@ -112,7 +112,7 @@ def gpu_market(*, pods: int = 8000, classes: int = 370, seed: int = 1) -> Packin
 def faults(problem: PackingProblem, packed: Packing) -> list[str]:
     """What is wrong with an answer, in words; plain loops over Python integers, sharing nothing with the solver."""
     found, used, placed = [], [0] * len(problem.price), [0] * len(problem.counts)
-    for filling in packed.fillings:
+    for filling in packed.patterns:
         used[filling.type] += filling.bins
         found += _filling_faults(problem, filling)
         for one, items in zip(filling.classes, filling.items, strict=True):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from plimsoll.solver.consolidation.consolidate import NodeSet
-from plimsoll.solver.filling.fill import Demand, Filled, Standing
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult
 from plimsoll.solver.problem import UNBOUNDED, Ints, PackingProblem
 
 
-def demand_of(seed: int, classes: int = 8, kinds: int = 3, keys: int = 2) -> Demand:
+def demand_of(seed: int, classes: int = 8, kinds: int = 3, keys: int = 2) -> FillDemand:
     dice = np.random.default_rng(seed)
-    return Demand(
+    return FillDemand(
         requests=dice.integers(0, 9, (classes, 3)),
         counts=dice.integers(0, 12, classes),
         allowed=dice.random((kinds, classes)) < 0.8,
@@ -22,9 +22,9 @@ def demand_of(seed: int, classes: int = 8, kinds: int = 3, keys: int = 2) -> Dem
     )
 
 
-def standing_of(seed: int, rows: int = 6, kinds: int = 3, keys: int = 2) -> Standing:
+def standing_of(seed: int, rows: int = 6, kinds: int = 3, keys: int = 2) -> ExistingNodes:
     dice = np.random.default_rng(seed + 1)
-    return Standing(
+    return ExistingNodes(
         free=dice.integers(-1, 30, (rows, 3)),
         kind=dice.integers(0, kinds, rows),
         multiplicity=dice.integers(1, 5, rows),
@@ -32,7 +32,7 @@ def standing_of(seed: int, rows: int = 6, kinds: int = 3, keys: int = 2) -> Stan
     )
 
 
-def assert_holds(demand: Demand, standing: Standing, filled: Filled) -> None:
+def assert_holds(demand: FillDemand, standing: ExistingNodes, filled: FillResult) -> None:
     """Everything is placed once or left, no node over its capacity, every cap and key honoured."""
     assert standing.multiplicity is not None
     given = np.zeros(len(standing.free), dtype=np.int64)
@@ -48,7 +48,7 @@ def assert_holds(demand: Demand, standing: Standing, filled: Filled) -> None:
         assert ((filled.free[row] >= 0) | (used == 0)).all()
 
 
-def assert_node_holds(demand: Demand, standing: Standing, origin: int, lines: Ints) -> None:
+def assert_node_holds(demand: FillDemand, standing: ExistingNodes, origin: int, lines: Ints) -> None:
     assert demand.per_bin is not None
     assert demand.exclusive is not None
     assert standing.taken is not None
@@ -62,7 +62,7 @@ def assert_node_holds(demand: Demand, standing: Standing, origin: int, lines: In
             assert (held[demand.exclusive[cls]] == 1).all()
 
 
-def cap_of(demand: Demand, cls: int, row: int) -> int:
+def cap_of(demand: FillDemand, cls: int, row: int) -> int:
     assert demand.per_bin is not None
     tighter = [] if demand.tighter is None else demand.tighter.tolist()
     return min([int(demand.per_bin[cls]), *[cap for each, at, cap in tighter if (each, at) == (cls, row)]])
@@ -102,7 +102,7 @@ def cluster_of(seed: int, nodes: int = 12, classes: int = 6) -> NodeSet:
         kind=dice.integers(0, 2, nodes),
         allowed=np.array([[True] * classes, [True] * (classes - 1) + [False]]),
         starts=np.searchsorted([node for node, _, _ in lines], np.arange(nodes + 1)),
-        dwellers=np.array([(cls, items) for _, cls, items in lines], dtype=np.int64).reshape(-1, 2),
+        movable=np.array([(cls, items) for _, cls, items in lines], dtype=np.int64).reshape(-1, 2),
         removable=dice.random(nodes) < 0.9,
         per_bin=np.where(np.arange(classes) == 1, 2, UNBOUNDED),
     )

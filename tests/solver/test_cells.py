@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.bounds.lower_bound import lower_bound
+from plimsoll.solver.cells import packing as cells
+from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
+from plimsoll.solver.cells.packing import pack_in_cells, split_alike
 from plimsoll.solver.kernels import cache_is_warm, forced
-from plimsoll.solver.packing import cells
-from plimsoll.solver.packing.cell_kernels import Bin, Stock, fill_as_planned, top_up
-from plimsoll.solver.packing.cells import pack_in_cells, split_alike
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.markets import demand, faults, n1_types, packing
 
@@ -83,7 +83,7 @@ def test_machine_code_and_python_pack_alike():
     with forced("plain"):
         plain = pack_in_cells(problem, COARSE)
     with forced("numba"):
-        assert pack_in_cells(problem, COARSE).fillings == plain.fillings
+        assert pack_in_cells(problem, COARSE).patterns == plain.patterns
 
 
 @pytest.mark.parametrize("kind", ["uniform-fine", "log-normal"])
@@ -95,10 +95,10 @@ def test_items_that_all_differ_come_close_to_the_bound(kind: str):
     assert packed.cost <= 1.025 * lower_bound(problem, effort=Effort())
 
 
-def one_cell(sizes: list[int], *, room: int) -> tuple[Stock, Bin]:
+def one_cell(sizes: list[int], *, room: int) -> tuple[CellItems, Bin]:
     """Items of one resource in one cell, and an empty bin."""
     unit = float(room)
-    stock = Stock(
+    cell_items = CellItems(
         takes=np.array([sizes]),
         sizes=np.array([sizes]) / unit,
         units=np.array([unit]),
@@ -109,29 +109,29 @@ def one_cell(sizes: list[int], *, room: int) -> tuple[Stock, Bin]:
         starts=np.array([0, len(sizes)]),
         means=np.array([[np.mean(sizes) / unit]]),
     )
-    return stock, Bin(np.array([room]), np.zeros(0, dtype=bool), np.zeros(len(sizes), dtype=np.int64))
+    return cell_items, Bin(np.array([room]), np.zeros(0, dtype=bool), np.zeros(len(sizes), dtype=np.int64))
 
 
 def test_a_bin_gets_items_that_sum_up_to_what_was_planned():
-    stock, bin_ = one_cell([10, 17, 22, 31], room=100)
+    cell_items, bin_ = one_cell([10, 17, 22, 31], room=100)
     left = np.ones(4, dtype=np.int64)
-    fill_as_planned(stock, np.array([2]), left, bin_)
+    fill_as_planned(cell_items, np.array([2]), left, bin_)
     assert (bin_.content.tolist(), left.tolist()) == ([0, 1, 1, 0], [1, 0, 0, 1])
 
 
 def test_a_bin_planned_too_full_gets_fewer_items():
-    stock, bin_ = one_cell([40, 50, 60], room=100)
+    cell_items, bin_ = one_cell([40, 50, 60], room=100)
     left = np.ones(3, dtype=np.int64)
-    fill_as_planned(stock, np.array([3]), left, bin_)
+    fill_as_planned(cell_items, np.array([3]), left, bin_)
     assert bin_.free[0] >= 0
     assert bin_.content.sum() == 2
     assert (bin_.content + left).tolist() == [1, 1, 1]
 
 
 def test_a_bin_is_topped_up_with_the_most_valuable_that_fits():
-    stock, bin_ = one_cell([10, 70, 35, 120], room=100)
+    cell_items, bin_ = one_cell([10, 70, 35, 120], room=100)
     left = np.array([9, 1, 1, 1])
-    top_up(stock, np.arange(4), left, bin_)
+    top_up(cell_items, np.arange(4), left, bin_)
     assert bin_.content.tolist() == [3, 1, 0, 0]
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 
-from plimsoll.solver.bounds.lower_bound import bounded, lower_bound
+from plimsoll.solver.bounds.lower_bound import compute_bound, lower_bound
 from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.packing.mixed import pack_mixed
-from plimsoll.solver.packing.solution import joined
+from plimsoll.solver.packing.solution import join_patterns
 from plimsoll.solver.problem import BinPattern, Effort, Packing, PackingProblem
 from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
 
@@ -24,7 +24,7 @@ def pod_by_pod(problem: PackingProblem) -> Packing:
         takes = (problem.capacity >= request).all(axis=1) & problem.allowed[:, one] & (problem.per_bin[one] > 0)
         if count and takes.any():
             fillings.append(BinPattern(type=int(takes.argmax()), bins=count, classes=(one,), items=(1,)))
-    return joined(problem, fillings)
+    return join_patterns(problem, fillings)
 
 
 @given(tiny_packings())
@@ -49,7 +49,7 @@ def test_a_mixed_packing_comes_closer_to_its_bound():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=5000, classes=20), capacity, price)
     hasty = pack_mixed(problem, Effort(value_vectors=1, gap=1.0))
-    bound = bounded(problem, effort=THOROUGH)
+    bound = compute_bound(problem, effort=THOROUGH)
     improved = improve(problem, hasty, Effort(), bound=bound)
     assert improved.cost < hasty.cost
     assert improved.cost <= 1.01 * bound.cost
@@ -75,4 +75,4 @@ def test_the_same_question_gets_the_same_answer():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=500, classes=8), capacity, price)
     once, again = (improve(problem, pod_by_pod(problem), Effort(rounds=4)) for _ in range(2))
-    assert once.fillings == again.fillings
+    assert once.patterns == again.patterns

@@ -49,6 +49,6 @@ def test_compiled_and_plain_kernels_give_the_same_packing(problem: PackingProble
     with forced("numba"):
         compiled = pack_mixed(problem, Effort())
     assert violations(problem, compiled) == []
-    assert compiled.fillings == plain.fillings
+    assert compiled.patterns == plain.patterns
     assert compiled.left.tolist() == plain.left.tolist()
     assert compiled.cost == plain.cost

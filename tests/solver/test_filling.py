@@ -5,31 +5,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.filling.fill import Demand, Filled, Standing, fill, most_constrained_first
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, most_constrained_first
 from plimsoll.solver.kernels import forced
 from tests.solver.standing_nodes import assert_holds, cap_of, demand_of, standing_of
 
 seeds = st.integers(0, 10**6)
 
 
-def by_given_row(filled: Filled) -> list[list[int]]:
+def by_given_row(filled: FillResult) -> list[list[int]]:
     """(class, given row, nodes of it that are filled so, items in each of them)."""
     rows, classes, items = filled.placements.T
     told: list[list[int]] = np.column_stack((classes, filled.origin[rows], filled.multiplicity[rows], items)).tolist()
     return told
 
 
-def simple(requests: list[list[int]], counts: list[int], allowed: list[list[bool]] | None = None) -> Demand:
+def simple(requests: list[list[int]], counts: list[int], allowed: list[list[bool]] | None = None) -> FillDemand:
     every = np.ones((1, len(counts)), dtype=np.bool_)
-    return Demand(
+    return FillDemand(
         requests=np.array(requests),
         counts=np.array(counts),
         allowed=every if allowed is None else np.array(allowed, dtype=np.bool_),
     )
 
 
-def nodes(free: list[list[int]], multiplicity: list[int] | None = None, kind: list[int] | None = None) -> Standing:
-    return Standing(
+def nodes(free: list[list[int]], multiplicity: list[int] | None = None, kind: list[int] | None = None) -> ExistingNodes:
+    return ExistingNodes(
         free=np.array(free),
         kind=np.array(kind or [0] * len(free)),
         multiplicity=None if multiplicity is None else np.array(multiplicity),
@@ -80,9 +80,9 @@ def test_a_row_of_many_nodes_holds_as_much_of_one_class_as_many_rows_do(seed: in
     demand = simple([dice.integers(1, 6, 2).tolist()], [int(dice.integers(1, 60))])
     free, many = dice.integers(0, 20, (4, 2)), dice.integers(1, 6, 4)
     with forced("plain"):
-        together = fill(demand, nodes(free.tolist(), many.tolist()))
+        total_takes = fill(demand, nodes(free.tolist(), many.tolist()))
         apart = fill(demand, nodes(np.repeat(free, many, axis=0).tolist()))
-    assert together.left.tolist() == apart.left.tolist()
+    assert total_takes.left.tolist() == apart.left.tolist()
 
 
 def test_a_row_is_split_into_full_ones_one_with_the_rest_and_untouched_ones():
@@ -121,7 +121,7 @@ def test_a_given_order_decides_who_gets_the_room():
 
 def test_a_hint_is_followed_where_it_fits():
     demand = simple([[2, 2]], [1])
-    hinted = Demand(requests=demand.requests, counts=demand.counts, allowed=demand.allowed, hints=np.array([1]))
+    hinted = FillDemand(requests=demand.requests, counts=demand.counts, allowed=demand.allowed, hints=np.array([1]))
     assert by_given_row(fill(hinted, nodes([[3, 3], [900, 900]]))) == [[0, 1, 1, 1]]
     assert by_given_row(fill(hinted, nodes([[3, 3], [1, 1]]))) == [[0, 0, 1, 1]]
 
@@ -140,9 +140,9 @@ def test_amounts_in_bytes_and_unbounded_counts_stay_within_64_bits():
 def test_aligned_bins_place_more_than_first_fit_where_room_is_scarce():
     dice = np.random.default_rng(1)
     requests = np.clip(dice.lognormal(3, 1, (150, 2)), 1, 400).astype(np.int64)
-    demand = Demand(requests=requests, counts=np.full(150, 12), allowed=np.ones((1, 150), dtype=np.bool_))
+    demand = FillDemand(requests=requests, counts=np.full(150, 12), allowed=np.ones((1, 150), dtype=np.bool_))
     free = (dice.random((150, 2)) * dice.choice([200, 400, 800], (150, 1))).astype(np.int64)
-    standing = Standing(free=free, kind=np.zeros(150, dtype=np.int64))
+    standing = ExistingNodes(free=free, kind=np.zeros(150, dtype=np.int64))
     first_fit = free.copy()
     placed = 0
     for cls in most_constrained_first(demand, standing).tolist():
@@ -156,9 +156,9 @@ def test_aligned_bins_place_more_than_first_fit_where_room_is_scarce():
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_nothing_to_place_or_nowhere_to_place_it_is_no_problem(rows: int):
-    empty = Standing(free=np.zeros((rows, 2), dtype=np.int64), kind=np.zeros(rows, dtype=np.int64))
+    empty = ExistingNodes(free=np.zeros((rows, 2), dtype=np.int64), kind=np.zeros(rows, dtype=np.int64))
     assert fill(simple([[1, 1]], [3]), empty).left.tolist() == [3]
-    nobody = Demand(
+    nobody = FillDemand(
         requests=np.zeros((0, 2), dtype=np.int64),
         counts=np.zeros(0, dtype=np.int64),
         allowed=np.ones((1, 0), dtype=np.bool_),

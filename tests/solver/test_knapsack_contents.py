@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.knapsack.item_values import resource_prices, worth_from
 from plimsoll.solver.knapsack.lp_knapsack import best_content
-from plimsoll.solver.packing.layout import prepare
+from plimsoll.solver.layout import build_layout
 from plimsoll.solver.problem import Floats, Ints, PackingProblem
 from tests.solver.workloads import packing
 
@@ -24,14 +24,16 @@ def best_by_trying_all(problem: PackingProblem, values: Floats) -> float:
 
 def content_and_promise(problem: PackingProblem, values: Floats) -> tuple[Ints, float, float]:
     """In the order of the problem's classes; value and bound as `values` count."""
-    laid = prepare(problem)
-    worth = worth_from(values[laid.classes])
-    content = np.zeros(laid.classes.size, dtype=np.int64)
+    layout = build_layout(problem)
+    worth = worth_from(values[layout.classes])
+    content = np.zeros(layout.classes.size, dtype=np.int64)
     with forced("plain"):
-        value, bound = best_content(laid.shelf, worth, 0, laid.needs.left, content, np.zeros(len(laid.shelf.takes)))
+        value, bound = best_content(
+            layout.instance, worth, 0, layout.demand.left, content, np.zeros(len(layout.instance.takes))
+        )
     whole = np.zeros(len(problem.counts), dtype=np.int64)
-    whole[laid.classes] = content
-    scale = float(values[laid.classes].max())
+    whole[layout.classes] = content
+    scale = float(values[layout.classes].max())
     return whole, value * scale, bound * scale
 
 

@@ -7,15 +7,23 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.exact.assignment_milp import Impossible, Opening, Placed, Proof, Unknown, settle, worth_settling
-from plimsoll.solver.filling.fill import Demand, Standing, fill
+from plimsoll.solver.exact.assignment_milp import (
+    Impossible,
+    NewNodes,
+    Placed,
+    Proof,
+    Unknown,
+    is_worth_searching,
+    place_or_prove,
+)
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, fill
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.problem import UNBOUNDED, Effort
 from tests.solver.standing_nodes import assert_holds, demand_of, standing_of
 
 
-def sizes(requests: list[int], counts: list[int]) -> Demand:
-    return Demand(
+def sizes(requests: list[int], counts: list[int]) -> FillDemand:
+    return FillDemand(
         requests=np.array([[request, 1] for request in requests]),
         counts=np.array(counts),
         allowed=np.ones((1, len(counts)), dtype=np.bool_),
@@ -24,8 +32,8 @@ def sizes(requests: list[int], counts: list[int]) -> Demand:
     )
 
 
-def rooms(free: list[int], multiplicity: list[int] | None = None) -> Standing:
-    return Standing(
+def rooms(free: list[int], multiplicity: list[int] | None = None) -> ExistingNodes:
+    return ExistingNodes(
         free=np.array([[each, 100] for each in free]),
         kind=np.zeros(len(free), dtype=np.int64),
         multiplicity=np.array(multiplicity or [1] * len(free)),
@@ -51,7 +59,7 @@ def some_way_exists(items: list[int], free: list[int]) -> bool:
 def test_the_answer_is_that_of_trying_everything(items: list[int], free: list[int]):
     demand, standing = sizes(items, [1] * len(items)), rooms(free)
     with forced("plain"):
-        settled = settle(demand, standing, Effort())
+        settled = place_or_prove(demand, standing, Effort())
     if some_way_exists(items, free):
         assert isinstance(settled, Placed)
         assert_holds(demand, standing, settled.filled)
@@ -66,7 +74,7 @@ def test_caps_keys_and_multiplicities_hold_and_what_filling_places_is_never_call
     demand = replace(demand, counts=np.minimum(demand.counts, 4))
     with forced("plain"):
         filled = fill(demand, standing)
-        settled = settle(demand, standing, Effort())
+        settled = place_or_prove(demand, standing, Effort())
     if isinstance(settled, Placed):
         assert_holds(demand, standing, settled.filled)
         assert not settled.filled.left.any()
@@ -77,49 +85,49 @@ def test_caps_keys_and_multiplicities_hold_and_what_filling_places_is_never_call
 def test_what_the_order_of_filling_spoils_is_placed_after_all():
     demand, standing = sizes([5, 4, 3], [2, 2, 4]), rooms([15, 15])
     assert fill(demand, standing).left.any()
-    assert isinstance(settle(demand, standing, Effort()), Placed)
+    assert isinstance(place_or_prove(demand, standing, Effort()), Placed)
 
 
 def test_more_than_there_is_in_all_is_impossible_by_sums():
-    settled = settle(sizes([5], [7]), rooms([10], [3]), Effort())
+    settled = place_or_prove(sizes([5], [7]), rooms([10], [3]), Effort())
     assert settled == Impossible(proof=Proof.SUMS)
 
 
 def test_sums_are_taken_over_the_nodes_items_may_lie_on():
     demand = replace(sizes([5, 1], [3, 1]), allowed=np.array([[True, True], [False, True]]))
     standing = replace(rooms([14, 100]), kind=np.array([0, 1]))
-    assert settle(demand, standing, Effort()) == Impossible(proof=Proof.SUMS)
+    assert place_or_prove(demand, standing, Effort()) == Impossible(proof=Proof.SUMS)
 
 
 def test_what_sums_allow_and_no_assignment_does_is_impossible_by_search():
-    assert settle(sizes([6, 5, 4], [1, 1, 1]), rooms([8, 8]), Effort()) == Impossible(proof=Proof.SEARCH)
+    assert place_or_prove(sizes([6, 5, 4], [1, 1, 1]), rooms([8, 8]), Effort()) == Impossible(proof=Proof.SEARCH)
 
 
 def test_rows_of_too_many_nodes_to_take_apart_are_searched_by_their_sums():
-    settled = settle(sizes([6, 4], [900, 900]), rooms([10], [1_500]), Effort())
+    settled = place_or_prove(sizes([6, 4], [900, 900]), rooms([10], [1_500]), Effort())
     assert isinstance(settled, Placed)
     assert settled.filled.multiplicity.sum() == 1_500
 
 
 def test_what_is_too_large_to_search_is_unknown():
     demand = sizes([3 + index % 5 for index in range(60)], [1] * 60)
-    assert settle(demand, rooms([30 + index for index in range(60)]), Effort()) == Unknown()
+    assert place_or_prove(demand, rooms([30 + index for index in range(60)]), Effort()) == Unknown()
 
 
 def test_only_little_is_worth_settling():
     demand = sizes([1], [10_000])
-    assert not worth_settling(demand.counts, np.array([0]))
-    assert worth_settling(demand.counts, np.array([200]))
-    assert worth_settling(demand.counts, np.array([500]))
-    assert not worth_settling(demand.counts, np.array([501]))
+    assert not is_worth_searching(demand.counts, np.array([0]))
+    assert is_worth_searching(demand.counts, np.array([200]))
+    assert is_worth_searching(demand.counts, np.array([500]))
+    assert not is_worth_searching(demand.counts, np.array([501]))
 
 
 class TestNodesThatMayBeOpened:
     """Rows that are not there yet: within limits, for as little money as it takes."""
 
     @staticmethod
-    def opening(price: list[float], use: list[list[int]], room: list[int], *, first: int = 0) -> Opening:
-        return Opening(first=first, price=np.array(price), use=np.array(use), room=np.array(room))
+    def opening(price: list[float], use: list[list[int]], room: list[int], *, first: int = 0) -> NewNodes:
+        return NewNodes(first=first, price=np.array(price), use=np.array(use), room=np.array(room))
 
     def opened(self, settled: object) -> list[int]:
         """How many nodes of each row hold anything."""
@@ -132,20 +140,20 @@ class TestNodesThatMayBeOpened:
 
     def test_the_cheaper_is_opened(self):
         demand, standing = sizes([4], [3]), rooms([4, 12], [3, 1])
-        assert self.opened(settle(demand, standing, Effort(), self.opening([1, 2], [[1], [1]], [9]))) == [0, 1]
-        assert self.opened(settle(demand, standing, Effort(), self.opening([1, 5], [[1], [1]], [9]))) == [3, 0]
+        assert self.opened(place_or_prove(demand, standing, Effort(), self.opening([1, 2], [[1], [1]], [9]))) == [0, 1]
+        assert self.opened(place_or_prove(demand, standing, Effort(), self.opening([1, 5], [[1], [1]], [9]))) == [3, 0]
 
     def test_what_stands_goes_first(self):
         demand, standing = sizes([4], [3]), rooms([8, 4], [1, 3])
-        assert self.opened(settle(demand, standing, Effort(), self.opening([1], [[1]], [9], first=1))) == [1, 1]
+        assert self.opened(place_or_prove(demand, standing, Effort(), self.opening([1], [[1]], [9], first=1))) == [1, 1]
 
     def test_limits_hold(self):
         demand, standing = sizes([4], [3]), rooms([4, 12], [3, 1])
         dear = self.opening([1, 5], [[1], [1]], [2])
-        assert self.opened(settle(demand, standing, Effort(), dear)) == [0, 1]
+        assert self.opened(place_or_prove(demand, standing, Effort(), dear)) == [0, 1]
         none = self.opening([1, 5], [[1], [3]], [2])
-        assert settle(demand, standing, Effort(), none) == Impossible(proof=Proof.SEARCH)
-        assert settle(demand, standing, Effort(), self.opening([1, 5], [[1], [1]], [0])) == Impossible(
+        assert place_or_prove(demand, standing, Effort(), none) == Impossible(proof=Proof.SEARCH)
+        assert place_or_prove(demand, standing, Effort(), self.opening([1, 5], [[1], [1]], [0])) == Impossible(
             proof=Proof.SEARCH
         )
 
@@ -154,5 +162,5 @@ class TestNodesThatMayBeOpened:
     def test_the_answer_is_that_of_trying_everything(self, items: list[int], cores: int, most: int):
         demand, standing = sizes(items, [1] * len(items)), rooms([cores], [3])
         with forced("plain"):
-            settled = settle(demand, standing, Effort(), self.opening([1], [[1]], [most]))
+            settled = place_or_prove(demand, standing, Effort(), self.opening([1], [[1]], [most]))
         assert isinstance(settled, Placed) == (most > 0 and some_way_exists(items, [cores] * most))

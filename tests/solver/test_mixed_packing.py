@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.knapsack.item_values import least_cost
-from plimsoll.solver.packing.layout import prepare
+from plimsoll.solver.layout import build_layout
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.problem import UNBOUNDED, Effort, Packing, PackingProblem
 from tests.solver.checking import violations
@@ -30,14 +30,14 @@ def packed_validly(problem: PackingProblem) -> Packing:
 
 def bins_by_type(problem: PackingProblem, packed: Packing) -> list[int]:
     opened = [0] * len(problem.price)
-    for filling in packed.fillings:
+    for filling in packed.patterns:
         opened[filling.type] += filling.bins
     return opened
 
 
 def ratio_to_volume(problem: PackingProblem, packed: Packing) -> float:
-    laid = prepare(problem)
-    return packed.cost / float(least_cost(laid.shelf, laid.needs.left) @ laid.needs.left)
+    layout = build_layout(problem)
+    return packed.cost / float(least_cost(layout.instance, layout.demand.left) @ layout.demand.left)
 
 
 def test_types_are_mixed_where_that_is_cheaper_than_either_alone():
@@ -62,7 +62,7 @@ def test_one_bin_for_all_the_rest_is_taken_when_it_is_cheaper_than_several():
 
 def test_equal_bins_are_one_filling():
     packed = packed_validly(packing([[1]], [1000], [[10]], [1.0]))
-    assert [(filling.bins, filling.items) for filling in packed.fillings] == [(100, (10,))]
+    assert [(filling.bins, filling.items) for filling in packed.patterns] == [(100, (10,))]
 
 
 def test_an_item_too_large_for_every_type_stays_and_hinders_nobody():
@@ -73,7 +73,7 @@ def test_an_item_too_large_for_every_type_stays_and_hinders_nobody():
 
 def test_nothing_to_pack_costs_nothing():
     packed = packed_validly(packing([[5]], [0], [[10]], [1.0]))
-    assert (packed.fillings, packed.cost) == ((), 0.0)
+    assert (packed.patterns, packed.cost) == ((), 0.0)
 
 
 def test_without_types_everything_stays():
@@ -113,8 +113,8 @@ def test_capped_classes_share_their_bins_with_others():
         packed_validly(packing([request], [count], capacity, price, per_bin=[cap])).cost
         for request, count, cap in zip(requests, (60, 600), (1, UNBOUNDED), strict=True)
     )
-    together = packed_validly(packing(requests, [60, 600], capacity, price, per_bin=[1, UNBOUNDED])).cost
-    assert together < 0.9 * apart
+    total_takes = packed_validly(packing(requests, [60, 600], capacity, price, per_bin=[1, UNBOUNDED])).cost
+    assert total_takes < 0.9 * apart
 
 
 def test_no_more_bins_than_there_are():
@@ -165,7 +165,7 @@ def test_the_work_does_not_grow_with_the_items():
     requests, counts = pods(1_000, 8, 1)
     few = packed_validly(packing(requests, counts * 10, *n1_types()))
     many = packed_validly(packing(requests, counts * 1_000, *n1_types()))
-    assert len(many.fillings) <= 3 * len(few.fillings)
+    assert len(many.patterns) <= 3 * len(few.patterns)
 
 
 @st.composite

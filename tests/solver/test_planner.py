@@ -23,16 +23,16 @@ QUICK = Effort(rounds=4, gap=0.3)
 @settings(max_examples=40, deadline=None)
 def test_an_answer_is_valid_places_what_fits_and_costs_no_less_than_its_bound(problem: PackingProblem):
     answer = pack(problem, QUICK)
-    assert faults(problem, answer.packed) == []
-    assert 0 <= answer.bound <= answer.packed.cost
+    assert faults(problem, answer.packing) == []
+    assert 0 <= answer.bound <= answer.packing.cost
     takes = (problem.capacity[:, None, :] >= problem.requests[None]).all(axis=2) & problem.allowed
-    assert (answer.packed.left == np.where(takes.any(axis=0), 0, problem.counts)).all()
+    assert (answer.packing.left == np.where(takes.any(axis=0), 0, problem.counts)).all()
 
 
 def test_the_bound_is_of_what_is_placed():
     problem = packing([[5]], [10], [[10]], [1.0], available=np.array([3]))
     answer = pack(problem, QUICK)
-    assert answer.packed.left.tolist() == [4]
+    assert answer.packing.left.tolist() == [4]
     assert answer.bound == pytest.approx(3.0)
 
 
@@ -42,17 +42,17 @@ def test_a_packing_within_the_gap_is_not_worked_on(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(planner, "improve", refuse)
     problem = packing([[5]], [10], [[10]], [1.0])
-    assert pack(problem, QUICK).packed.cost == 5.0
+    assert pack(problem, QUICK).packing.cost == 5.0
 
 
 def test_many_classes_are_packed_in_cells(monkeypatch: pytest.MonkeyPatch):
     asked = []
 
-    def noted(problem: PackingProblem, effort: Effort) -> Packing:
+    def with_pattern(problem: PackingProblem, effort: Effort) -> Packing:
         asked.append(len(problem.counts))
-        return Packing(fillings=(), left=problem.counts, cost=0.0)
+        return Packing(patterns=(), left=problem.counts, cost=0.0)
 
-    monkeypatch.setattr(planner, "pack_in_cells", noted)
+    monkeypatch.setattr(planner, "pack_in_cells", with_pattern)
     capacity, price = n1_types()
     pack(packing(*demand("log-normal", pods=800, classes=800), capacity, price), QUICK)
     assert len(asked) == 1
@@ -63,16 +63,16 @@ def test_ten_thousand_pods_come_within_a_percent_of_the_bound():
     for kind in ("uniform", "log-normal"):
         problem = packing(*demand(kind, pods=10_000, classes=16), capacity, price)
         answer = pack(problem, Effort())
-        assert faults(problem, answer.packed) == []
-        assert answer.packed.cost <= 1.01 * answer.bound
+        assert faults(problem, answer.packing) == []
+        assert answer.packing.cost <= 1.01 * answer.bound
 
 
 def test_many_classes_of_few_pods_come_within_a_percent_of_the_bound():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=3_000, classes=120), capacity, price)
     answer = pack(problem, Effort())
-    assert faults(problem, answer.packed) == []
-    assert answer.packed.cost <= 1.01 * answer.bound
+    assert faults(problem, answer.packing) == []
+    assert answer.packing.cost <= 1.01 * answer.bound
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -82,29 +82,29 @@ def test_pods_that_keep_apart_go_first_which_saves_a_percent(seed: int, monkeypa
     counts = np.full(len(requests), 100)
     apart = np.where(np.arange(len(counts)) % 10 < 3, 1, UNBOUNDED)
     problem = packing(requests, counts, capacity, price, per_bin=apart)
-    packed = pack(problem, Effort(rounds=0)).packed
+    packed = pack(problem, Effort(rounds=0)).packing
     assert faults(problem, packed) == []
     monkeypatch.setattr(mixed, "capped_first", lambda *_: [])
-    assert packed.cost <= 0.99 * pack(problem, Effort(rounds=0)).packed.cost
+    assert packed.cost <= 0.99 * pack(problem, Effort(rounds=0)).packing.cost
 
 
 def test_an_answer_in_cells_that_leaves_more_behind_is_not_taken(monkeypatch: pytest.MonkeyPatch):
     def nothing(problem: PackingProblem, effort: Effort) -> Packing:
-        return Packing(fillings=(), left=problem.counts, cost=0.0)
+        return Packing(patterns=(), left=problem.counts, cost=0.0)
 
     monkeypatch.setattr(planner, "pack_in_cells", nothing)
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=300, classes=150), capacity, price)
     answer = pack(problem, Effort(rounds=2, gap=0.0))
-    assert faults(problem, answer.packed) == []
-    assert answer.packed.left.sum() == 0
+    assert faults(problem, answer.packing) == []
+    assert answer.packing.left.sum() == 0
 
 
 def test_ten_times_the_pods_cost_about_ten_times_as_much():
     capacity, price = n1_types()
     problem = packing(*demand("log-normal", pods=3_000, classes=8), capacity, price)
     tenfold = replace(problem, counts=10 * problem.counts)
-    assert pack(tenfold, QUICK).packed.cost <= 10 * pack(problem, QUICK).packed.cost * 1.01
+    assert pack(tenfold, QUICK).packing.cost <= 10 * pack(problem, QUICK).packing.cost * 1.01
 
 
 MIDDLING = packing(
@@ -134,33 +134,33 @@ def test_nothing_is_dearer_than_the_best_type_alone(monkeypatch: pytest.MonkeyPa
     alone = estimate(MIDDLING, 1, nodes=1000)
     assert not alone.left.any()
     hasty = replace(QUICK, rounds=0)
-    assert pack(MIDDLING, hasty).packed.cost <= alone.nodes * 0.6377 + 1e-9
+    assert pack(MIDDLING, hasty).packing.cost <= alone.nodes * 0.6377 + 1e-9
     monkeypatch.setattr(planner, "SINGLE_PAIRS", 0)
-    assert pack(MIDDLING, hasty).packed.cost > alone.nodes * 0.6377, "nothing else makes sure of it"
+    assert pack(MIDDLING, hasty).packing.cost > alone.nodes * 0.6377, "nothing else makes sure of it"
 
 
 def test_where_rounded_knapsacks_know_no_more_exact_ones_are_asked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(planner, "SINGLE_PAIRS", 0)
-    found = pack(MIDDLING, Effort()).packed
+    found = pack(MIDDLING, Effort()).packing
     assert faults(MIDDLING, found) == []
     assert not found.left.any()
     assert found.cost < 97
     monkeypatch.setattr(generator, "EXACT_PAIRS", 0)
-    assert pack(MIDDLING, Effort()).packed.cost > 98
+    assert pack(MIDDLING, Effort()).packing.cost > 98
 
 
 def test_one_type_alone_keeps_to_limits():
     problem = packing([[6]], [10], [[10], [20]], [1.0, 1.5], available=np.array([20, 2]))
-    found = pack(problem, QUICK).packed
+    found = pack(problem, QUICK).packing
     assert faults(problem, found) == []
     assert found.cost == pytest.approx(2 * 1.5 + 4)
 
 
 def test_nothing_asked_is_nothing_packed():
     answer = pack(packing([[1]], [0], [[10]], [1.0]), QUICK)
-    assert (answer.packed.fillings, answer.bound) == ((), 0.0)
+    assert (answer.packing.patterns, answer.bound) == ((), 0.0)
 
 
 def test_items_without_size_share_one_bin():
     answer = pack(packing([[0, 0]], [3], [[4, 4]], [1.5]), QUICK)
-    assert (answer.packed.cost, answer.packed.left.tolist()) == (1.5, [0])
+    assert (answer.packing.cost, answer.packing.left.tolist()) == (1.5, [0])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.bounds.lower_bound import bounded, lower_bound
-from plimsoll.solver.bounds.proven_bound import proven_bound, shown_by
+from plimsoll.solver.bounds.lower_bound import compute_bound, lower_bound
+from plimsoll.solver.column_generation.proven_bound import bound_from_values, proven_bound
 from plimsoll.solver.knapsack.branch_and_bound import NEAR, best_content_exactly
 from plimsoll.solver.knapsack.item_values import worth_from
-from plimsoll.solver.packing.layout import prepare
+from plimsoll.solver.layout import build_layout
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.markets import demand, n1_types, packing, tiny_packings
 from tests.solver.test_bounds import cheapest
@@ -37,7 +37,7 @@ def test_no_packing_is_cheaper_than_what_is_proven(problem: PackingProblem):
 def test_whatever_worths_are_proposed_no_packing_is_cheaper_than_what_they_show(
     problem: PackingProblem, worths: list[float]
 ):
-    assert shown_by(problem, np.array(worths[: len(problem.counts)])) <= cheapest(problem) + 1e-9
+    assert bound_from_values(problem, np.array(worths[: len(problem.counts)])) <= cheapest(problem) + 1e-9
 
 
 def test_the_worths_of_a_bound_show_as_much_again():
@@ -45,12 +45,12 @@ def test_the_worths_of_a_bound_show_as_much_again():
     apart = np.where(np.arange(40) % 3, UNBOUNDED, 1)
     requests, counts = demand("uniform-fine", pods=4_000, classes=40)
     problem = packing(requests, counts, capacity, price, per_bin=apart[: len(counts)])
-    bound = bounded(problem, effort=Effort())
-    assert shown_by(problem, bound.worth) >= bound.cost * (1 - 1e-6)
+    bound = compute_bound(problem, effort=Effort())
+    assert bound_from_values(problem, bound.worth) >= bound.cost * (1 - 1e-6)
 
 
 def test_worths_of_nothing_show_nothing():
-    assert shown_by(packing([[3]], [7], [[10]], [2.0]), np.zeros(1)) == 0
+    assert bound_from_values(packing([[3]], [7], [[10]], [2.0]), np.zeros(1)) == 0
 
 
 @given(tiny_packings())
@@ -60,29 +60,29 @@ def test_a_content_is_the_best_there_is(problem: PackingProblem):
         **{name: getattr(problem, name) for name in PackingProblem.__dataclass_fields__ if name != "exclusive"},
         exclusive=np.zeros((len(problem.counts), 0), dtype=np.bool_),
     )
-    laid = prepare(unkeyed)
-    if not len(laid.types) or not len(laid.classes):
+    layout = build_layout(unkeyed)
+    if not len(layout.types) or not len(layout.classes):
         return
-    worth = worth_from(np.arange(1.0, len(laid.classes) + 1))
-    content = np.zeros(len(laid.classes), dtype=np.int64)
-    value, ceiling, _ = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 10_000)
-    most = np.minimum(laid.needs.left, laid.shelf.fit[0]).tolist()
+    worth = worth_from(np.arange(1.0, len(layout.classes) + 1))
+    content = np.zeros(len(layout.classes), dtype=np.int64)
+    value, ceiling, _ = best_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
+    most = np.minimum(layout.demand.left, layout.instance.fit[0]).tolist()
     best = max(
         float(worth.values @ items)
         for items in map(np.array, itertools.product(*(range(n + 1) for n in most)))
-        if (laid.shelf.takes @ items <= laid.shelf.capacity[0]).all()
+        if (layout.instance.takes @ items <= layout.instance.capacity[0]).all()
     )
-    assert (laid.shelf.takes @ content <= laid.shelf.capacity[0]).all()
+    assert (layout.instance.takes @ content <= layout.instance.capacity[0]).all()
     assert value == pytest.approx(float(worth.values @ content))
     assert best * (1 - NEAR) <= value <= best + 1e-12 <= ceiling + 1e-9
 
 
 def test_a_spent_effort_still_tells_what_no_content_exceeds():
-    laid = prepare(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
+    layout = build_layout(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
     worth = worth_from(np.array([1.0, 0.9, 0.95]))
     content = np.zeros(3, dtype=np.int64)
-    exact = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 10_000)
-    hasty = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 1)
+    exact = best_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
+    hasty = best_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 1)
     assert hasty[2] <= 1
     assert hasty[1] >= exact[0]
 

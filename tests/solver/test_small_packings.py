@@ -43,22 +43,22 @@ def few_large_items(draw: st.DrawFn) -> PackingProblem:
 @settings(max_examples=25, deadline=None)
 def test_few_items_on_one_or_two_types_cost_as_little_as_they_can(problem: PackingProblem):
     answer = pack(problem, Effort(gap=0.0))
-    assert faults(problem, answer.packed) == []
-    assert answer.packed.cost == pytest.approx(cheapest(problem))
+    assert faults(problem, answer.packing) == []
+    assert answer.packing.cost == pytest.approx(cheapest(problem))
 
 
 @given(tiny_packings())
 @settings(max_examples=30, deadline=None)
 def test_so_do_items_that_exclude_each_other(problem: PackingProblem):
     answer = pack(problem, Effort(gap=0.0))
-    assert faults(problem, answer.packed) == []
-    assert answer.packed.cost == pytest.approx(cheapest(problem))
+    assert faults(problem, answer.packing) == []
+    assert answer.packing.cost == pytest.approx(cheapest(problem))
 
 
 def test_rounding_alone_would_open_dearer_bins(monkeypatch: pytest.MonkeyPatch):
-    assert pack(BY_LUCK, Effort()).packed.cost == pytest.approx(0.63)
+    assert pack(BY_LUCK, Effort()).packing.cost == pytest.approx(0.63)
     monkeypatch.setattr(planner, "is_small", lambda _: False)
-    assert pack(BY_LUCK, Effort()).packed.cost == pytest.approx(0.68), "nothing else finds it"
+    assert pack(BY_LUCK, Effort()).packing.cost == pytest.approx(0.68), "nothing else finds it"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_rounding_alone_would_open_dearer_bins(monkeypatch: pytest.MonkeyPatch):
 )
 def test_a_limit_on_the_cheaper_type_leaves_the_other(limits: dict[str, Any]):
     problem = packing([[5]], [6], [[10], [10]], [1.0, 1.5], **limits)
-    dear = pack(packing([[5]], [6], [[10]], [1.5]), Effort()).packed
+    dear = pack(packing([[5]], [6], [[10]], [1.5]), Effort()).packing
     cheaper = pattern_milp.pack_cheapest(problem, _of_second_type(dear), Effort())
     assert faults(problem, cheaper) == []
     assert cheaper.cost == pytest.approx(3.5)
@@ -80,7 +80,7 @@ def test_too_many_contents_are_not_gone_through(monkeypatch: pytest.MonkeyPatch)
     for name in ("CONTENTS", "STEPS"):
         with monkeypatch.context() as patch:
             patch.setattr(pattern_milp, name, 3)
-            assert pack(BY_LUCK, Effort()).packed.cost == pytest.approx(0.68)
+            assert pack(BY_LUCK, Effort()).packing.cost == pytest.approx(0.68)
 
 
 @pytest.mark.parametrize(("classes", "each", "small"), [(12, 3, True), (13, 1, False), (4, 11, False)])
@@ -90,4 +90,4 @@ def test_only_few_items_in_few_classes_are_asked_about(classes: int, each: int, 
 
 
 def _of_second_type(packed: Packing) -> Packing:
-    return replace(packed, fillings=tuple(replace(pattern, type=1) for pattern in packed.fillings))
+    return replace(packed, patterns=tuple(replace(pattern, type=1) for pattern in packed.patterns))

@@ -25,7 +25,7 @@ seeds = st.integers(0, 10**6)
 def lying_on(cluster: NodeSet) -> Counter[tuple[int, int]]:
     nodes = np.repeat(np.arange(len(cluster.free)), np.diff(cluster.starts)).tolist()
     lying: Counter[tuple[int, int]] = Counter()
-    for node, (cls, items) in zip(nodes, cluster.dwellers.tolist(), strict=True):
+    for node, (cls, items) in zip(nodes, cluster.movable.tolist(), strict=True):
         lying[node, cls] += items
     return lying
 
@@ -48,8 +48,8 @@ def assert_holds(cluster: NodeSet, found: Removals) -> None:
     assert not any(items for (node, _), items in lying.items() if node in gone)
     assert found.free.tolist() == free.tolist()
     assert cluster.removable[found.removed].all()
-    assert set(np.flatnonzero(found.verdicts == RemovalStatus.REMOVED).tolist()) == gone
-    assert ((found.stuck >= 0) == (found.verdicts == RemovalStatus.NO_ROOM)).all()
+    assert set(np.flatnonzero(found.statuses == RemovalStatus.REMOVED).tolist()) == gone
+    assert ((found.stuck >= 0) == (found.statuses == RemovalStatus.NO_ROOM)).all()
 
 
 def equal_nodes(items: list[int], capacity: int = 10) -> NodeSet:
@@ -61,7 +61,7 @@ def equal_nodes(items: list[int], capacity: int = 10) -> NodeSet:
         kind=np.zeros(len(items), dtype=np.int64),
         allowed=np.ones((1, 1), dtype=np.bool_),
         starts=np.arange(len(items) + 1),
-        dwellers=np.array([[0, item] for item in items]),
+        movable=np.array([[0, item] for item in items]),
         removable=np.ones(len(items), dtype=np.bool_),
     )
 
@@ -99,7 +99,7 @@ def test_a_node_found_removable_alone_is_the_same_the_first_of_an_order(seed: in
         alone = remove_in_order(cluster, np.array([2]))
         first = remove_in_order(cluster, np.arange(2, len(cluster.free)), Limits(removals=1))
     assert_holds(cluster, alone)
-    assert alone.verdicts[2] == first.verdicts[2]
+    assert alone.statuses[2] == first.statuses[2]
 
 
 def test_nodes_with_fewest_items_go_and_the_fullest_stay():
@@ -119,7 +119,7 @@ def test_a_node_goes_whole_or_not_at_all():
     found = remove_in_order(cluster, np.array([0]))
     assert found.removed.tolist() == []
     assert found.moves.tolist() == []
-    assert found.verdicts[0] == RemovalStatus.NO_ROOM
+    assert found.statuses[0] == RemovalStatus.NO_ROOM
     assert found.stuck.tolist() == [0, -1, -1]
     assert found.free.tolist() == cluster.free.tolist()
 
@@ -138,7 +138,7 @@ def test_limits_stop_removals():
     assert len(remove_in_order(cluster, everybody, Limits(removals=1)).removed) == 1
     one_eviction = Limits(use=np.array([[1], [1], [1]]), spare=np.array([1]))
     stopped = remove_in_order(cluster, everybody, one_eviction)
-    assert stopped.verdicts.tolist() == [RemovalStatus.REMOVED, RemovalStatus.LIMITED, RemovalStatus.LIMITED]
+    assert stopped.statuses.tolist() == [RemovalStatus.REMOVED, RemovalStatus.LIMITED, RemovalStatus.LIMITED]
 
 
 def test_a_node_whose_price_is_not_worth_the_disruption_stays_and_receives():
@@ -146,7 +146,7 @@ def test_a_node_whose_price_is_not_worth_the_disruption_stays_and_receives():
     limits = Limits(disruption=np.array([1.0, 9.0, 9.0]), least_saving=0.5)
     found = consolidate(cluster, limits)
     assert found.removed.tolist() == [0]
-    assert found.verdicts[1] == RemovalStatus.NOT_WORTH_IT
+    assert found.statuses[1] == RemovalStatus.NOT_WORTH_IT
 
 
 def test_nodes_that_may_not_receive_get_nothing():
@@ -163,9 +163,7 @@ def test_a_node_that_may_not_receive_is_no_survivor():
 
 
 def test_nodes_without_items_all_go():
-    cluster = replace(
-        equal_nodes([0, 0]), dwellers=np.zeros((0, 2), dtype=np.int64), starts=np.zeros(3, dtype=np.int64)
-    )
+    cluster = replace(equal_nodes([0, 0]), movable=np.zeros((0, 2), dtype=np.int64), starts=np.zeros(3, dtype=np.int64))
     found = consolidate(cluster)
     assert sorted(found.removed.tolist()) == [0, 1]
     assert found.bound == 0.0
@@ -176,14 +174,14 @@ def test_items_that_share_a_key_do_not_meet():
     found = remove_in_order(cluster, np.array([0, 1]))
     assert found.removed.tolist() == [0]
     assert found.moves.tolist() == [[0, 0, 2, 1]]
-    assert found.verdicts[1] == RemovalStatus.NO_ROOM
+    assert found.statuses[1] == RemovalStatus.NO_ROOM
 
 
 def test_an_empty_cluster_of_one_fixed_node_is_left_alone():
     cluster = replace(equal_nodes([1]), removable=np.array([False]))
     found = consolidate(cluster)
     assert found.removed.tolist() == []
-    assert found.verdicts.tolist() == [RemovalStatus.FIXED]
+    assert found.statuses.tolist() == [RemovalStatus.FIXED]
 
 
 def test_a_half_empty_cluster_ends_near_its_bound():
@@ -202,7 +200,7 @@ def test_a_half_empty_cluster_ends_near_its_bound():
         kind=np.zeros(120, dtype=np.int64),
         allowed=np.ones((1, 20), dtype=np.bool_),
         starts=np.arange(0, 961, 8),
-        dwellers=np.array([(cls, 1) for _, cls in lines]),
+        movable=np.array([(cls, 1) for _, cls in lines]),
         removable=np.ones(120, dtype=np.bool_),
     )
     with forced("plain"):

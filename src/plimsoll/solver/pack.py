@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.bounds.lower_bound import bounded
+from plimsoll.solver.bounds.lower_bound import compute_bound
+from plimsoll.solver.cells.packing import CLASSES as FEW_CLASSES
+from plimsoll.solver.cells.packing import pack_in_cells
 from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.exact.pattern_milp import is_small, pack_cheapest
-from plimsoll.solver.packing.cells import CLASSES as FEW_CLASSES
-from plimsoll.solver.packing.cells import pack_in_cells
 from plimsoll.solver.packing.first_fit import estimate
 from plimsoll.solver.packing.mixed import pack_mixed
-from plimsoll.solver.packing.solution import Solution, is_packing, joined
+from plimsoll.solver.packing.solution import Solution, is_valid, join_patterns
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
         for tried in (_in_cells, _by_columns, _of_few_items) if few else (_by_columns, _in_cells):
             if packed.cost > bound.cost * (1 + effort.gap):
                 packed, bound = tried(problem, packed, bound, effort)
-    return Solution(packed=packed, bound=min(bound.cost, packed.cost), worth=bound.worth)
+    return Solution(packing=packed, bound=min(bound.cost, packed.cost), worth=bound.worth)
 
 
 def _or_of_one_type(problem: PackingProblem, packed: Packing) -> Packing:
@@ -65,8 +65,8 @@ def _or_of_one_type(problem: PackingProblem, packed: Packing) -> Packing:
     for type_ in np.flatnonzero(fewest <= served.available).tolist():
         if fewest[type_] * served.price[type_] >= best.cost * (1 - CHEAPER):
             continue
-        found = joined(served, estimate(served, type_, nodes=int(served.available[type_])).fillings)
-        if not found.left.any() and found.cost < best.cost * (1 - CHEAPER) and is_packing(served, found):
+        found = join_patterns(served, estimate(served, type_, nodes=int(served.available[type_])).fillings)
+        if not found.left.any() and found.cost < best.cost * (1 - CHEAPER) and is_valid(served, found):
             best = replace(found, left=packed.left)
     return best
 
@@ -102,4 +102,4 @@ def _of_few_items(problem: PackingProblem, packed: Packing, bound: Bound, effort
 def _bound(problem: PackingProblem, packed: Packing, effort: Effort) -> Bound:
     served = replace(problem, counts=problem.counts - packed.left)
     # Where nothing is improved, any bound will do: the quickest.
-    return bounded(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)
+    return compute_bound(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)

@@ -60,7 +60,7 @@ class BinPattern:
 class Packing:
     """A valid answer: capacities, `allowed`, `per_bin`, `exclusive`, `available` and `room` hold for it as integers."""
 
-    fillings: tuple[BinPattern, ...]
+    patterns: tuple[BinPattern, ...]
     left: Ints
     """[C]: items without a bin."""
     cost: float

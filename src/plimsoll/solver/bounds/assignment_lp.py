@@ -33,9 +33,9 @@ class Proposal:
     resource: Floats
     """[those types, R]: a unit of a resource in a bin of that type."""
 
-    def total(self, market: Relaxation) -> float:
+    def total(self, relaxation: Relaxation) -> float:
         """All items together."""
-        return float(market.counts @ self.worth)
+        return float(relaxation.counts @ self.worth)
 
 
 @dataclass(slots=True)
@@ -55,26 +55,26 @@ class _Shares:
     """Those of them that have their row."""
 
 
-class Assignment:
+class AssignmentProgram:
     """One growing program. `add_types`, then `propose`, and again."""
 
-    def __init__(self, market: Relaxation, effort: Effort) -> None:
-        self._market = market
-        self._scale = max(float((market.counts @ market.sizes).max()), 1.0)
+    def __init__(self, relaxation: Relaxation, effort: Effort) -> None:
+        self._market = relaxation
+        self._scale = max(float((relaxation.counts @ relaxation.sizes).max()), 1.0)
         self._program = LinearProgram(iterations=effort.simplex_iterations)
         self._shares = _Shares()
         self._columns = 0
         self._method: Method = "dual"
-        classes = len(market.counts)
+        classes = len(relaxation.counts)
         self._rows = classes
         self._program.add_rows(np.ones(classes), np.full(classes, INFINITE))
 
     def add_types(self, types: Ints) -> None:
         """Bins, capacity rows and shares of types that are not in the program yet."""
-        market, resources = self._market, self._market.sizes.shape[1]
+        relaxation, resources = self._market, self._market.sizes.shape[1]
         for one in types.tolist():
             shares = self._shares
-            classes = np.flatnonzero(market.fit[one] > 0)
+            classes = np.flatnonzero(relaxation.fit[one] > 0)
             shares.types.append(one)
             shares.bins.append(self._columns)
             shares.first.append(self._columns + 1)
@@ -83,7 +83,7 @@ class Assignment:
             shares.capped.append(set())
             self._program.add_rows(np.full(resources, -INFINITE), np.zeros(resources))
             cost = np.zeros(1 + len(classes))
-            cost[0] = market.price[one]
+            cost[0] = relaxation.price[one]
             self._program.add_columns(cost, entries=self._entries(one, classes))
             self._rows += resources
             self._columns += 1 + len(classes)
@@ -101,8 +101,8 @@ class Assignment:
 
     def _entries(self, one: int, classes: Ints) -> Sparse:
         """Columns: the bins of a type give capacity, each share meets its class's demand and takes capacity."""
-        market, resources = self._market, self._market.sizes.shape[1]
-        volume = market.sizes[classes] * market.counts[classes, None] / self._scale
+        relaxation, resources = self._market, self._market.sizes.shape[1]
+        volume = relaxation.sizes[classes] * relaxation.counts[classes, None] / self._scale
         rows = self._rows + np.arange(resources)
         share_rows = np.concatenate([classes[:, None], np.broadcast_to(rows, volume.shape)], axis=1)
         share_values = np.concatenate([np.ones((len(classes), 1)), volume], axis=1)
@@ -110,18 +110,18 @@ class Assignment:
         return Sparse(
             starts=starts.astype(np.int64),
             indices=np.concatenate([rows, share_rows.ravel()]),
-            values=np.concatenate([-market.capacity[one], share_values.ravel()]),
+            values=np.concatenate([-relaxation.capacity[one], share_values.ravel()]),
         )
 
     def _cap(self, solved: Solved) -> bool:
         """Rows for the shares that need more bins than there are; False when none does."""
-        market, shares = self._market, self._shares
+        relaxation, shares = self._market, self._shares
         found: list[tuple[float, int, int]] = []
         for index, one in enumerate(shares.types):
             classes = shares.classes[index]
             first = shares.first[index]
-            needs = solved.primal[first : first + len(classes)] * market.counts[classes]
-            needs /= market.fit[one, classes] * self._scale
+            needs = solved.primal[first : first + len(classes)] * relaxation.counts[classes]
+            needs /= relaxation.fit[one, classes] * self._scale
             excess = needs - solved.primal[shares.bins[index]]
             for at in np.flatnonzero(excess > TOLERANCE * np.maximum(needs, 1e-3)).tolist():
                 if at not in shares.capped[index]:
@@ -132,13 +132,13 @@ class Assignment:
     def _add_caps(self, found: list[tuple[int, int]]) -> None:
         if not found:
             return
-        market, shares = self._market, self._shares
+        relaxation, shares = self._market, self._shares
         indices, values = [], []
         for index, at in found:
             one = shares.classes[index][at]
             shares.capped[index].add(at)
             indices += [shares.bins[index], shares.first[index] + at]
-            values += [-1.0, float(market.counts[one] / (market.fit[shares.types[index], one] * self._scale))]
+            values += [-1.0, float(relaxation.counts[one] / (relaxation.fit[shares.types[index], one] * self._scale))]
         entries = Sparse(
             starts=2 * np.arange(len(found)), indices=np.array(indices, dtype=np.int64), values=np.array(values)
         )
@@ -147,10 +147,10 @@ class Assignment:
         self._program.prefer("dual")
 
     def _proposal(self, solved: Solved) -> Proposal:
-        market, resources = self._market, self._market.sizes.shape[1]
+        relaxation, resources = self._market, self._market.sizes.shape[1]
         rows = np.array(self._shares.capacity)[:, None] + np.arange(resources)[None, :]
         return Proposal(
             types=tuple(self._shares.types),
-            worth=np.maximum(solved.dual[: len(market.counts)], 0) * self._scale / market.counts,
+            worth=np.maximum(solved.dual[: len(relaxation.counts)], 0) * self._scale / relaxation.counts,
             resource=np.maximum(-solved.dual[rows], 0),
         )

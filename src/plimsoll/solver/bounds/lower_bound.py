@@ -1,7 +1,7 @@
 """What packing everything costs at least: the yardstick that plans are reported against, and that stops improving them.
 
 Used by `planner` and by whoever reports a plan. No bound rests on a solver's word. Linear programs only propose
-what a class is worth and what a unit of each resource is worth in some bin; `_certified` then turns any such proposal
+what a class is worth and what a unit of each resource is worth in some bin; `_certify` then turns any such proposal
 into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its price, then everything
 costs at least its worth divided by `dearest` (Farley).
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.bounds.assignment_lp import Assignment, Proposal
-from plimsoll.solver.bounds.relaxation import Relaxation, kinds_of, relaxed
+from plimsoll.solver.bounds.assignment_lp import AssignmentProgram, Proposal
+from plimsoll.solver.bounds.relaxation import Relaxation, number_rows, relax
 from plimsoll.solver.cell_split import split_alike
 from plimsoll.solver.knapsack.item_values import resource_prices
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
@@ -53,39 +53,39 @@ def lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math
 
     A bound that has reached `enough` is not made any better.
     """
-    return bounded(problem, effort=effort, enough=enough).cost
+    return compute_bound(problem, effort=effort, enough=enough).cost
 
 
-def bounded(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> Bound:
+def compute_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> Bound:
     """The same with its worths, which are near to what they are in the best packing."""
     worth = np.zeros(len(problem.counts))
-    market = relaxed(problem)
-    if market is None:
+    relaxation = relax(problem)
+    if relaxation is None:
         return Bound(cost=0.0, worth=worth)
-    volume, worth[market.classes] = _volume_bound(market, effort, enough)
-    best = max(_dearest_item(market), volume) * (1 - SAFETY)
-    return Bound(cost=reachable_sum(market.price, best) * (1 - SAFETY), worth=worth)
+    volume, worth[relaxation.classes] = _volume_bound(relaxation, effort, enough)
+    best = max(_dearest_item(relaxation), volume) * (1 - SAFETY)
+    return Bound(cost=reachable_sum(relaxation.price, best) * (1 - SAFETY), worth=worth)
 
 
-def _dearest_item(market: Relaxation) -> float:
+def _dearest_item(relaxation: Relaxation) -> float:
     """One bin at least, of a type that takes the most demanding item."""
-    return float(np.where(market.fit > 0, market.price[:, None], np.inf).min(axis=0).max())
+    return float(np.where(relaxation.fit > 0, relaxation.price[:, None], np.inf).min(axis=0).max())
 
 
-def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
+def _volume_bound(relaxation: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
     """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
-    uniform = resource_prices(market.counts @ market.sizes, market.capacity, market.price)[None, :]
-    worth = market.sizes @ uniform[0]
-    bound, _ = _certified(market, Proposal(types=(), worth=worth, resource=uniform))
+    uniform = resource_prices(relaxation.counts @ relaxation.sizes, relaxation.capacity, relaxation.price)[None, :]
+    worth = relaxation.sizes @ uniform[0]
+    bound, _ = _certify(relaxation, Proposal(types=(), worth=worth, resource=uniform))
     if bound >= enough:
         return bound, worth
-    few = _few_classes(market)
-    support = np.flatnonzero(market.capacity @ uniform[0] >= market.price * (1 - EXACT))
-    better, finer = _assignment_bound(market, few, _first_types(few, support), effort, enough)
+    few = _few_classes(relaxation)
+    support = np.flatnonzero(relaxation.capacity @ uniform[0] >= relaxation.price * (1 - EXACT))
+    better, finer = _assignment_bound(relaxation, few, _first_types(few, support), effort, enough)
     return (better, finer) if better > bound else (bound, worth)
 
 
-def volume_worths(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
+def volume_values(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
     """Worths of resources that make the volume dearest while no empty bin is worth more than its price."""
     program = LinearProgram(iterations=effort.simplex_iterations)
     program.add_columns(-volume / max(float(volume.max()), SAFETY))
@@ -94,21 +94,21 @@ def volume_worths(volume: Floats, capacity: Floats, price: Floats, effort: Effor
 
 
 def _assignment_bound(
-    market: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float
+    relaxation: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float
 ) -> tuple[float, Floats]:
     """The best of what the program proposes while it grows, by the types that its worths make too good to be true."""
-    program, inside = Assignment(few, effort), np.zeros(len(market.price), dtype=np.bool_)
+    program, inside = AssignmentProgram(few, effort), np.zeros(len(relaxation.price), dtype=np.bool_)
     slack = EXACT if effort.rounds >= PROVING else CLOSE
-    best, worth = 0.0, np.zeros(len(market.counts))
+    best, worth = 0.0, np.zeros(len(relaxation.counts))
     for _ in range(2 + effort.rounds // 4):
         program.add_types(types)
         inside[types] = True
         # What caps bring to cells is lost on their classes.
-        proposal = program.propose(rounds=2 + effort.rounds // 8 if few is market else 0)
+        proposal = program.propose(rounds=2 + effort.rounds // 8 if few is relaxation else 0)
         if proposal is None:
             break
-        lifted = proposal if few is market else _lifted(market, proposal)
-        bound, dearness = _certified(market, lifted)
+        lifted = proposal if few is relaxation else _lift(relaxation, proposal)
+        bound, dearness = _certify(relaxation, lifted)
         if bound > best:
             best, worth = bound, lifted.worth
         if best >= min(enough, proposal.total(few) * (1 - slack)):
@@ -120,57 +120,57 @@ def _assignment_bound(
     return best, worth
 
 
-def _certified(market: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
+def _certify(relaxation: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
     """A valid bound; and for each type, what a bin of it could hold at most, over its price.
 
     For any worths u of resources, items worth v in a bin of capacity a are worth at most u.a plus, for each class,
     as many as fit times what v exceeds u times their size. Every u that is at hand is tried on every type.
     """
-    excess = np.maximum(proposal.worth[None, :] - proposal.resource @ market.sizes.T, 0)
-    ceiling = market.capacity @ proposal.resource.T + market.fit @ excess.T
-    dearness = ceiling.min(axis=1) / market.price
+    excess = np.maximum(proposal.worth[None, :] - proposal.resource @ relaxation.sizes.T, 0)
+    ceiling = relaxation.capacity @ proposal.resource.T + relaxation.fit @ excess.T
+    dearness = ceiling.min(axis=1) / relaxation.price
     dearest = float(dearness.max())
-    return (float(market.counts @ proposal.worth) / dearest if dearest > 0 else 0.0), dearness
+    return (float(relaxation.counts @ proposal.worth) / dearest if dearest > 0 else 0.0), dearness
 
 
-def _lifted(market: Relaxation, proposal: Proposal) -> Proposal:
+def _lift(relaxation: Relaxation, proposal: Proposal) -> Proposal:
     """Worths of cells as worths of classes: what the cheapest type that takes a class asks for its resources."""
-    takes = market.fit[list(proposal.types)] > 0
-    worth = np.where(takes, proposal.resource @ market.sizes.T, np.inf).min(axis=0)
+    takes = relaxation.fit[list(proposal.types)] > 0
+    worth = np.where(takes, proposal.resource @ relaxation.sizes.T, np.inf).min(axis=0)
     return Proposal(types=proposal.types, worth=np.where(np.isfinite(worth), worth, 0), resource=proposal.resource)
 
 
-def _few_classes(market: Relaxation) -> Relaxation:
+def _few_classes(relaxation: Relaxation) -> Relaxation:
     """The market itself, or its classes merged into cells of like ones: good enough to propose worths, no more."""
-    if len(market.counts) <= CLASSES:
-        return market
-    kinds = kinds_of((market.fit > 0).T)
-    cell = split_alike(market.sizes, market.counts, kinds, CELLS)
-    counts: Floats = np.bincount(cell, weights=market.counts).astype(np.float64)
+    if len(relaxation.counts) <= CLASSES:
+        return relaxation
+    kinds = number_rows((relaxation.fit > 0).T)
+    cell = split_alike(relaxation.sizes, relaxation.counts, kinds, CELLS)
+    counts: Floats = np.bincount(cell, weights=relaxation.counts).astype(np.float64)
 
     def mean(amounts: Floats) -> Floats:
         """Over the items of each cell; amounts and means are [any, classes or cells]."""
-        sums = [np.bincount(cell, weights=row * market.counts) for row in amounts]
+        sums = [np.bincount(cell, weights=row * relaxation.counts) for row in amounts]
         return np.array(sums) / counts
 
     return Relaxation(
         classes=np.arange(len(counts)),
-        sizes=mean(market.sizes.T).T.copy(),
+        sizes=mean(relaxation.sizes.T).T.copy(),
         counts=counts,
-        capacity=market.capacity,
-        price=market.price,
-        fit=mean(market.fit),
+        capacity=relaxation.capacity,
+        price=relaxation.price,
+        fit=mean(relaxation.fit),
     )
 
 
-def _first_types(market: Relaxation, support: Ints) -> Ints:
+def _first_types(relaxation: Relaxation, support: Ints) -> Ints:
     """Those that the volume asks for, those that much demand would choose alone, and one at least for every class."""
-    alone = np.where(market.fit > 0, market.price[:, None] / np.maximum(market.fit, SAFETY), np.inf)
+    alone = np.where(relaxation.fit > 0, relaxation.price[:, None] / np.maximum(relaxation.fit, SAFETY), np.inf)
     own = alone.argmin(axis=0)
-    weight = np.bincount(own, weights=market.counts * alone.min(axis=0), minlength=len(market.price))
+    weight = np.bincount(own, weights=relaxation.counts * alone.min(axis=0), minlength=len(relaxation.price))
     chosen = np.union1d(support, np.argsort(-weight, kind="stable")[:FIRST_TYPES])
-    homeless = ~(market.fit[chosen] > 0).any(axis=0)
-    return np.union1d(chosen, own[homeless])
+    uncovered = ~(relaxation.fit[chosen] > 0).any(axis=0)
+    return np.union1d(chosen, own[uncovered])
 
 
 def reachable_sum(price: Floats, bound: float) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.packing.layout import most_in_one
+from plimsoll.solver.layout import max_per_bin
 
 if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints, PackingProblem
@@ -39,9 +39,9 @@ class Relaxation:
     """[T, C]: so many of one class at most in one bin; 0 where it may not lie."""
 
 
-def relaxed(problem: PackingProblem) -> Relaxation | None:
+def relax(problem: PackingProblem) -> Relaxation | None:
     """None when nothing asks for a bin."""
-    fit = most_in_one(problem)
+    fit = max_per_bin(problem)
     fit[_closed(problem)] = 0
     free = (fit[problem.price <= 0] > 0).any(axis=0)
     fit[:, free] = 0
@@ -53,7 +53,7 @@ def relaxed(problem: PackingProblem) -> Relaxation | None:
     asked = asked if len(asked) else np.array([0])
     requests, capacity = requests[:, asked], capacity[:, asked]
     fit = fit[:, classes]
-    types = undominated(capacity, problem.price, fit > 0)
+    types = undominated_types(capacity, problem.price, fit > 0)
     unit = np.maximum(capacity[types].max(axis=0, initial=1), 1).astype(np.float64)
     return Relaxation(
         classes=classes,
@@ -65,7 +65,7 @@ def relaxed(problem: PackingProblem) -> Relaxation | None:
     )
 
 
-def kinds_of(flags: Flags) -> Ints:
+def number_rows(flags: Flags) -> Ints:
     """[rows]: a number for each distinct row, from 0 without gaps."""
     packed = np.ascontiguousarray(np.packbits(flags, axis=1))
     words = (
@@ -94,11 +94,11 @@ def _with_keys(problem: PackingProblem, classes: Ints) -> tuple[Ints, Ints]:
     return requests, capacity
 
 
-def undominated(capacity: Ints, price: Floats, takes: Flags) -> Ints:
+def undominated_types(capacity: Ints, price: Floats, takes: Flags) -> Ints:
     """Types without one that costs no more, is no smaller, and takes what they take. Of equals the first stays."""
     useful = np.flatnonzero(takes.any(axis=1))
     capacity, price = capacity[useful], price[useful]
-    kind = kinds_of(takes[useful])
+    kind = number_rows(takes[useful])
     kinds = takes[useful][np.unique(kind, return_index=True)[1]].astype(np.float32)
     covers = (1 - kinds) @ kinds.T == 0
     better = covers[kind[:, None], kind[None, :]] & (price[:, None] <= price[None, :])

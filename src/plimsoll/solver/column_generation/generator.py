@@ -17,22 +17,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.bounds.lower_bound import Bound, bounded
-from plimsoll.solver.column_generation.master import Master
+from plimsoll.solver.bounds.lower_bound import Bound, compute_bound
+from plimsoll.solver.column_generation.master import MasterProgram
 from plimsoll.solver.kernels import FloatVector, IntMatrix, IntVector, kernel
 from plimsoll.solver.knapsack.branch_and_bound import best_content_exactly
 from plimsoll.solver.knapsack.item_values import least_cost, worth_from
-from plimsoll.solver.knapsack.lp_knapsack import ItemSizes, ItemValues, best_content
-from plimsoll.solver.packing.greedy_kernel import Demand
-from plimsoll.solver.packing.layout import Layout, prepare
+from plimsoll.solver.knapsack.lp_knapsack import ItemValues, PackingInstance, best_content
+from plimsoll.solver.layout import Demand, Layout, build_layout
 from plimsoll.solver.packing.mixed import pack_mixed
-from plimsoll.solver.packing.solution import is_packing, joined
+from plimsoll.solver.packing.solution import is_valid, join_patterns
 from plimsoll.solver.problem import BinPattern, Packing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plimsoll.solver.column_generation.master import Usage
+    from plimsoll.solver.column_generation.master import MasterSolution
     from plimsoll.solver.problem import Effort, Floats, Ints, PackingProblem
 
 
@@ -40,7 +39,7 @@ DIVES_AT: Final = ((0.95, 0.5), (0.8, 0.25), (0.6, 0.25))
 """A dive rounds up fractions from the first on, when the master has left no more than the second of the gap."""
 NEAR: Final = 3
 """So many packings near the bound are made before any program is solved."""
-WOBBLE: Final = 0.1
+PERTURBATION: Final = 0.1
 GOLDEN: Final = 0.6180339887498949
 DIVES: Final = 40
 """Solutions a dive takes at most."""
@@ -63,24 +62,24 @@ BRANCHES_AT_ONCE: Final = 200
 def improve(problem: PackingProblem, incumbent: Packing, effort: Effort, *, bound: Bound | None = None) -> Packing:
     """Whatever the incumbent places, at a lower cost if one is found; else the incumbent itself."""
     served = replace(problem, counts=problem.counts - incumbent.left)
-    if effort.rounds < 1 or not incumbent.fillings:
+    if effort.rounds < 1 or not incumbent.patterns:
         return incumbent
     if bound is None:
-        bound = bounded(served, effort=effort, enough=incumbent.cost)
+        bound = compute_bound(served, effort=effort, enough=incumbent.cost)
     enough = bound.cost * (1 + effort.gap)
     generator = _Generator(served, effort)
     best = replace(incumbent, left=np.zeros_like(incumbent.left))
-    generator.learn(best.fillings)
-    for found in _near_the_bound(served, effort, generator.laid, bound.worth):
+    generator.learn(best.patterns)
+    for found in _near_the_bound(served, effort, generator.layout, bound.worth):
         best = _better(served, found, best)
-        generator.learn(found.fillings)
+        generator.learn(found.patterns)
         if best.cost <= enough:
             break
     for threshold, closeness in DIVES_AT if best.cost > enough else ():
-        worth = generator.grow(bound, close=closeness * effort.gap)
+        worth = generator.generate_columns(bound, close=closeness * effort.gap)
         if worth is None:
             break
-        best = _better(served, joined(served, generator.dive(threshold, worth)), best)
+        best = _better(served, join_patterns(served, generator.dive(threshold, worth)), best)
         if best.cost <= enough:
             break
     return incumbent if best.cost >= incumbent.cost else replace(best, left=incumbent.left)
@@ -89,10 +88,10 @@ def improve(problem: PackingProblem, incumbent: Packing, effort: Effort, *, boun
 def _better(problem: PackingProblem, found: Packing, best: Packing) -> Packing:
     """The packing that was found, if it is cheaper, complete and valid."""
     cheaper = found.cost < best.cost * (1 - BETTER)
-    return found if cheaper and not found.left.any() and is_packing(problem, found) else best
+    return found if cheaper and not found.left.any() and is_valid(problem, found) else best
 
 
-def _near_the_bound(problem: PackingProblem, effort: Effort, laid: Layout, worth: Floats) -> Iterator[Packing]:
+def _near_the_bound(problem: PackingProblem, effort: Effort, layout: Layout, worth: Floats) -> Iterator[Packing]:
     """Packings by what items are worth to the bound, and by worths a little off it.
 
     They are seldom better than the incumbent, sometimes much; and a master that knows their fillings starts where it
@@ -102,14 +101,14 @@ def _near_the_bound(problem: PackingProblem, effort: Effort, laid: Layout, worth
         return
     for turn in range(NEAR):
         values = worth.copy()
-        values[laid.classes] *= _wobble(len(laid.classes), turn)
+        values[layout.classes] *= _perturbation(len(layout.classes), turn)
         yield pack_mixed(problem, replace(effort, gap=HASTY), values=values)
 
 
-def _wobble(count: int, turn: int) -> Floats:
+def _perturbation(count: int, turn: int) -> Floats:
     """Factors about 1, evenly strewn, other ones each turn; at first all are 1."""
     steps = np.arange(1, count + 1) * (GOLDEN * turn)
-    factors: Floats = 1 + WOBBLE * (2 * (steps - np.floor(steps)) - 1) * (turn > 0)
+    factors: Floats = 1 + PERTURBATION * (2 * (steps - np.floor(steps)) - 1) * (turn > 0)
     return factors
 
 
@@ -118,123 +117,123 @@ class _Generator:
 
     def __init__(self, problem: PackingProblem, effort: Effort) -> None:
         self._problem, self._effort = problem, effort
-        self.laid: Layout = prepare(problem)
+        self.layout: Layout = build_layout(problem)
         self._rounds = effort.rounds
         self._branches = effort.branch_nodes
-        self._least = least_cost(self.laid.shelf, self.laid.needs.left)
-        self._all_types = np.arange(len(self.laid.types))
-        self._master = Master(self.laid, iterations=effort.simplex_iterations)
+        self._least = least_cost(self.layout.instance, self.layout.demand.left)
+        self._all_types = np.arange(len(self.layout.types))
+        self._master = MasterProgram(self.layout, iterations=effort.simplex_iterations)
         self._centre: Floats | None = None
         """The worths that gave the highest bound so far."""
         self._bound = 0.0
 
     def learn(self, fillings: Iterable[BinPattern]) -> None:
         """Columns that are known before any is asked for."""
-        shelf = self.laid.shelf
+        instance = self.layout.instance
         class_at = np.full(len(self._problem.counts), -1)
-        class_at[self.laid.classes] = np.arange(len(self.laid.classes))
+        class_at[self.layout.classes] = np.arange(len(self.layout.classes))
         type_at = np.full(len(self._problem.price), -1)
-        type_at[self.laid.types] = np.arange(len(self.laid.types))
+        type_at[self.layout.types] = np.arange(len(self.layout.types))
         known = list(fillings)
-        contents = np.zeros((len(known), shelf.fit.shape[1]), dtype=np.int64)
+        contents = np.zeros((len(known), instance.fit.shape[1]), dtype=np.int64)
         for row, pattern in zip(contents, known, strict=True):
             row[class_at[list(pattern.classes)]] = pattern.items
         self._master.add(type_at[[bin_pattern.type for bin_pattern in known]], contents)
 
-    def grow(self, bound: Bound, *, close: float) -> Floats | None:
+    def generate_columns(self, bound: Bound, *, close: float) -> Floats | None:
         """Until the master is close to a bound, no filling beats those known, or the rounds are spent; the last worths.
 
         Asks by worths between the master's own and the best known, at first the bound's.
         """
         if not self._bound:
-            self._bound, self._centre = bound.cost, bound.worth[self.laid.classes] if bound.worth.any() else None
+            self._bound, self._centre = bound.cost, bound.worth[self.layout.classes] if bound.worth.any() else None
         worth: Floats | None = None
         promising = self._all_types
         for turn in range(self._rounds + 1):
-            usage = self._master.solve(self.laid.needs)
-            if usage is None:
+            solution = self._master.solve(self.layout.demand)
+            if solution is None:
                 break
-            worth = usage.worth
-            if usage.cost <= self._bound * (1 + close) or not self._rounds:
+            worth = solution.worth
+            if solution.cost <= self._bound * (1 + close) or not self._rounds:
                 break
             self._rounds -= 1
             asked = worth if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * worth
-            if turn % ALL_ASKED and self._ask(asked, usage, promising)[0]:
+            if turn % ALL_ASKED and self._ask(asked, solution, promising)[0]:
                 continue
-            added, dearness = self._ask_all(asked, usage)
-            if not added and not self._ask_exactly(usage, dearness):
+            added, dearness = self._ask_all(asked, solution)
+            if not added and not self._ask_exactly(solution, dearness):
                 break
             promising = np.sort(np.argsort(-dearness, kind="stable")[:PROMISING])
         return worth
 
-    def _ask_all(self, asked: Floats, usage: Usage) -> tuple[bool, Floats]:
+    def _ask_all(self, asked: Floats, solution: MasterSolution) -> tuple[bool, Floats]:
         """As `_ask` of all types: that tells a bound, too (Farley's). Where nothing is new, by the master's worths."""
-        added, dearness = self._ask(asked, usage, self._all_types)
+        added, dearness = self._ask(asked, solution, self._all_types)
         if not added and self._centre is not None:
-            asked = usage.worth
-            added, dearness = self._ask(asked, usage, self._all_types)
-        farley = float(self.laid.needs.left @ asked) / max(float(dearness.max()), 1e-300)
+            asked = solution.worth
+            added, dearness = self._ask(asked, solution, self._all_types)
+        farley = float(self.layout.demand.left @ asked) / max(float(dearness.max()), 1e-300)
         if farley > self._bound:
             self._centre, self._bound = asked, farley
         return added, dearness
 
     def dive(self, threshold: float, worth: Floats) -> list[BinPattern]:
         """Whole bins of known fillings, then the rest as `mixed` packs it, with the master's worths or its own."""
-        needs = Demand(*(part.copy() for part in self.laid.needs))
+        demand = Demand(*(part.copy() for part in self.layout.demand))
         fillings: list[BinPattern] = []
         for _ in range(DIVES):
-            usage = self._master.solve(needs)
-            taken = [] if usage is None else self._master.take_whole(usage.amounts, needs, threshold)
-            fillings += (self._named(*each) for each in taken)
-            if not taken or not needs.left.any():
+            solution = self._master.solve(demand)
+            taken = [] if solution is None else self._master.take_whole(solution.amounts, demand, threshold)
+            fillings += (self._to_pattern(*each) for each in taken)
+            if not taken or not demand.left.any():
                 break
-        if needs.left.any():
-            fillings += self._rest(needs, worth)
+        if demand.left.any():
+            fillings += self._rest(demand, worth)
         return fillings
 
-    def _ask(self, asked: Floats, usage: Usage, types: Ints) -> tuple[bool, Floats]:
+    def _ask(self, asked: Floats, solution: MasterSolution, types: Ints) -> tuple[bool, Floats]:
         """New columns from the knapsacks; whether there were any, and what bins could hold at most over their price."""
-        shelf = self.laid.shelf
-        contents = np.zeros((len(types), shelf.fit.shape[1]), dtype=np.int64)
-        ceilings = best_contents(shelf, worth_from(asked, self._least), self.laid.needs.left, types, contents)
-        better = np.flatnonzero(contents @ usage.worth > usage.price[types] * (1 + BETTER))
+        instance = self.layout.instance
+        contents = np.zeros((len(types), instance.fit.shape[1]), dtype=np.int64)
+        ceilings = best_contents(instance, worth_from(asked, self._least), self.layout.demand.left, types, contents)
+        better = np.flatnonzero(contents @ solution.worth > solution.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
-        return added, ceilings * asked.max() / usage.price[types]
+        return added, ceilings * asked.max() / solution.price[types]
 
-    def _ask_exactly(self, usage: Usage, dearness: Floats) -> bool:
+    def _ask_exactly(self, solution: MasterSolution, dearness: Floats) -> bool:
         """New columns for certain, if there are any, as long as branches last; the most promising types first.
 
         Not where keys exclude items: exact knapsacks do not look at these.
         """
-        shelf = self.laid.shelf
-        if shelf.fit.size > EXACT_PAIRS or shelf.keyed.any():
+        instance = self.layout.instance
+        if instance.fit.size > EXACT_PAIRS or instance.keyed.any():
             return False
-        worth = worth_from(usage.worth)
-        contents = np.zeros(shelf.fit.shape, dtype=np.int64)
+        worth = worth_from(solution.worth)
+        contents = np.zeros(instance.fit.shape, dtype=np.int64)
         for type_ in np.argsort(-dearness, kind="stable").tolist():
             budget = min(self._branches, BRANCHES_AT_ONCE)
-            *_, spent = best_content_exactly(shelf, worth, type_, self.laid.needs.left, contents[type_], budget)
+            *_, spent = best_content_exactly(instance, worth, type_, self.layout.demand.left, contents[type_], budget)
             self._branches -= spent
-        better = np.flatnonzero(contents @ usage.worth > usage.price * (1 + BETTER))
+        better = np.flatnonzero(contents @ solution.worth > solution.price * (1 + BETTER))
         return self._master.add(better, contents[better])
 
-    def _rest(self, needs: Demand, worth: Floats) -> tuple[BinPattern, ...]:
+    def _rest(self, demand: Demand, worth: Floats) -> tuple[BinPattern, ...]:
         counts, values = np.zeros_like(self._problem.counts), np.zeros(len(self._problem.counts))
-        counts[self.laid.classes], values[self.laid.classes] = needs.left, worth
+        counts[self.layout.classes], values[self.layout.classes] = demand.left, worth
         available = np.zeros_like(self._problem.available)
-        available[self.laid.types] = needs.available
-        rest = replace(self._problem, counts=counts, available=available, room=needs.room)
+        available[self.layout.types] = demand.available
+        rest = replace(self._problem, counts=counts, available=available, room=demand.room)
         effort = self._effort if self._effort.rounds >= PROVING else replace(self._effort, gap=HASTY)
         packed = [pack_mixed(rest, effort), pack_mixed(rest, effort, values=values)]
-        return min(packed, key=lambda packing: (int(packing.left.sum()), packing.cost)).fillings
+        return min(packed, key=lambda packing: (int(packing.left.sum()), packing.cost)).patterns
 
-    def _named(self, type_: int, bins: int, content: Ints) -> BinPattern:
+    def _to_pattern(self, type_: int, bins: int, content: Ints) -> BinPattern:
         """In the numbers of the question."""
-        classes = self.laid.classes
+        classes = self.layout.classes
         order = np.flatnonzero(content)
         order = order[np.argsort(classes[order])]
         return BinPattern(
-            type=int(self.laid.types[type_]),
+            type=int(self.layout.types[type_]),
             bins=bins,
             classes=tuple(classes[order].tolist()),
             items=tuple(content[order].tolist()),
@@ -243,12 +242,12 @@ class _Generator:
 
 @kernel()
 def best_contents(
-    shelf: ItemSizes, worth: ItemValues, left: IntVector, types: IntVector, contents: IntMatrix
+    instance: PackingInstance, worth: ItemValues, left: IntVector, types: IntVector, contents: IntMatrix
 ) -> FloatVector:
     """Write a content for each of the types; for each, a value that no content exceeds where no keys exclude any."""
     ceilings = np.zeros(types.size)
-    prices = np.zeros(shelf.takes.shape[0])
+    prices = np.zeros(instance.takes.shape[0])
     for at in range(types.size):
-        _, ceiling = best_content(shelf, worth, types[at], left, contents[at], prices)
+        _, ceiling = best_content(instance, worth, types[at], left, contents[at], prices)
         ceilings[at] = ceiling
     return ceilings

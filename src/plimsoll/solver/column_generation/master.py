@@ -11,8 +11,7 @@ from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
 from plimsoll.solver.packing.greedy_kernel import openable, take
 
 if TYPE_CHECKING:
-    from plimsoll.solver.packing.greedy_kernel import Demand
-    from plimsoll.solver.packing.layout import Layout
+    from plimsoll.solver.layout import Demand, Layout
     from plimsoll.solver.problem import Floats, Ints
 
 WHOLE: Final = 1e-6
@@ -20,7 +19,7 @@ WHOLE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class MasterSolution:
     """A solution."""
 
     cost: float
@@ -32,17 +31,17 @@ class Usage:
     """[T]: of a bin, with what its part of scarce room is worth."""
 
 
-class Master:
+class MasterProgram:
     """Rows are classes, then types of which bins are short, then limits; columns are fillings of one bin."""
 
-    def __init__(self, laid: Layout, *, iterations: int) -> None:
-        self._laid = laid
+    def __init__(self, layout: Layout, *, iterations: int) -> None:
+        self._laid = layout
         self._program = LinearProgram(iterations=iterations)
-        self._short = np.flatnonzero(laid.needs.available < laid.needs.left.sum())
-        self._program.add_rows(*self._sides(laid.needs))
+        self._short = np.flatnonzero(layout.demand.available < layout.demand.left.sum())
+        self._program.add_rows(*self._sides(layout.demand))
         self._known: set[tuple[int, bytes]] = set()
         self._types = np.zeros(0, dtype=np.int64)
-        self._contents = np.zeros((0, len(laid.classes)), dtype=np.int64)
+        self._contents = np.zeros((0, len(layout.classes)), dtype=np.int64)
 
     def add(self, types: Ints, contents: Ints) -> bool:
         """Columns that were not there yet; False when there was none."""
@@ -53,32 +52,32 @@ class Master:
                 self._known.add(key)
                 new.append(at)
         types, contents = types[new], contents[new]
-        shelf = self._laid.shelf
+        instance = self._laid.instance
         short = types[:, None] == self._short[None, :]
-        entries = Sparse.of_dense(np.concatenate([contents, short, shelf.use[types]], axis=1).astype(np.float64))
-        self._program.add_columns(shelf.price[types], entries=entries)
+        entries = Sparse.of_dense(np.concatenate([contents, short, instance.use[types]], axis=1).astype(np.float64))
+        self._program.add_columns(instance.price[types], entries=entries)
         self._program.prefer("primal")
         self._types = np.concatenate([self._types, types])
         self._contents = np.concatenate([self._contents, contents])
         return bool(new)
 
-    def solve(self, needs: Demand) -> Usage | None:
+    def solve(self, demand: Demand) -> MasterSolution | None:
         """None when known fillings do not do, or the effort is spent."""
-        self._program.change_rows(*self._sides(needs))
+        self._program.change_rows(*self._sides(demand))
         solved = self._program.solve()
         if solved is None:
             return None
         classes, short = len(self._laid.classes), len(self._short)
-        price = self._laid.shelf.price.copy()
+        price = self._laid.instance.price.copy()
         price[self._short] -= np.minimum(solved.dual[classes : classes + short], 0)
-        price -= self._laid.shelf.use @ np.minimum(solved.dual[classes + short :], 0)
+        price -= self._laid.instance.use @ np.minimum(solved.dual[classes + short :], 0)
         worth = np.maximum(solved.dual[:classes], 0)
-        return Usage(cost=solved.objective, amounts=solved.primal, worth=worth, price=price)
+        return MasterSolution(cost=solved.objective, amounts=solved.primal, worth=worth, price=price)
 
-    def take_whole(self, amounts: Floats, needs: Demand, threshold: float) -> list[tuple[int, int, Ints]]:
+    def take_whole(self, amounts: Floats, demand: Demand, threshold: float) -> list[tuple[int, int, Ints]]:
         """(type, bins, content) of fillings by their whole amounts, fractions from the threshold on rounded up.
 
-        The largest fraction is rounded up in any case, or a dive would never end. Counts `needs` down.
+        The largest fraction is rounded up in any case, or a dive would never end. Counts `demand` down.
         """
         whole = np.floor(amounts + WHOLE)
         fraction = np.round(amounts - whole, 9)
@@ -91,16 +90,18 @@ class Master:
         for column in used.tolist():
             type_, content = int(self._types[column]), self._contents[column]
             inside = np.flatnonzero(content)
-            most = min(int((needs.left[inside] // content[inside]).min()), openable(self._laid.shelf, needs, type_))
+            most = min(
+                int((demand.left[inside] // content[inside]).min()), openable(self._laid.instance, demand, type_)
+            )
             bins = min(int(whole[column]) + int(up[column]), most)
             if bins > 0:
-                take(self._laid.shelf, needs, type_, bins, content)
+                take(self._laid.instance, demand, type_, bins, content)
                 taken.append((type_, bins, content))
         self._program.prefer("dual")
         return taken
 
-    def _sides(self, needs: Demand) -> tuple[Floats, Floats]:
-        classes = len(needs.left)
-        bounded = np.concatenate([needs.available[self._short], needs.room]).astype(np.float64)
-        lower = np.concatenate([needs.left.astype(np.float64), np.full(len(bounded), -INFINITE)])
-        return lower, np.concatenate([np.full(classes, INFINITE), bounded])
+    def _sides(self, demand: Demand) -> tuple[Floats, Floats]:
+        classes = len(demand.left)
+        limits = np.concatenate([demand.available[self._short], demand.room]).astype(np.float64)
+        lower = np.concatenate([demand.left.astype(np.float64), np.full(len(limits), -INFINITE)])
+        return lower, np.concatenate([np.full(classes, INFINITE), limits])

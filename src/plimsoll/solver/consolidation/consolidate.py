@@ -15,9 +15,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from plimsoll.solver.consolidation.emptying_kernel import OVERFLOWN, Dwellers, empty_in_order
-from plimsoll.solver.filling.bin_grid import ENTRIES, FREE, KIND, Asked, Edges, Table, key_words, table, two_axes
-from plimsoll.solver.filling.fill import shares
+from plimsoll.solver.consolidation.emptying_kernel import OVERFLOWN, MovableItems, empty_in_order
+from plimsoll.solver.filling.bin_grid import ENTRIES, FREE, KIND, Edges, ItemClasses, Table, key_words, table, two_axes
+from plimsoll.solver.filling.fill import size_shares
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
 from plimsoll.solver.problem import UNBOUNDED, Flags, Floats, Ints
 
@@ -53,8 +53,8 @@ class NodeSet:
     allowed: Flags
     """[kinds of nodes, C]"""
     starts: Ints
-    """[N + 1]: node n has the lines from starts[n] up to starts[n + 1] of `dwellers`."""
-    dwellers: Ints
+    """[N + 1]: node n has the lines from starts[n] up to starts[n + 1] of `movable`."""
+    movable: Ints
     """[lines, 2]: (class, items)."""
     removable: Flags
     """[N]"""
@@ -92,7 +92,7 @@ class Removals:
     removed: Ints
     moves: Ints
     """[n, 4]: (class, from, to, items), in order. In `remove_in_order` an item may move on from where it went."""
-    verdicts: Ints
+    statuses: Ints
     """[N]: `RemovalStatus`"""
     stuck: Ints
     """[N]: the class that found no room, -1 elsewhere."""
@@ -115,8 +115,8 @@ def consolidate(cluster: NodeSet, limits: Limits | None = None, *, iterations: i
         # All of them may go, so those with large items go while there is room for them: that fits more in the end.
         going = going[np.argsort(-_largest_item(cluster, used)[going], kind="stable")]
     found = _remove(cluster, limits, order=going, hangs=stays)
-    verdicts = np.where(stays & cluster.removable, RemovalStatus.SURVIVOR, found.verdicts)
-    return replace(found, verdicts=verdicts, bound=cover.bound)
+    statuses = np.where(stays & cluster.removable, RemovalStatus.SURVIVOR, found.statuses)
+    return replace(found, statuses=statuses, bound=cover.bound)
 
 
 def remove_in_order(cluster: NodeSet, candidates: Ints, limits: Limits | None = None) -> Removals:
@@ -163,7 +163,7 @@ class _Cover:
 
         Before all of them those that receive nothing, which are no use as survivors.
         """
-        items = np.concatenate(([0], np.cumsum(cluster.dwellers[:, 1])))[cluster.starts]
+        items = np.concatenate(([0], np.cumsum(cluster.movable[:, 1])))[cluster.starts]
         worth = self.worth[self.type_of]
         ratio = np.where(worth > 1e-12, cluster.price / np.maximum(worth, 1e-12), np.inf)
         receives = np.ones(len(worth), dtype=np.bool_) if cluster.receives is None else cluster.receives
@@ -191,10 +191,10 @@ def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> R
     worth_it = _worth_it(cluster, limits)
     dwellers = _dwellers(cluster, limits)
     edges = Edges.reaching(two_axes(cluster.free).max(axis=0, initial=1))
-    asked = Asked.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
+    asked = ItemClasses.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
     receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
     # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
-    entries = 2 * int(cluster.dwellers[:, 1].sum()) + 1
+    entries = 2 * int(cluster.movable[:, 1].sum()) + 1
     while True:
         rows = _rows(cluster, entries)
         question = asked.question(cluster.allowed, edges, origins=len(hangs))
@@ -217,15 +217,15 @@ def _removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, worth_it:
     count, resources = cluster.free.shape
     done = slice(1, int(log[0, ENTRIES]))
     moves = np.column_stack((log[done, 0], notes[2, done], log[done, 3], log[done, 1]))
-    verdicts = np.where(cluster.removable, notes[0, :count], RemovalStatus.FIXED)
-    verdicts[order[~worth_it[order]]] = RemovalStatus.NOT_WORTH_IT
+    statuses = np.where(cluster.removable, notes[0, :count], RemovalStatus.FIXED)
+    statuses[order[~worth_it[order]]] = RemovalStatus.NOT_WORTH_IT
     free = nodes[:, FREE : FREE + resources].copy()
-    gone = order[verdicts[order] == RemovalStatus.REMOVED]
+    gone = order[statuses[order] == RemovalStatus.REMOVED]
     if len(moves):
         # What leaves a node stands together: a node is emptied once.
         begins = np.flatnonzero(np.diff(moves[:, 1], prepend=-1))
         free[moves[begins, 1]] += np.add.reduceat(cluster.requests[moves[:, 0]] * moves[:, 3:4], begins, axis=0)
-    return Removals(removed=gone, moves=moves, verdicts=verdicts, stuck=notes[1, :count].copy(), free=free)
+    return Removals(removed=gone, moves=moves, statuses=statuses, stuck=notes[1, :count].copy(), free=free)
 
 
 def _rows(cluster: NodeSet, entries: int) -> Table:
@@ -236,11 +236,11 @@ def _rows(cluster: NodeSet, entries: int) -> Table:
     return rows
 
 
-def _dwellers(cluster: NodeSet, limits: Limits) -> Dwellers:
-    size = shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
+def _dwellers(cluster: NodeSet, limits: Limits) -> MovableItems:
+    size = size_shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
     ties = np.arange(len(size)) if cluster.ties is None else cluster.ties
     largest_first = np.lexsort((ties, -size))
-    dwellers = Dwellers.of(cluster.starts, cluster.dwellers, per_bin=cluster.per_bin, order=largest_first)
+    dwellers = MovableItems.of(cluster.starts, cluster.movable, per_bin=cluster.per_bin, order=largest_first)
     if limits.use is None or limits.spare is None:
         return dwellers
     use = np.ascontiguousarray(limits.use, dtype=np.int64)
@@ -258,7 +258,7 @@ def _used(cluster: NodeSet) -> Ints:
     used = np.zeros(cluster.free.shape, dtype=np.int64)
     occupied = np.flatnonzero(np.diff(cluster.starts))
     if len(occupied):
-        kinds, items = cluster.dwellers[:, 0], cluster.dwellers[:, 1]
+        kinds, items = cluster.movable[:, 0], cluster.movable[:, 1]
         for resource in range(cluster.free.shape[1]):
             taken = cluster.requests[:, resource][kinds] * items
             used[occupied, resource] = np.add.reduceat(taken, cluster.starts[occupied])
@@ -267,11 +267,11 @@ def _used(cluster: NodeSet) -> Ints:
 
 def _largest_item(cluster: NodeSet, used: Ints) -> Ints:
     """[N]: the size of the largest item on each node; 0 on empty ones."""
-    size = shares(cluster.requests, used.sum(axis=0))
+    size = size_shares(cluster.requests, used.sum(axis=0))
     largest = np.zeros(len(cluster.free), dtype=np.int64)
     occupied = np.flatnonzero(np.diff(cluster.starts))
     if len(occupied):
-        largest[occupied] = np.maximum.reduceat(size[cluster.dwellers[:, 0]], cluster.starts[occupied])
+        largest[occupied] = np.maximum.reduceat(size[cluster.movable[:, 0]], cluster.starts[occupied])
     return largest
 
 

@@ -47,30 +47,30 @@ ARRAYS: Final = "Tuple((i8[::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dwellers:
+class MovableItems:
     """What lies on nodes and can move, and the limits that moving runs into."""
 
     starts: Ints
     lines: Ints
     room_left: Ints
-    about: Ints
+    class_info: Ints
     use: Ints
     spare: Ints
 
     @classmethod
-    def of(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> Dwellers:
+    def of(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> MovableItems:
         """Nothing limits removals yet; `order` is that of the classes, those with the largest items first."""
         classes, count = len(order), len(starts) - 1
         most = np.full(classes, UNBOUNDED, dtype=np.int64) if per_bin is None else per_bin
         capped = np.flatnonzero(most < UNBOUNDED)
-        about = np.empty((classes, 2), dtype=np.int64)
-        about[:, _CAPPED_AS] = len(capped)
-        about[capped, _CAPPED_AS] = np.arange(len(capped))
-        about[order, _RANK] = np.arange(classes)
+        class_info = np.empty((classes, 2), dtype=np.int64)
+        class_info[:, _CAPPED_AS] = len(capped)
+        class_info[capped, _CAPPED_AS] = np.arange(len(capped))
+        class_info[order, _RANK] = np.arange(classes)
         room_left = np.full((len(capped) + 1, count), UNBOUNDED, dtype=np.int64)
         if len(capped):
             room_left[:-1] = most[capped, None]
-            rows = about[lines[:, 0], _CAPPED_AS]
+            rows = class_info[lines[:, 0], _CAPPED_AS]
             ours = rows < len(capped)
             nodes = np.repeat(np.arange(count), np.diff(starts))
             np.subtract.at(room_left, (rows[ours], nodes[ours]), lines[ours, 1])
@@ -78,13 +78,13 @@ class Dwellers:
             starts=np.ascontiguousarray(starts, dtype=np.int64),
             lines=np.array(lines, dtype=np.int64, order="C"),
             room_left=room_left,
-            about=about,
+            class_info=class_info,
             use=np.zeros((count, 0), dtype=np.int64),
             spare=np.zeros(0, dtype=np.int64),
         )
 
     def arrays(self) -> Arrays:
-        return self.starts, self.lines, self.room_left, self.about, self.use, self.spare
+        return self.starts, self.lines, self.room_left, self.class_info, self.use, self.spare
 
 
 @kernel(f"i8({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8[::1], Tuple((b1[:,::1], i8[:,::1], i8)))")
@@ -129,10 +129,10 @@ def empty_in_order(
 @kernel(f"i8({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, Tuple((i8[::1], i8[:,::1])))", allocates=False)
 def _empty(question: Question, table: Table, grid: Grid, arrays: Arrays, node: int, terms: tuple[Ints, Ints]) -> int:
     """Everything on the node, and everything put there since, onto others; or nothing, and the class that was stuck."""
-    starts, lines, _, about, _, _ = arrays
+    starts, lines, _, class_info, _, _ = arrays
     nodes, log = table
     mark = log[0, ENTRIES]
-    _largest_first(lines, starts[node], starts[node + 1], about)
+    _largest_first(lines, starts[node], starts[node + 1], class_info)
     for line in range(starts[node], starts[node + 1]):
         stuck: int = lines[line, 0]
         if not _move(question, table, grid, arrays, (stuck, lines[line, 1], node), terms):
@@ -198,13 +198,13 @@ def _take_back(question: Question, table: Table, grid: Grid, arrays: Arrays, mar
 
 
 @kernel("void(i8[:,::1], i8, i8, i8[:,::1])", allocates=False)
-def _largest_first(lines: Ints, start: int, end: int, about: Ints) -> None:
+def _largest_first(lines: Ints, start: int, end: int, class_info: Ints) -> None:
     """Sort the few lines of a node in place."""
     for line in range(start + 1, end):
         cls = lines[line, 0]
         items = lines[line, 1]
         at = line
-        while at > start and about[lines[at - 1, 0], _RANK] > about[cls, _RANK]:
+        while at > start and class_info[lines[at - 1, 0], _RANK] > class_info[cls, _RANK]:
             lines[at, 0] = lines[at - 1, 0]
             lines[at, 1] = lines[at - 1, 1]
             at -= 1

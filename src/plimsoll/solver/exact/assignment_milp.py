@@ -15,7 +15,7 @@ from typing import Any, Final
 import highspy
 import numpy as np
 
-from plimsoll.solver.filling.fill import Demand, Filled, Standing, fill
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill
 from plimsoll.solver.problem import UNBOUNDED, Effort, Flags, Floats, Ints
 
 MOST_VARIABLES: Final = 2_000
@@ -37,7 +37,7 @@ class Proof(Enum):
 class Placed:
     """Everything has a node."""
 
-    filled: Filled
+    filled: FillResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Unknown:
     """Too large to search, or the search ended first."""
 
 
-Settled = Placed | Impossible | Unknown
+SearchResult = Placed | Impossible | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class NewNodes:
     """Of rows from `first` on, M of them: nodes that are not there, but may be. L limits are shared by all of them."""
 
     first: int
@@ -68,38 +68,41 @@ class Opening:
     """[L]"""
 
 
-def worth_settling(counts: Ints, left: Ints) -> bool:
+def is_worth_searching(counts: Ints, left: Ints) -> bool:
     """Whether so few are left that a search may help: 200 items, or one in twenty."""
     missing, total = int(left.sum()), int(counts.sum())
     return missing > 0 and (missing <= MOST_LEFT or 20 * missing <= total)
 
 
-def settle(demand: Demand, standing: Standing, effort: Effort, opening: Opening | None = None) -> Settled:
+def place_or_prove(
+    demand: FillDemand, nodes: ExistingNodes, effort: Effort, new_nodes: NewNodes | None = None
+) -> SearchResult:
     """Place the whole demand on the nodes, or prove that it cannot be done."""
-    if _totals_forbid(demand, standing):
+    if _totals_forbid(demand, nodes):
         return Impossible(proof=Proof.SUMS)
-    if int((demand.counts > 0).sum()) * len(standing.free) > _MOST_PAIRS:
+    if int((demand.counts > 0).sum()) * len(nodes.free) > _MOST_PAIRS:
         return Unknown()
-    rooms = _rooms(demand, standing)
-    if _sums_forbid(demand, standing, rooms):
+    rooms = _rooms(demand, nodes)
+    if _sums_forbid(demand, nodes, rooms):
         return Impossible(proof=Proof.SUMS)
-    many = _multiplicity(standing)
+    many = _multiplicity(nodes)
     if int((rooms > 0).sum(axis=0) @ many) <= MOST_VARIABLES:
         apart = np.repeat(np.arange(len(many)), many)
-        alone = None if opening is None else _opened_apart(opening, apart)
-        found = _search(_with_rows(demand, apart), _single(standing, apart), rooms[:, apart], (effort, alone))
+        alone = None if new_nodes is None else _opened_apart(new_nodes, apart)
+        found = _search(_with_rows(demand, apart), _single(nodes, apart), rooms[:, apart], effort, alone)
         if isinstance(found, Placed):
             return Placed(filled=replace(found.filled, origin=apart[found.filled.origin]))
         return found
     if int((rooms > 0).sum()) <= MOST_VARIABLES:
-        return _search(demand, standing, rooms, (effort, opening))
+        return _search(demand, nodes, rooms, effort, new_nodes)
     return Unknown()
 
 
-def _search(demand: Demand, standing: Standing, rooms: Ints, by: tuple[Effort, Opening | None]) -> Settled:
+def _search(
+    demand: FillDemand, standing: ExistingNodes, rooms: Ints, effort: Effort, opening: NewNodes | None
+) -> SearchResult:
     """With rows of several nodes the program knows only their sums: its no is a proof, its yes has to be tried."""
     classes, rows = np.nonzero(rooms > 0)
-    effort, opening = by
     program = _Program.of(demand, standing, rooms)
     if opening is not None:
         program = program.opening(opening, standing, rows=len(demand.counts))
@@ -110,7 +113,7 @@ def _search(demand: Demand, standing: Standing, rooms: Ints, by: tuple[Effort, O
         return Unknown()
     counts = np.round(values[: len(classes)]).astype(np.int64)
     chosen = np.flatnonzero(counts > 0)
-    filled = _fill_as_told(demand, standing, np.column_stack((classes[chosen], rows[chosen], counts[chosen])))
+    filled = _fill_as_assigned(demand, standing, np.column_stack((classes[chosen], rows[chosen], counts[chosen])))
     return Placed(filled=filled) if np.array_equal(filled.placed(), demand.counts.clip(0)) else Unknown()
 
 
@@ -128,7 +131,7 @@ class _Program:
     """[pairs]: nothing but for nodes that are opened."""
 
     @classmethod
-    def of(cls, demand: Demand, standing: Standing, rooms: Ints) -> _Program:
+    def of(cls, demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> _Program:
         classes, rows = np.nonzero(rooms > 0)
         pairs = np.arange(len(classes))
         many = _multiplicity(standing)
@@ -157,7 +160,7 @@ class _Program:
             price=np.zeros(len(pairs)),
         )
 
-    def opening(self, opening: Opening, standing: Standing, *, rows: int) -> _Program:
+    def opening(self, opening: NewNodes, standing: ExistingNodes, *, rows: int) -> _Program:
         """With a column for each row that may be opened: what lies on it is no more than what is open of it.
 
         `rows` of the program come before those of resources.
@@ -225,15 +228,15 @@ def _solver(effort: Effort) -> Any:
     return highs
 
 
-def _fill_as_told(demand: Demand, standing: Standing, told: Ints) -> Filled:
+def _fill_as_assigned(demand: FillDemand, standing: ExistingNodes, assigned: Ints) -> FillResult:
     """Fill rows with just what the search gave them: each pair is a class of its own that may lie on one row only."""
-    classes, rows, counts = told.T
+    classes, rows, counts = assigned.T
     order = np.lexsort((classes, rows))
-    pair_of = {(int(cls), int(row)): index for index, (cls, row, _) in enumerate(told)}
+    pair_of = {(int(cls), int(row)): index for index, (cls, row, _) in enumerate(assigned)}
     tighter = [] if demand.tighter is None else demand.tighter.tolist()
     caps = [(pair_of[cls, row], row, cap) for cls, row, cap in tighter if (cls, row) in pair_of]
     filled = fill(
-        Demand(
+        FillDemand(
             requests=demand.requests[classes],
             counts=counts,
             allowed=np.arange(len(standing.free))[:, None] == rows[None, :],
@@ -251,7 +254,7 @@ def _fill_as_told(demand: Demand, standing: Standing, told: Ints) -> Filled:
     return replace(filled, placements=placements[np.lexsort((placements[:, 1], placements[:, 0]))], left=left)
 
 
-def _rooms(demand: Demand, standing: Standing) -> Ints:
+def _rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
     """[C, N]: how many of a class alone one node of a row takes; none of classes nobody asks for."""
     asked = np.maximum(demand.requests, 1)
     fits = np.where(demand.requests[:, None, :] > 0, standing.free[None].clip(0) // asked[:, None, :], UNBOUNDED)
@@ -270,12 +273,12 @@ def _rooms(demand: Demand, standing: Standing) -> Ints:
     return np.asarray(np.minimum(rooms.clip(0), demand.counts.clip(0)[:, None]), dtype=np.int64)
 
 
-def _totals_forbid(demand: Demand, standing: Standing) -> bool:
+def _totals_forbid(demand: FillDemand, standing: ExistingNodes) -> bool:
     need = (demand.requests * demand.counts.clip(0)[:, None]).sum(axis=0)
     return bool((need > (standing.free.clip(0) * _multiplicity(standing)[:, None]).sum(axis=0)).any())
 
 
-def _sums_forbid(demand: Demand, standing: Standing, rooms: Ints) -> bool:
+def _sums_forbid(demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> bool:
     many = _multiplicity(standing)
     if (rooms @ many < demand.counts).any():
         return True
@@ -291,23 +294,23 @@ def _sums_forbid(demand: Demand, standing: Standing, rooms: Ints) -> bool:
     return False
 
 
-def _multiplicity(standing: Standing) -> Ints:
+def _multiplicity(standing: ExistingNodes) -> Ints:
     return np.ones(len(standing.free), dtype=np.int64) if standing.multiplicity is None else standing.multiplicity
 
 
-def _single(standing: Standing, apart: Ints) -> Standing:
+def _single(standing: ExistingNodes, apart: Ints) -> ExistingNodes:
     """Every node a row of its own."""
     taken = None if standing.taken is None else standing.taken[apart]
-    return Standing(free=standing.free[apart], kind=standing.kind[apart], taken=taken)
+    return ExistingNodes(free=standing.free[apart], kind=standing.kind[apart], taken=taken)
 
 
-def _opened_apart(opening: Opening, apart: Ints) -> Opening:
+def _opened_apart(opening: NewNodes, apart: Ints) -> NewNodes:
     first = int(np.searchsorted(apart, opening.first))
     kinds = apart[first:] - opening.first
     return replace(opening, first=first, price=opening.price[kinds], use=opening.use[kinds])
 
 
-def _with_rows(demand: Demand, apart: Ints) -> Demand:
+def _with_rows(demand: FillDemand, apart: Ints) -> FillDemand:
     """The demand, its caps speaking of rows that were taken apart."""
     if demand.tighter is None or not len(demand.tighter):
         return demand

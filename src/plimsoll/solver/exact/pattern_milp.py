@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import highspy
 import numpy as np
 
-from plimsoll.solver.bounds.relaxation import undominated
-from plimsoll.solver.packing.layout import most_in_one
-from plimsoll.solver.packing.solution import is_packing, joined
+from plimsoll.solver.bounds.relaxation import undominated_types
+from plimsoll.solver.layout import max_per_bin
+from plimsoll.solver.packing.solution import is_valid, join_patterns
 from plimsoll.solver.problem import UNBOUNDED, BinPattern
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def pack_cheapest(problem: PackingProblem, incumbent: Packing, effort: Effort) -
     listed = _listed(served)
     if listed is None:
         return incumbent
-    found = joined(served, _filled(served.counts, listed, _times(served, listed, incumbent.cost, effort)))
-    if found.left.any() or found.cost >= incumbent.cost or not is_packing(served, found):
+    found = join_patterns(served, _filled(served.counts, listed, _times(served, listed, incumbent.cost, effort)))
+    if found.left.any() or found.cost >= incumbent.cost or not is_valid(served, found):
         return incumbent
     return replace(found, left=incumbent.left)
 
@@ -65,9 +65,9 @@ class _Listed:
 
 def _listed(problem: PackingProblem) -> _Listed | None:
     """All contents of bins that leave no room for another item; None when there are too many."""
-    fit = most_in_one(problem)
+    fit = max_per_bin(problem)
     endless = bool((problem.available >= problem.counts.sum()).all()) and not problem.room.size
-    types = undominated(problem.capacity, problem.price, fit > 0) if endless else np.flatnonzero(fit.any(axis=1))
+    types = undominated_types(problem.capacity, problem.price, fit > 0) if endless else np.flatnonzero(fit.any(axis=1))
     found: list[tuple[int, list[int]]] = []
     steps = STEPS
     for type_ in types.tolist():

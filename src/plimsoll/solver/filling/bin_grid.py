@@ -296,7 +296,7 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ItemClasses:
     """Classes as kernels want them: at least two resources, and keys as bits."""
 
     requests: Ints
@@ -304,7 +304,7 @@ class Asked:
     per_bin: Ints
 
     @classmethod
-    def of(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> Asked:
+    def of(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> ItemClasses:
         count = len(requests)
         keys = key_words(np.zeros((count, 0), dtype=np.bool_) if exclusive is None else exclusive)
         amounts = two_axes(requests)

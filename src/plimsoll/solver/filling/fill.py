@@ -21,9 +21,9 @@ from plimsoll.solver.filling.bin_grid import (
     ROWS,
     TABLE,
     TURN,
-    Asked,
     Edges,
     Grid,
+    ItemClasses,
     Question,
     Table,
     chains,
@@ -39,7 +39,7 @@ from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class FillDemand:
     """C classes of items. Column 0 of amounts is cpu, column 1 memory."""
 
     requests: Ints
@@ -59,13 +59,13 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ExistingNodes:
     """N rows of nodes that stand; a row is as many nodes alike as its multiplicity says."""
 
     free: Ints
     """[N, R]"""
     kind: Ints
-    """[N]: row of `Demand.allowed`."""
+    """[N]: row of `FillDemand.allowed`."""
     multiplicity: Ints | None = None
     """[N]: 1 each if not given."""
     taken: Flags | None = None
@@ -73,7 +73,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class FillResult:
     """Rows afterwards: the given ones first, in their order, then parts that were split off them."""
 
     origin: Ints
@@ -95,35 +95,35 @@ class Filled:
         return placed
 
 
-def fill(demand: Demand, standing: Standing, order: Ints | None = None) -> Filled:
+def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) -> FillResult:
     """Place classes, in order (`most_constrained_first` if none is given), on nodes as long as there is room."""
-    taken_order = most_constrained_first(demand, standing) if order is None else np.array(order, dtype=np.int64)
-    asked = Asked.of(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
-    rows = _rows(demand, standing)
-    edges = Edges.reaching(two_axes(standing.free).max(axis=0, initial=1))
-    question = asked.question(demand.allowed, edges, origins=len(standing.free), hints=demand.hints)
+    taken_order = most_constrained_first(demand, nodes) if order is None else np.array(order, dtype=np.int64)
+    asked = ItemClasses.of(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
+    rows = _rows(demand, nodes)
+    edges = Edges.reaching(two_axes(nodes.free).max(axis=0, initial=1))
+    question = asked.question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
     left = np.array(demand.counts, dtype=np.int64)
-    smallest = still_smallest(asked.requests, left, taken_order)
+    smallest = smallest_remaining(asked.requests, left, taken_order)
     _fill_in_order(question, rows, edges.empty_grid(), taken_order, left, (smallest, _tighter(demand)))
-    return _filled(rows, left, standing.free.shape[1])
+    return _filled(rows, left, nodes.free.shape[1])
 
 
-def most_constrained_first(demand: Demand, standing: Standing, tiers: Ints | None = None) -> Ints:
+def most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers: Ints | None = None) -> Ints:
     """Classes by tier if given, then fewest nodes they may lie on, capped ones, larger ones, and last their index."""
     classes = len(demand.counts)
-    nodes = np.zeros(len(demand.allowed), dtype=np.int64)
-    np.add.at(nodes, standing.kind, 1 if standing.multiplicity is None else standing.multiplicity)
-    choice = nodes @ demand.allowed
+    nodes_by_kind = np.zeros(len(demand.allowed), dtype=np.int64)
+    np.add.at(nodes_by_kind, nodes.kind, 1 if nodes.multiplicity is None else nodes.multiplicity)
+    choice = nodes_by_kind @ demand.allowed
     uncapped = np.ones(classes, dtype=np.bool_)
     if demand.per_bin is not None:
         uncapped &= demand.per_bin >= demand.counts
     if demand.exclusive is not None:
         uncapped &= ~demand.exclusive.any(axis=1)
-    size = shares(demand.requests, _total_free(standing))
+    size = size_shares(demand.requests, _total_free(nodes))
     return np.lexsort((np.arange(classes), -size, uncapped, choice, np.zeros(classes) if tiers is None else tiers))
 
 
-def shares(requests: Ints, total: Ints) -> Ints:
+def size_shares(requests: Ints, total: Ints) -> Ints:
     """[C]: the share of the total one item takes of its scarcest resource, in whole parts so that ties are ties."""
     amounts = np.maximum(total, 1).astype(np.float64)
     # What asks for more than a thousand times the total is as large as anything gets.
@@ -131,7 +131,7 @@ def shares(requests: Ints, total: Ints) -> Ints:
     return np.asarray(np.round(parts * 2.0**52), dtype=np.int64)
 
 
-def still_smallest(requests: Ints, counts: Ints, order: Ints) -> Ints:
+def smallest_remaining(requests: Ints, counts: Ints, order: Ints) -> Ints:
     """[len(order) + 1, R]: the least of each resource among classes from this place of the order on that have items."""
     wanted = np.where((counts > 0)[:, None], requests, UNBOUNDED << 20)[order]
     last = np.full((1, requests.shape[1]), UNBOUNDED << 20, dtype=np.int64)
@@ -180,7 +180,7 @@ def _tighten(caps: Ints, tighter: Ints, cls: int, on: int) -> None:
         low += 1
 
 
-def _rows(demand: Demand, standing: Standing) -> Table:
+def _rows(demand: FillDemand, standing: ExistingNodes) -> Table:
     count = len(standing.free)
     keys = 0 if demand.exclusive is None else demand.exclusive.shape[1]
     taken = np.zeros((count, keys), dtype=np.bool_) if standing.taken is None else standing.taken
@@ -195,22 +195,22 @@ def _rows(demand: Demand, standing: Standing) -> Table:
     return rows
 
 
-def _total_free(standing: Standing) -> Ints:
+def _total_free(standing: ExistingNodes) -> Ints:
     many = 1 if standing.multiplicity is None else standing.multiplicity[:, None]
     return np.asarray((standing.free.clip(0) * many).sum(axis=0), dtype=np.int64)
 
 
-def _tighter(demand: Demand) -> Ints:
+def _tighter(demand: FillDemand) -> Ints:
     if demand.tighter is None:
         return np.zeros((0, 3), dtype=np.int64)
     caps = np.asarray(demand.tighter, dtype=np.int64).reshape(-1, 3)
     return np.ascontiguousarray(caps[np.argsort(caps[:, 0], kind="stable")])
 
 
-def _filled(rows: Table, left: Ints, resources: int) -> Filled:
+def _filled(rows: Table, left: Ints, resources: int) -> FillResult:
     nodes, log = rows
     in_use = nodes[: int(log[0, ROWS])]
-    return Filled(
+    return FillResult(
         origin=in_use[:, ORIGIN].copy(),
         multiplicity=in_use[:, MANY].copy(),
         free=in_use[:, FREE : FREE + resources].copy(),

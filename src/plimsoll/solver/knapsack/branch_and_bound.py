@@ -11,13 +11,13 @@ import numpy as np
 
 from plimsoll.solver.kernels import FloatVector, IntMatrix, IntVector, kernel
 from plimsoll.solver.knapsack.lp_knapsack import (
-    ItemSizes,
     ItemValues,
+    PackingInstance,
     best_content,
     fill,
     fitting,
     keep_within,
-    relaxed,
+    solve_relaxation,
     worth_of,
 )
 
@@ -31,16 +31,16 @@ WHOLE: Final = 1e-7
 
 @kernel()
 def best_content_exactly(
-    shelf: ItemSizes, worth: ItemValues, type_: int, left: IntVector, content: IntVector, budget: int
+    instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, content: IntVector, budget: int
 ) -> tuple[float, float, int]:
     """Write the best content of a bin; its value, a value no content exceeds, and the branches it took.
 
     Keys are not looked at: who has some gives them as resources of which a bin has one.
     """
-    prices = np.zeros(shelf.takes.shape[0])
-    value, ceiling = best_content(shelf, worth, type_, left, content, prices)
+    prices = np.zeros(instance.takes.shape[0])
+    value, ceiling = best_content(instance, worth, type_, left, content, prices)
     low, high = np.zeros((DEPTH, left.size), dtype=np.int64), np.zeros((DEPTH, left.size), dtype=np.int64)
-    high[0, :] = np.minimum(left, shelf.fit[type_])
+    high[0, :] = np.minimum(left, instance.fit[type_])
     promised = np.full(DEPTH, ceiling)
     waiting, spent, missed = 1, 0, 0.0
     while waiting > 0:
@@ -52,11 +52,11 @@ def best_content_exactly(
             continue
         spent += 1
         amounts = np.zeros(left.size)
-        bound = branch_bound(shelf, worth, type_, low[waiting], high[waiting], amounts)
+        bound = branch_bound(instance, worth, type_, low[waiting], high[waiting], amounts)
         if bound <= value * (1.0 + NEAR):
             continue
         rounded = low[waiting].copy()
-        found = rounded_value(shelf, worth, type_, high[waiting], rounded, amounts)
+        found = rounded_value(instance, worth, type_, high[waiting], rounded, amounts)
         if found > value:
             value = found
             content[:] = rounded
@@ -73,38 +73,38 @@ def best_content_exactly(
 
 @kernel()
 def branch_bound(
-    shelf: ItemSizes, worth: ItemValues, type_: int, low: IntVector, high: IntVector, amounts: FloatVector
+    instance: PackingInstance, worth: ItemValues, type_: int, low: IntVector, high: IntVector, amounts: FloatVector
 ) -> float:
     """What no content between `low` and `high` is worth more than; -1 where there is none. Writes what is above low."""
-    space = shelf.spaces[type_].copy()
-    free = shelf.capacity[type_].copy()
+    space = instance.spaces[type_].copy()
+    free = instance.capacity[type_].copy()
     for c in range(low.size):
         if low[c] > 0:
             for r in range(free.size):
-                free[r] -= low[c] * shelf.takes[r, c]
-                space[r] -= low[c] * shelf.sizes[r, c]
+                free[r] -= low[c] * instance.takes[r, c]
+                space[r] -= low[c] * instance.sizes[r, c]
     most = high - low
     for r in range(free.size):
         if free[r] < 0:
             return -1.0
         space[r] = max(space[r], 0.0)
         for c in range(low.size):
-            if shelf.takes[r, c] > 0:
-                most[c] = min(most[c], free[r] // shelf.takes[r, c])
+            if instance.takes[r, c] > 0:
+                most[c] = min(most[c], free[r] // instance.takes[r, c])
     prices = np.zeros(free.size)
-    return worth_of(worth.values, low) + relaxed(shelf, worth, space, most, amounts, prices)
+    return worth_of(worth.values, low) + solve_relaxation(instance, worth, space, most, amounts, prices)
 
 
 @kernel()
 def rounded_value(
-    shelf: ItemSizes, worth: ItemValues, type_: int, high: IntVector, content: IntVector, amounts: FloatVector
+    instance: PackingInstance, worth: ItemValues, type_: int, high: IntVector, content: IntVector, amounts: FloatVector
 ) -> float:
     """Put the whole parts of the amounts into a content, and what else fits; its value."""
     for c in range(content.size):
         content[c] += int(amounts[c] + WHOLE)
-    free = shelf.capacity[type_].copy()
-    keep_within(shelf, worth.order, content, free)
-    fill(shelf, worth.order[fitting(shelf, high, content, free)[worth.order]], high, content, free)
+    free = instance.capacity[type_].copy()
+    keep_within(instance, worth.order, content, free)
+    fill(instance, worth.order[fitting(instance, high, content, free)[worth.order]], high, content, free)
     return worth_of(worth.values, content)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemSizes, ItemValues
+from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemValues, PackingInstance
 from plimsoll.solver.problem import UNBOUNDED, Floats, Ints
 
 CAPPED_FIRST: Final = ((0.25, 1.2), (0.25, 1.1), (0.5, 1.2))
@@ -23,23 +23,23 @@ CAPPED_PAIRS: Final = 20_000
 """Up to so many classes times types these are tried: with more types there is one for every mixture."""
 
 
-def value_vectors(shelf: ItemSizes, least: Floats) -> list[Floats]:
+def value_vectors(instance: PackingInstance, least: Floats) -> list[Floats]:
     """Geometric mean, cost alone, resource prices."""
-    alone = cost_alone(shelf)
+    alone = cost_alone(instance)
     by_resource = np.maximum(least, 1e-6 * alone)
     return [np.sqrt(alone * by_resource), alone, by_resource]
 
 
-def capped_first(shelf: ItemSizes, counts: Ints, least: Floats) -> list[ItemValues]:
+def capped_first(instance: PackingInstance, counts: Ints, least: Floats) -> list[ItemValues]:
     """Worths that put classes first of which a bin takes fewer than have room in it; none where there are none."""
-    if shelf.fit.size > CAPPED_PAIRS:
+    if instance.fit.size > CAPPED_PAIRS:
         return []
-    room = _room_alone(shelf)
-    capped = (shelf.fit < np.minimum(room, counts)).any(axis=0)
+    room = _room_alone(instance)
+    capped = (instance.fit < np.minimum(room, counts)).any(axis=0)
     if not capped.any():
         return []
     with np.errstate(divide="ignore"):
-        alone = (shelf.price[:, None] / room).min(axis=0)
+        alone = (instance.price[:, None] / room).min(axis=0)
     found = []
     for share, factor in CAPPED_FIRST:
         values = np.maximum(least, 1e-6 * alone) ** (1 - share) * alone**share
@@ -47,28 +47,28 @@ def capped_first(shelf: ItemSizes, counts: Ints, least: Floats) -> list[ItemValu
     return found
 
 
-def _room_alone(shelf: ItemSizes) -> Ints:
+def _room_alone(instance: PackingInstance) -> Ints:
     """[T, C]: how many of a class have room in an empty bin where it may lie, whatever else is said of it."""
-    room = np.where(shelf.fit > 0, UNBOUNDED, 0)
-    for takes, capacity in zip(shelf.takes, shelf.capacity.T, strict=True):
+    room = np.where(instance.fit > 0, UNBOUNDED, 0)
+    for takes, capacity in zip(instance.takes, instance.capacity.T, strict=True):
         taking = np.flatnonzero(takes > 0)
         room[:, taking] = np.minimum(room[:, taking], capacity[:, None] // takes[taking])
     return room
 
 
-def cost_alone(shelf: ItemSizes) -> Floats:
+def cost_alone(instance: PackingInstance) -> Floats:
     """[C]: the least an item costs in a bin that holds its own class only."""
     with np.errstate(divide="ignore"):
-        each = shelf.price[:, None] / shelf.fit
+        each = instance.price[:, None] / instance.fit
     return np.asarray(each.min(axis=0), dtype=np.float64)
 
 
-def least_cost(shelf: ItemSizes, counts: Ints) -> Floats:
+def least_cost(instance: PackingInstance, counts: Ints) -> Floats:
     """[C]: what an item costs at least, as all of them together cost: what it takes, at the resources' prices."""
-    demand = np.array([math.fsum(row * counts) for row in shelf.sizes])
-    prices = resource_prices(demand, shelf.spaces, shelf.price)
+    demand = np.array([math.fsum(row * counts) for row in instance.sizes])
+    prices = resource_prices(demand, instance.spaces, instance.price)
     least = np.zeros(counts.size)
-    for price, row in zip(prices, shelf.sizes, strict=True):
+    for price, row in zip(prices, instance.sizes, strict=True):
         least += price * row
     return least
 

@@ -24,7 +24,7 @@ TINY: Final = 1e-9
 """Below this a scaled amount, price or value is nothing."""
 
 
-class ItemSizes(NamedTuple):
+class PackingInstance(NamedTuple):
     """The fixed side of a packing, laid out for kernels: C classes, T types, R resources, K keys, L limits."""
 
     takes: IntMatrix
@@ -75,23 +75,23 @@ class Basis(NamedTuple):
 
 @kernel()
 def best_content(
-    shelf: ItemSizes, worth: ItemValues, type_: int, left: IntVector, content: IntVector, prices: FloatVector
+    instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, content: IntVector, prices: FloatVector
 ) -> tuple[float, float]:
     """Write the best content found for one bin; its value, and a value no content of such a bin exceeds.
 
     `prices` become what a unit of each resource is worth in it: with them `ceiling` says so of fewer items.
     """
     prices[:] = 0.0
-    most = np.minimum(left, shelf.fit[type_])
-    if shelf.keys.shape[1] > 0:
-        keep_one_of_a_key(shelf, worth.order, most)
-    rows = shelf.takes.shape[0]
-    free = shelf.capacity[type_].copy()
+    most = np.minimum(left, instance.fit[type_])
+    if instance.keys.shape[1] > 0:
+        keep_one_of_a_key(instance, worth.order, most)
+    rows = instance.takes.shape[0]
+    free = instance.capacity[type_].copy()
     whole = True
     for r in range(rows):
         wanted = 0
         for c in range(most.size):
-            wanted += most[c] * shelf.takes[r, c]
+            wanted += most[c] * instance.takes[r, c]
         if wanted > free[r]:
             whole = False
             break
@@ -100,14 +100,20 @@ def best_content(
         value = worth_of(worth.values, content)
         return value, value
     amounts = np.zeros(most.size)
-    bound = relaxed(shelf, worth, shelf.spaces[type_], most, amounts, prices)
+    bound = solve_relaxation(instance, worth, instance.spaces[type_], most, amounts, prices)
     for c in range(most.size):
         content[c] = int(amounts[c] + TINY)
-    keep_within(shelf, worth.order, content, free)
+    keep_within(instance, worth.order, content, free)
     other = content.copy()
     spare = free.copy()
-    fill(shelf, worth.order[fitting(shelf, most, content, free)[worth.order]], most, content, free)
-    fill(shelf, by_density(shelf, worth, prices, np.nonzero(fitting(shelf, most, other, spare))[0]), most, other, spare)
+    fill(instance, worth.order[fitting(instance, most, content, free)[worth.order]], most, content, free)
+    fill(
+        instance,
+        by_density(instance, worth, prices, np.nonzero(fitting(instance, most, other, spare))[0]),
+        most,
+        other,
+        spare,
+    )
     value, second = worth_of(worth.values, content), worth_of(worth.values, other)
     if second > value:
         content[:] = other
@@ -125,74 +131,74 @@ def worth_of(values: FloatVector, content: IntVector) -> float:
 
 
 @kernel()
-def keep_one_of_a_key(shelf: ItemSizes, order: IntVector, most: IntVector) -> None:
+def keep_one_of_a_key(instance: PackingInstance, order: IntVector, most: IntVector) -> None:
     """Of classes that exclude each other the most valuable stays; of the others none may be had."""
-    taken = np.zeros(shelf.keys.shape[1], dtype=np.bool_)
+    taken = np.zeros(instance.keys.shape[1], dtype=np.bool_)
     for c in order:
-        if most[c] == 0 or not shelf.keyed[c]:
+        if most[c] == 0 or not instance.keyed[c]:
             continue
-        if np.any(taken & shelf.keys[c]):
+        if np.any(taken & instance.keys[c]):
             most[c] = 0
         else:
-            taken |= shelf.keys[c]
+            taken |= instance.keys[c]
 
 
 @kernel()
-def keep_within(shelf: ItemSizes, order: IntVector, content: IntVector, free: IntVector) -> None:
+def keep_within(instance: PackingInstance, order: IntVector, content: IntVector, free: IntVector) -> None:
     """Take the content off `free`; where floats promised too much, the least valuable items in the way go."""
-    rows = shelf.takes.shape[0]
+    rows = instance.takes.shape[0]
     for c in range(content.size):
         if content[c] > 0:
             for r in range(rows):
-                free[r] -= content[c] * shelf.takes[r, c]
+                free[r] -= content[c] * instance.takes[r, c]
     if not np.any(free < 0):
         return
     for position in range(order.size - 1, -1, -1):
         c = order[position]
-        while content[c] > 0 and helps(shelf, c, free):
+        while content[c] > 0 and helps(instance, c, free):
             content[c] -= 1
             for r in range(rows):
-                free[r] += shelf.takes[r, c]
+                free[r] += instance.takes[r, c]
 
 
 @kernel()
-def helps(shelf: ItemSizes, class_: int, free: IntVector) -> bool:
+def helps(instance: PackingInstance, class_: int, free: IntVector) -> bool:
     """Whether an item of the class lies on a resource of which too much is taken."""
-    return bool(np.any((free < 0) & (shelf.takes[:, class_] > 0)))
+    return bool(np.any((free < 0) & (instance.takes[:, class_] > 0)))
 
 
 @kernel()
-def fitting(shelf: ItemSizes, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
+def fitting(instance: PackingInstance, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
     """Classes of which one more would fit."""
     fits = content < most
     for r in range(free.size):
-        fits &= shelf.takes[r] <= free[r]
+        fits &= instance.takes[r] <= free[r]
     return fits
 
 
 @kernel(allocates=False)
-def fill(shelf: ItemSizes, order: IntVector, most: IntVector, content: IntVector, free: IntVector) -> None:
+def fill(instance: PackingInstance, order: IntVector, most: IntVector, content: IntVector, free: IntVector) -> None:
     """Put into the gap what fits, class by class in this order."""
     rows = free.size
     for c in order:
         more = most[c] - content[c]
         for r in range(rows):
-            if shelf.takes[r, c] > 0:
-                more = min(more, free[r] // shelf.takes[r, c])
+            if instance.takes[r, c] > 0:
+                more = min(more, free[r] // instance.takes[r, c])
         if more > 0:
             content[c] += more
             for r in range(rows):
-                free[r] -= more * shelf.takes[r, c]
+                free[r] -= more * instance.takes[r, c]
 
 
 @kernel()
-def by_density(shelf: ItemSizes, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
+def by_density(instance: PackingInstance, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
     """These classes by falling value a unit of what they take, resources weighed by their prices in this bin."""
     density = np.zeros(classes.size)
     for i in range(classes.size):
         weight = TINY
         for r in range(prices.size):
-            weight += prices[r] * shelf.sizes[r, classes[i]]
+            weight += prices[r] * instance.sizes[r, classes[i]]
         density[i] = worth.values[classes[i]] / weight
     ordered: IntVector = classes[falling(density)]
     return ordered
@@ -205,24 +211,29 @@ def falling(values: FloatVector) -> IntVector:
 
 
 @kernel(allocates=False)
-def ceiling(shelf: ItemSizes, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector) -> float:
+def ceiling(instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector) -> float:
     """What no content is worth more than, by any prices of resources: their space, and what items bring above them."""
     bound = 0.0
     for r in range(prices.size):
-        bound += prices[r] * shelf.spaces[type_, r]
+        bound += prices[r] * instance.spaces[type_, r]
     for c in range(left.size):
         if left[c] > 0:
             surplus = worth.values[c]
             for r in range(prices.size):
-                surplus -= prices[r] * shelf.sizes[r, c]
+                surplus -= prices[r] * instance.sizes[r, c]
             if surplus > 0.0:
-                bound += surplus * min(left[c], shelf.fit[type_, c])
+                bound += surplus * min(left[c], instance.fit[type_, c])
     return bound
 
 
 @kernel()
-def relaxed(
-    shelf: ItemSizes, worth: ItemValues, space: FloatVector, most: IntVector, amounts: FloatVector, prices: FloatVector
+def solve_relaxation(
+    instance: PackingInstance,
+    worth: ItemValues,
+    space: FloatVector,
+    most: IntVector,
+    amounts: FloatVector,
+    prices: FloatVector,
 ) -> float:
     """Most value in fractions: bounded simplex. Writes amounts and the resources' prices; no content is worth more."""
     rows, classes = space.size, most.size
@@ -235,11 +246,11 @@ def relaxed(
     surplus = np.zeros(classes)
     for _ in range(4 * (classes + rows)):
         price_resources(basis, worth.values, prices)
-        above_prices(worth.values, shelf.sizes, prices, surplus)
-        entering = most_wanted(surplus, basis.side, prices)
+        above_prices(worth.values, instance.sizes, prices, surplus)
+        entering = entering_variable(surplus, basis.side, prices)
         if entering < 0:
             break
-        step(basis, most, entering, column_of(shelf.sizes, basis.inverse, entering))
+        step(basis, most, entering, column_of(instance.sizes, basis.inverse, entering))
     for c in range(classes):
         amounts[c] = most[c] if basis.side[c] < 0.0 else 0.0
     bound = 0.0
@@ -248,7 +259,7 @@ def relaxed(
             amounts[basis.basic[r]] = min(max(basis.level[r], 0.0), most[basis.basic[r]])
         prices[r] = max(prices[r], 0.0)
         bound += prices[r] * space[r]
-    above_prices(worth.values, shelf.sizes, prices, surplus)
+    above_prices(worth.values, instance.sizes, prices, surplus)
     for c in range(classes):
         if surplus[c] > 0.0:
             bound += surplus[c] * most[c]
@@ -277,7 +288,7 @@ def price_resources(basis: Basis, values: FloatVector, prices: FloatVector) -> N
 
 
 @kernel()
-def most_wanted(surplus: FloatVector, side: FloatVector, prices: FloatVector) -> int:
+def entering_variable(surplus: FloatVector, side: FloatVector, prices: FloatVector) -> int:
     """The variable whose change brings most, a slack's included; -1 when none brings anything."""
     gains = surplus * side
     entering = int(np.argmax(gains))
@@ -334,11 +345,11 @@ def step(basis: Basis, upper: IntVector, entering: int, column: FloatVector) -> 
     basis.basic[leaving] = entering
     if entering < classes:
         basis.side[entering] = 0.0
-    turn(basis.inverse, leaving, column)
+    update_inverse(basis.inverse, leaving, column)
 
 
 @kernel(allocates=False)
-def turn(inverse: FloatMatrix, row: int, column: FloatVector) -> None:
+def update_inverse(inverse: FloatMatrix, row: int, column: FloatVector) -> None:
     """Bring the inverse of the basis up to date after a change of one row's variable."""
     rows = column.size
     for r in range(rows):

@@ -19,8 +19,8 @@ from plimsoll.solver.filling.bin_grid import (
     ROWS,
     TABLE,
     TURN,
-    Asked,
     Edges,
+    ItemClasses,
     Question,
     Table,
     chains,
@@ -77,7 +77,7 @@ class _Run:
 
     @classmethod
     def of(cls, problem: PackingProblem, kind: int) -> _Run:
-        asked = Asked.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
+        asked = ItemClasses.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
         capacity = two_axes(problem.capacity[kind].reshape(1, -1))
         edges = Edges.reaching(capacity[0])
         left = np.array(problem.counts, dtype=np.int64)

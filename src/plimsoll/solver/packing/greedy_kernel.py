@@ -11,21 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from plimsoll.solver.kernels import FlagVector, FloatMatrix, FloatVector, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemSizes, ItemValues, best_content, ceiling, worth_of
+from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemValues, PackingInstance, best_content, ceiling, worth_of
+from plimsoll.solver.layout import Demand
 
-WORTH_ASKING: Final = 1.005
+WORTH_EVALUATING: Final = 1.005
 """A type is asked again when it may be better than the best at hand by this factor."""
-
-
-class Demand(NamedTuple):
-    """What is still to be packed, and what may still be opened. Kernels count it down."""
-
-    left: IntVector
-    """[C]."""
-    available: IntVector
-    """[T]."""
-    room: IntVector
-    """[L]."""
 
 
 class OpenBins(NamedTuple):
@@ -41,18 +31,18 @@ class OpenBins(NamedTuple):
     items: IntVector
 
 
-class Offers(NamedTuple):
+class TypeCandidates(NamedTuple):
     """What each type has to offer, as far as it was asked."""
 
     ratio: FloatVector
     """[T]: value for price of the content at hand; -1 without one."""
-    promise: FloatVector
+    upper_bound: FloatVector
     """[T]: no content is better than this, value for price; -1 when no bin can be opened."""
-    kept: FloatVector
+    tightness: FloatVector
     """[T]: which part of its promise the type kept when it was asked last."""
-    fresh: FlagVector
+    evaluated: FlagVector
     """[T]: asked since the last opening."""
-    renewed: FlagVector
+    rebounded: FlagVector
     """[T]: its promise is for the items that are left now."""
     prices: FloatMatrix
     """[T, R]: of resources, when the type was asked last; those of a type never asked promise nothing less."""
@@ -61,7 +51,7 @@ class Offers(NamedTuple):
 
 
 @kernel()
-def empty_ledger(fillings: int, entries: int) -> OpenBins:
+def no_open_bins(fillings: int, entries: int) -> OpenBins:
     return OpenBins(
         np.zeros(2, dtype=np.int64),
         np.zeros(fillings, dtype=np.int64),
@@ -73,93 +63,93 @@ def empty_ledger(fillings: int, entries: int) -> OpenBins:
 
 
 @kernel()
-def noted(ledger: OpenBins, type_: int, bins: int, content: IntVector) -> OpenBins:
+def with_pattern(opened: OpenBins, type_: int, bins: int, content: IntVector) -> OpenBins:
     """The ledger with one filling more."""
-    fillings, entries = ledger.length[0], ledger.length[1]
-    if fillings == ledger.types.size or entries + content.size > ledger.classes.size:
-        longer = empty_ledger(2 * fillings + 16, 2 * entries + 2 * content.size)
-        longer.length[:] = ledger.length
-        longer.types[:fillings] = ledger.types[:fillings]
-        longer.bins[:fillings] = ledger.bins[:fillings]
-        longer.starts[: fillings + 1] = ledger.starts[: fillings + 1]
-        longer.classes[:entries] = ledger.classes[:entries]
-        longer.items[:entries] = ledger.items[:entries]
-        ledger = longer
-    ledger.types[fillings] = type_
-    ledger.bins[fillings] = bins
+    fillings, entries = opened.length[0], opened.length[1]
+    if fillings == opened.types.size or entries + content.size > opened.classes.size:
+        longer = no_open_bins(2 * fillings + 16, 2 * entries + 2 * content.size)
+        longer.length[:] = opened.length
+        longer.types[:fillings] = opened.types[:fillings]
+        longer.bins[:fillings] = opened.bins[:fillings]
+        longer.starts[: fillings + 1] = opened.starts[: fillings + 1]
+        longer.classes[:entries] = opened.classes[:entries]
+        longer.items[:entries] = opened.items[:entries]
+        opened = longer
+    opened.types[fillings] = type_
+    opened.bins[fillings] = bins
     for c in np.nonzero(content)[0]:
-        ledger.classes[entries] = c
-        ledger.items[entries] = content[c]
+        opened.classes[entries] = c
+        opened.items[entries] = content[c]
         entries += 1
-    ledger.starts[fillings + 1] = entries
-    ledger.length[0] = fillings + 1
-    ledger.length[1] = entries
-    return ledger
+    opened.starts[fillings + 1] = entries
+    opened.length[0] = fillings + 1
+    opened.length[1] = entries
+    return opened
 
 
 @kernel(allocates=False)
-def openable(shelf: ItemSizes, needs: Demand, type_: int) -> int:
+def openable(instance: PackingInstance, demand: Demand, type_: int) -> int:
     """How many more bins of a type may be opened."""
-    bins = int(needs.available[type_])
-    for limit in range(needs.room.size):
-        if shelf.use[type_, limit] > 0:
-            bins = min(bins, int(needs.room[limit] // shelf.use[type_, limit]))
+    bins = int(demand.available[type_])
+    for limit in range(demand.room.size):
+        if instance.use[type_, limit] > 0:
+            bins = min(bins, int(demand.room[limit] // instance.use[type_, limit]))
     return max(bins, 0)
 
 
 @kernel()
-def take(shelf: ItemSizes, needs: Demand, type_: int, bins: int, content: IntVector) -> None:
+def take(instance: PackingInstance, demand: Demand, type_: int, bins: int, content: IntVector) -> None:
     """Count down (or, with negative bins, up again) what filling so many bins needs."""
-    needs.left[:] -= bins * content
-    needs.available[type_] -= bins
-    for limit in range(needs.room.size):
-        needs.room[limit] -= bins * shelf.use[type_, limit]
+    demand.left[:] -= bins * content
+    demand.available[type_] -= bins
+    for limit in range(demand.room.size):
+        demand.room[limit] -= bins * instance.use[type_, limit]
 
 
 @kernel()
 def open_bins(
-    shelf: ItemSizes, worth: ItemValues, price: FloatVector, needs: Demand, ledger: OpenBins, ceiling: float
+    instance: PackingInstance, worth: ItemValues, price: FloatVector, demand: Demand, opened: OpenBins, ceiling: float
 ) -> tuple[OpenBins, float]:
     """Fill bins until nothing is left that may be placed, or the cost is sure to reach the ceiling.
 
     `price` decides what is opened; the cost is in money, which is the same thing unless limits bind. On the way it
     looks, each turn, whether one bin takes all the rest, and ends that way if that is the cheapest end.
     """
-    offers = no_offers(shelf.fit.shape[0], shelf.fit.shape[1], shelf.takes.shape[0])
+    candidates = no_candidates(instance.fit.shape[0], instance.fit.shape[1], instance.takes.shape[0])
     cost = 0.0
     end_cost, end_type, end_length = np.inf, -1, 0
-    end = Demand(needs.left.copy(), needs.available.copy(), needs.room.copy())
-    while cost + (1.0 - TINY) * worth_of(worth.least, needs.left) < min(ceiling, end_cost):
-        refuse_closed(shelf, needs, offers)
-        last = cheapest_single(shelf, needs)
-        if last >= 0 and cost + shelf.price[last] < end_cost:
-            end_cost, end_type, end_length = cost + shelf.price[last], last, ledger.length[0]
-            set_needs(end, needs)
-        chosen = best_offer(shelf, worth, price, needs, offers)
+    end = Demand(demand.left.copy(), demand.available.copy(), demand.room.copy())
+    while cost + (1.0 - TINY) * worth_of(worth.least, demand.left) < min(ceiling, end_cost):
+        drop_closed(instance, demand, candidates)
+        last = cheapest_single(instance, demand)
+        if last >= 0 and cost + instance.price[last] < end_cost:
+            end_cost, end_type, end_length = cost + instance.price[last], last, opened.length[0]
+            copy_demand(end, demand)
+        chosen = best_candidate(instance, worth, price, demand, candidates)
         if chosen < 0:
             break
-        content = offers.contents[chosen]
-        bins = openable(shelf, needs, chosen)
+        content = candidates.contents[chosen]
+        bins = openable(instance, demand, chosen)
         for c in np.nonzero(content)[0]:
-            bins = min(bins, needs.left[c] // content[c])
-        ledger = noted(ledger, chosen, bins, content)
-        take(shelf, needs, chosen, bins, content.copy())
-        cost += bins * shelf.price[chosen]
-        forget(offers, needs.left, np.nonzero(content)[0])
-    if end_type >= 0 and end_cost < ceiling and (end_cost <= cost or np.any(needs.left > 0)):
-        ledger.length[0] = end_length
-        ledger.length[1] = ledger.starts[end_length]
-        ledger = noted(ledger, end_type, 1, end.left)
-        take(shelf, end, end_type, 1, end.left.copy())
-        set_needs(needs, end)
+            bins = min(bins, demand.left[c] // content[c])
+        opened = with_pattern(opened, chosen, bins, content)
+        take(instance, demand, chosen, bins, content.copy())
+        cost += bins * instance.price[chosen]
+        invalidate(candidates, demand.left, np.nonzero(content)[0])
+    if end_type >= 0 and end_cost < ceiling and (end_cost <= cost or np.any(demand.left > 0)):
+        opened.length[0] = end_length
+        opened.length[1] = opened.starts[end_length]
+        opened = with_pattern(opened, end_type, 1, end.left)
+        take(instance, end, end_type, 1, end.left.copy())
+        copy_demand(demand, end)
         cost = end_cost
-    return ledger, cost
+    return opened, cost
 
 
 @kernel()
-def no_offers(types: int, classes: int, resources: int) -> Offers:
+def no_candidates(types: int, classes: int, resources: int) -> TypeCandidates:
     """Nobody was asked yet, and everybody may have anything."""
-    return Offers(
+    return TypeCandidates(
         np.full(types, -1.0),
         np.full(types, np.inf),
         np.ones(types),
@@ -171,97 +161,101 @@ def no_offers(types: int, classes: int, resources: int) -> Offers:
 
 
 @kernel()
-def set_needs(target: Demand, source: Demand) -> None:
+def copy_demand(target: Demand, source: Demand) -> None:
     target.left[:] = source.left
     target.available[:] = source.available
     target.room[:] = source.room
 
 
 @kernel(allocates=False)
-def refuse_closed(shelf: ItemSizes, needs: Demand, offers: Offers) -> None:
+def drop_closed(instance: PackingInstance, demand: Demand, candidates: TypeCandidates) -> None:
     """Types of which no bin may be opened any more offer nothing."""
-    for t in range(offers.ratio.size):
-        if offers.promise[t] >= 0.0 and openable(shelf, needs, t) == 0:
-            offers.ratio[t] = -1.0
-            offers.promise[t] = -1.0
+    for t in range(candidates.ratio.size):
+        if candidates.upper_bound[t] >= 0.0 and openable(instance, demand, t) == 0:
+            candidates.ratio[t] = -1.0
+            candidates.upper_bound[t] = -1.0
 
 
 @kernel()
-def best_offer(shelf: ItemSizes, worth: ItemValues, price: FloatVector, needs: Demand, offers: Offers) -> int:
+def best_candidate(
+    instance: PackingInstance, worth: ItemValues, price: FloatVector, demand: Demand, candidates: TypeCandidates
+) -> int:
     """The type with most value for its price, asking those that might beat it; -1 when none has anything."""
-    whole = worth_of(worth.values, needs.left)
-    for t in range(offers.promise.size):
-        offers.promise[t] = min(offers.promise[t], whole / price[t])
+    whole = worth_of(worth.values, demand.left)
+    for t in range(candidates.upper_bound.size):
+        candidates.upper_bound[t] = min(candidates.upper_bound[t], whole / price[t])
     while True:
-        best = int(np.argmax(offers.ratio))
-        asked, hope = -1, max(offers.ratio[best], 0.0) * WORTH_ASKING
-        for t in range(offers.promise.size):
-            if not offers.fresh[t] and offers.promise[t] * offers.kept[t] > hope:
-                asked, hope = t, offers.promise[t] * offers.kept[t]
-        if asked < 0:
-            return best if offers.ratio[best] > 0.0 else -1
-        if not offers.renewed[asked]:
-            offers.renewed[asked] = True
-            bound = ceiling(shelf, worth, asked, needs.left, offers.prices[asked])
-            offers.promise[asked] = min(offers.promise[asked], bound / price[asked])
+        best = int(np.argmax(candidates.ratio))
+        chosen_type, best_hope = -1, max(candidates.ratio[best], 0.0) * WORTH_EVALUATING
+        for t in range(candidates.upper_bound.size):
+            if not candidates.evaluated[t] and candidates.upper_bound[t] * candidates.tightness[t] > best_hope:
+                chosen_type, best_hope = t, candidates.upper_bound[t] * candidates.tightness[t]
+        if chosen_type < 0:
+            return best if candidates.ratio[best] > 0.0 else -1
+        if not candidates.rebounded[chosen_type]:
+            candidates.rebounded[chosen_type] = True
+            bound = ceiling(instance, worth, chosen_type, demand.left, candidates.prices[chosen_type])
+            candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
             continue
-        _, bound = best_content(shelf, worth, asked, needs.left, offers.contents[asked], offers.prices[asked])
-        value = worth_of(worth.judged, offers.contents[asked])
-        offers.ratio[asked] = value / price[asked]
-        offers.promise[asked] = min(offers.promise[asked], bound / price[asked])
-        offers.kept[asked] = min(value / max(bound, TINY * TINY), 1.0)
-        offers.fresh[asked] = True
+        _, bound = best_content(
+            instance, worth, chosen_type, demand.left, candidates.contents[chosen_type], candidates.prices[chosen_type]
+        )
+        value = worth_of(worth.judged, candidates.contents[chosen_type])
+        candidates.ratio[chosen_type] = value / price[chosen_type]
+        candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
+        candidates.tightness[chosen_type] = min(value / max(bound, TINY * TINY), 1.0)
+        candidates.evaluated[chosen_type] = True
 
 
 @kernel(allocates=False)
-def forget(offers: Offers, left: IntVector, changed: IntVector) -> None:
+def invalidate(candidates: TypeCandidates, left: IntVector, changed: IntVector) -> None:
     """After an opening: contents there are no items for any more are void, and every promise is old."""
-    offers.fresh[:] = False
-    offers.renewed[:] = False
+    candidates.evaluated[:] = False
+    candidates.rebounded[:] = False
     for c in changed:
-        for t in range(offers.ratio.size):
-            if offers.contents[t, c] > left[c]:
-                offers.ratio[t] = -1.0
+        for t in range(candidates.ratio.size):
+            if candidates.contents[t, c] > left[c]:
+                candidates.ratio[t] = -1.0
 
 
 @kernel()
-def cheapest_single(shelf: ItemSizes, needs: Demand) -> int:
+def cheapest_single(instance: PackingInstance, demand: Demand) -> int:
     """The cheapest type of which one bin takes all that is left; -1 when there is none, or nothing left."""
-    present = np.nonzero(needs.left)[0]
+    present = np.nonzero(demand.left)[0]
     best = -1
     if present.size == 0:
         return best
-    wanted = together(shelf, needs.left, present)
-    for t in range(shelf.price.size):
-        cheaper = best < 0 or shelf.price[t] < shelf.price[best]
-        if cheaper and takes_all(shelf, t, needs.left, present, wanted) and openable(shelf, needs, t) > 0:
+    wanted = total_takes(instance, demand.left, present)
+    for t in range(instance.price.size):
+        cheaper = best < 0 or instance.price[t] < instance.price[best]
+        if cheaper and holds_all(instance, t, demand.left, present, wanted) and openable(instance, demand, t) > 0:
             best = t
     return best
 
 
 @kernel()
-def together(shelf: ItemSizes, items: IntVector, present: IntVector) -> IntVector:
+def total_takes(instance: PackingInstance, items: IntVector, present: IntVector) -> IntVector:
     """[R]: what all these items take."""
-    wanted = np.zeros(shelf.takes.shape[0], dtype=np.int64)
+    wanted = np.zeros(instance.takes.shape[0], dtype=np.int64)
     for r in range(wanted.size):
         for c in present:
-            wanted[r] += items[c] * shelf.takes[r, c]
+            wanted[r] += items[c] * instance.takes[r, c]
     return wanted
 
 
 @kernel(allocates=False)
-def takes_all(shelf: ItemSizes, type_: int, items: IntVector, present: IntVector, wanted: IntVector) -> bool:
+def holds_all(instance: PackingInstance, type_: int, items: IntVector, present: IntVector, wanted: IntVector) -> bool:
     """Whether one bin of the type takes all these items, which together take what is wanted."""
     for r in range(wanted.size):
-        if wanted[r] > shelf.capacity[type_, r]:
+        if wanted[r] > instance.capacity[type_, r]:
             return False
     for c in present:
-        if items[c] > shelf.fit[type_, c]:
+        if items[c] > instance.fit[type_, c]:
             return False
-    for k in range(shelf.keys.shape[1]):
+    for k in range(instance.keys.shape[1]):
         owners = 0
         for c in present:
-            if shelf.keys[c, k]:
+            if instance.keys[c, k]:
                 owners += 1
         if owners > 1:
             return False

@@ -12,21 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from plimsoll.solver.kernels import FloatMatrix, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemSizes, ItemValues, falling
+from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemValues, PackingInstance, falling
+from plimsoll.solver.layout import Demand
 from plimsoll.solver.packing.greedy_kernel import (
-    Demand,
     OpenBins,
-    empty_ledger,
+    holds_all,
+    no_open_bins,
     open_bins,
     openable,
     take,
-    takes_all,
-    together,
+    total_takes,
 )
 from plimsoll.solver.problem import Floats, Ints
 
 
-class Pool(NamedTuple):
+class BinPool(NamedTuple):
     """Single bins that are open to change."""
 
     length: IntVector
@@ -35,7 +35,7 @@ class Pool(NamedTuple):
     contents: IntMatrix
 
 
-class Neighbourhood(NamedTuple):
+class ItemValueSets(NamedTuple):
     """What items are worth when bins are packed anew."""
 
     values: FloatMatrix
@@ -45,7 +45,7 @@ class Neighbourhood(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PatternRow:
     """A filling outside of kernels."""
 
     type: int
@@ -54,21 +54,25 @@ class Row:
     items: Ints
 
 
-def rows_of(ledger: OpenBins) -> list[Row]:
-    spans = zip(ledger.starts, ledger.starts[1 : ledger.length[0] + 1], strict=False)
+def pattern_rows(opened: OpenBins) -> list[PatternRow]:
+    spans = zip(opened.starts, opened.starts[1 : opened.length[0] + 1], strict=False)
     return [
-        Row(int(ledger.types[f]), int(ledger.bins[f]), ledger.classes[start:end], ledger.items[start:end])
+        PatternRow(int(opened.types[f]), int(opened.bins[f]), opened.classes[start:end], opened.items[start:end])
         for f, (start, end) in enumerate(spans)
     ]
 
 
-def pool_of(rows: list[Row], shelf: ItemSizes, least: Floats, bins: int) -> tuple[Pool, list[Row]]:
+def build_pool(
+    rows: list[PatternRow], instance: PackingInstance, least: Floats, bins: int
+) -> tuple[BinPool, list[PatternRow]]:
     """So many single bins, those first that cost most above what their content must; and the rows without them."""
-    waste = [1.0 - float(np.cumsum(least[row.classes] * row.items)[-1]) / float(shelf.price[row.type]) for row in rows]
-    pool = Pool(
+    waste = [
+        1.0 - float(np.cumsum(least[row.classes] * row.items)[-1]) / float(instance.price[row.type]) for row in rows
+    ]
+    pool = BinPool(
         np.zeros(1, dtype=np.int64),
         np.zeros(2 * bins, dtype=np.int64),
-        np.zeros((2 * bins, shelf.fit.shape[1]), dtype=np.int64),
+        np.zeros((2 * bins, instance.fit.shape[1]), dtype=np.int64),
     )
     kept = list(rows)
     free = bins
@@ -76,7 +80,7 @@ def pool_of(rows: list[Row], shelf: ItemSizes, least: Floats, bins: int) -> tupl
         row = rows[f]
         taken = min(row.bins, free)
         free -= taken
-        kept[f] = Row(row.type, row.bins - taken, row.classes, row.items)
+        kept[f] = PatternRow(row.type, row.bins - taken, row.classes, row.items)
         for position in range(pool.length[0], pool.length[0] + taken):
             pool.types[position] = row.type
             pool.contents[position, row.classes] = row.items
@@ -84,46 +88,48 @@ def pool_of(rows: list[Row], shelf: ItemSizes, least: Floats, bins: int) -> tupl
     return pool, [row for row in kept if row.bins]
 
 
-def pool_rows(pool: Pool) -> list[Row]:
+def pool_rows(pool: BinPool) -> list[PatternRow]:
     found = []
     for b in range(pool.length[0]):
         classes = np.flatnonzero(pool.contents[b])
-        found.append(Row(int(pool.types[b]), 1, classes, pool.contents[b, classes]))
+        found.append(PatternRow(int(pool.types[b]), 1, classes, pool.contents[b, classes]))
     return found
 
 
 @kernel()
-def downsize(shelf: ItemSizes, needs: Demand, ledger: OpenBins) -> float:
+def downsize(instance: PackingInstance, demand: Demand, opened: OpenBins) -> float:
     """Give each filling the cheapest type that holds its content; what that saves."""
     saved = 0.0
-    cheapest_first = falling(-shelf.price)
-    content = np.zeros(needs.left.size, dtype=np.int64)
-    nothing = np.zeros(needs.left.size, dtype=np.int64)
-    for f in range(ledger.length[0]):
-        bins, now = ledger.bins[f], ledger.types[f]
-        present = ledger.classes[ledger.starts[f] : ledger.starts[f + 1]]
-        content[present] = ledger.items[ledger.starts[f] : ledger.starts[f + 1]]
-        take(shelf, needs, now, -bins, nothing)
-        wanted = together(shelf, content, present)
+    cheapest_first = falling(-instance.price)
+    content = np.zeros(demand.left.size, dtype=np.int64)
+    nothing = np.zeros(demand.left.size, dtype=np.int64)
+    for f in range(opened.length[0]):
+        bins, now = opened.bins[f], opened.types[f]
+        present = opened.classes[opened.starts[f] : opened.starts[f + 1]]
+        content[present] = opened.items[opened.starts[f] : opened.starts[f + 1]]
+        take(instance, demand, now, -bins, nothing)
+        wanted = total_takes(instance, content, present)
         for t in cheapest_first:
-            if shelf.price[t] >= shelf.price[now]:
+            if instance.price[t] >= instance.price[now]:
                 break
-            if takes_all(shelf, t, content, present, wanted) and openable(shelf, needs, t) >= bins:
-                saved += bins * (shelf.price[now] - shelf.price[t])
+            if holds_all(instance, t, content, present, wanted) and openable(instance, demand, t) >= bins:
+                saved += bins * (instance.price[now] - instance.price[t])
                 now = t
                 break
-        take(shelf, needs, now, bins, nothing)
-        ledger.types[f] = now
+        take(instance, demand, now, bins, nothing)
+        opened.types[f] = now
         content[present] = 0
     return saved
 
 
-def shake(shelf: ItemSizes, needs: Demand, pool: Pool, shaking: Neighbourhood, *, tries: int, patience: int) -> None:
+def improve_bins(
+    instance: PackingInstance, demand: Demand, pool: BinPool, value_sets: ItemValueSets, *, tries: int, patience: int
+) -> None:
     """Take sets of bins apart and pack them anew, so many times, unless so many in a row brought nothing."""
     seed, idle = 12345, 0
     for attempt in range(tries):
-        chosen, seed = some_bins(int(pool.length[0]), seed)
-        saved = repack(shelf, needs, pool, shaking, chosen, attempt)
+        chosen, seed = choose_bins(int(pool.length[0]), seed)
+        saved = repack(instance, demand, pool, value_sets, chosen, attempt)
         idle = 0 if saved > TINY else idle + 1
         if idle == patience:
             break
@@ -135,7 +141,7 @@ def next_seed(seed: int) -> int:
 
 
 @kernel()
-def some_bins(count: int, seed: int) -> tuple[IntVector, int]:
+def choose_bins(count: int, seed: int) -> tuple[IntVector, int]:
     """Two to four of so many bins, ascending."""
     seed = next_seed(seed)
     wanted = min(count, 2 + (seed >> 16) % 3)
@@ -152,67 +158,67 @@ def some_bins(count: int, seed: int) -> tuple[IntVector, int]:
 
 @kernel()
 def repack(
-    shelf: ItemSizes, needs: Demand, pool: Pool, shaking: Neighbourhood, chosen: IntVector, attempt: int
+    instance: PackingInstance, demand: Demand, pool: BinPool, value_sets: ItemValueSets, chosen: IntVector, attempt: int
 ) -> float:
     """Pack the items of the chosen bins anew; keep it if it is no dearer. What that saves."""
-    items = np.zeros(shelf.fit.shape[1], dtype=np.int64)
+    items = np.zeros(instance.fit.shape[1], dtype=np.int64)
     cost = 0.0
     nothing = np.zeros(items.size, dtype=np.int64)
     for b in chosen:
         items += pool.contents[b]
-        cost += shelf.price[pool.types[b]]
-        take(shelf, needs, pool.types[b], -1, nothing)
+        cost += instance.price[pool.types[b]]
+        take(instance, demand, pool.types[b], -1, nothing)
     classes = np.nonzero(items)[0]
-    types = np.nonzero(shelf.price <= cost)[0]
-    part = part_of(shelf, types, classes)
-    worth = shaken(shaking, classes, attempt)
-    own = Demand(items[classes], needs.available[types], needs.room.copy())
-    ledger, anew = open_bins(part, worth, part.price, own, empty_ledger(16, 16 * classes.size), cost + TINY)
+    types = np.nonzero(instance.price <= cost)[0]
+    part = restrict(instance, types, classes)
+    worth = perturbed_values(value_sets, classes, attempt)
+    own = Demand(items[classes], demand.available[types], demand.room.copy())
+    opened, anew = open_bins(part, worth, part.price, own, no_open_bins(16, 16 * classes.size), cost + TINY)
     bins = 0
-    for f in range(ledger.length[0]):
-        bins += ledger.bins[f]
+    for f in range(opened.length[0]):
+        bins += opened.bins[f]
     better = anew <= cost and not np.any(own.left > 0)
     if not better or pool.length[0] - chosen.size + bins > pool.types.size:
         for b in chosen:
-            take(shelf, needs, pool.types[b], 1, nothing)
+            take(instance, demand, pool.types[b], 1, nothing)
         return 0.0
-    replace(pool, chosen, ledger, types, classes)
-    needs.available[types] = own.available
-    needs.room[:] = own.room
+    replace_bins(pool, chosen, opened, types, classes)
+    demand.available[types] = own.available
+    demand.room[:] = own.room
     return cost - anew
 
 
 @kernel()
-def part_of(shelf: ItemSizes, types: IntVector, classes: IntVector) -> ItemSizes:
+def restrict(instance: PackingInstance, types: IntVector, classes: IntVector) -> PackingInstance:
     """The same shelf, with these types and classes only."""
-    return ItemSizes(
-        np.ascontiguousarray(shelf.takes[:, classes]),
-        np.ascontiguousarray(shelf.sizes[:, classes]),
-        shelf.capacity[types],
-        shelf.spaces[types],
-        np.ascontiguousarray(shelf.fit[types][:, classes]),
-        shelf.keys[classes],
-        shelf.keyed[classes],
-        shelf.price[types],
-        shelf.use[types],
+    return PackingInstance(
+        np.ascontiguousarray(instance.takes[:, classes]),
+        np.ascontiguousarray(instance.sizes[:, classes]),
+        instance.capacity[types],
+        instance.spaces[types],
+        np.ascontiguousarray(instance.fit[types][:, classes]),
+        instance.keys[classes],
+        instance.keyed[classes],
+        instance.price[types],
+        instance.use[types],
     )
 
 
 @kernel()
-def shaken(shaking: Neighbourhood, classes: IntVector, attempt: int) -> ItemValues:
+def perturbed_values(value_sets: ItemValueSets, classes: IntVector, attempt: int) -> ItemValues:
     """Values of these classes, each moved by up to a quarter; every fourth try takes them as they are."""
-    values = shaking.values[attempt % shaking.values.shape[0]][classes]
+    values = value_sets.values[attempt % value_sets.values.shape[0]][classes]
     seed = next_seed(attempt + 1)
     if attempt % 4 > 0:
         for i in range(values.size):
             seed = next_seed(seed)
             values[i] *= 0.75 + 0.5 * ((seed >> 8) % 65536) / 65536.0
     values /= np.max(values)
-    return ItemValues(values, falling(values), shaking.least[0][classes], values)
+    return ItemValues(values, falling(values), value_sets.least[0][classes], values)
 
 
 @kernel()
-def replace(pool: Pool, chosen: IntVector, ledger: OpenBins, types: IntVector, classes: IntVector) -> None:
+def replace_bins(pool: BinPool, chosen: IntVector, opened: OpenBins, types: IntVector, classes: IntVector) -> None:
     """Put the new bins where the chosen ones were."""
     kept = 0
     gone = 0
@@ -224,11 +230,11 @@ def replace(pool: Pool, chosen: IntVector, ledger: OpenBins, types: IntVector, c
             pool.types[kept] = pool.types[b]
             pool.contents[kept] = pool.contents[b]
         kept += 1
-    for f in range(ledger.length[0]):
-        for _ in range(ledger.bins[f]):
-            pool.types[kept] = types[ledger.types[f]]
+    for f in range(opened.length[0]):
+        for _ in range(opened.bins[f]):
+            pool.types[kept] = types[opened.types[f]]
             pool.contents[kept] = 0
-            for entry in range(ledger.starts[f], ledger.starts[f + 1]):
-                pool.contents[kept, classes[ledger.classes[entry]]] = ledger.items[entry]
+            for entry in range(opened.starts[f], opened.starts[f + 1]):
+                pool.contents[kept, classes[opened.classes[entry]]] = opened.items[entry]
             kept += 1
     pool.length[0] = kept

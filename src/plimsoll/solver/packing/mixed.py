@@ -16,9 +16,17 @@ import numpy as np
 
 from plimsoll.solver.knapsack.item_values import capped_first, least_cost, value_vectors, worth_from
 from plimsoll.solver.knapsack.lp_knapsack import ItemValues
-from plimsoll.solver.packing.greedy_kernel import Demand, OpenBins, empty_ledger, open_bins
-from plimsoll.solver.packing.layout import Layout, prepare
-from plimsoll.solver.packing.local_search import Neighbourhood, Row, downsize, pool_of, pool_rows, rows_of, shake
+from plimsoll.solver.layout import Demand, Layout, build_layout
+from plimsoll.solver.packing.greedy_kernel import OpenBins, no_open_bins, open_bins
+from plimsoll.solver.packing.local_search import (
+    ItemValueSets,
+    PatternRow,
+    build_pool,
+    downsize,
+    improve_bins,
+    pattern_rows,
+    pool_rows,
+)
 from plimsoll.solver.problem import BinPattern, Effort, Floats, Ints, Packing, PackingProblem
 
 SHAKEN_BINS: Final = 48
@@ -36,27 +44,27 @@ def pack_mixed(problem: PackingProblem, effort: Effort, *, values: Floats | None
 
     `values` (one a class; the duals of a linear program, say) take the place of the built-in portfolio.
     """
-    laid = prepare(problem)
-    if not laid.classes.size:
-        return Packing(fillings=(), left=problem.counts.astype(np.int64), cost=0.0)
-    runs = _Runs(laid, effort, None if values is None else values[laid.classes])
-    best = runs.best_of(_Plan(empty_ledger(0, 0), laid.needs, 0.0), runs.portfolio())
+    layout = build_layout(problem)
+    if not layout.classes.size:
+        return Packing(patterns=(), left=problem.counts.astype(np.int64), cost=0.0)
+    runs = _Runs(layout, effort, None if values is None else values[layout.classes])
+    best = runs.best_of(_Plan(no_open_bins(0, 0), layout.demand, 0.0), runs.portfolio())
     if best.left.any():
         best = runs.best_of(best, runs.under_limits())
         for _ in range(BOOSTS):
             best = runs.best_of(best, runs.favouring(best.left))
-    return _answer(problem, laid, runs.polished(best))
+    return _answer(problem, layout, runs.polished(best))
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    ledger: OpenBins
-    needs: Demand
+    opened: OpenBins
+    demand: Demand
     cost: float
 
     @property
     def left(self) -> Ints:
-        return self.needs.left
+        return self.demand.left
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -67,26 +75,26 @@ class _Plan:
 class _Runs:
     """Several runs over one packing, which differ in what items are worth and what bins are said to cost."""
 
-    def __init__(self, laid: Layout, effort: Effort, values: Floats | None) -> None:
-        self.laid = laid
+    def __init__(self, layout: Layout, effort: Effort, values: Floats | None) -> None:
+        self.layout = layout
         self.effort = effort
-        self.least = least_cost(laid.shelf, laid.needs.left)
-        self.bound = math.fsum(self.least * laid.needs.left)
-        vectors = [values] if values is not None else value_vectors(laid.shelf, self.least)
+        self.least = least_cost(layout.instance, layout.demand.left)
+        self.bound = math.fsum(self.least * layout.demand.left)
+        vectors = [values] if values is not None else value_vectors(layout.instance, self.least)
         few = slice(max(effort.value_vectors, 1))
         self.worths = [worth_from(vector, self.least) for vector in vectors[few]]
-        self.first = [] if values is not None else capped_first(laid.shelf, laid.needs.left, self.least)[few]
+        self.first = [] if values is not None else capped_first(layout.instance, layout.demand.left, self.least)[few]
 
     def portfolio(self) -> Iterator[tuple[ItemValues, Floats]]:
-        return ((worth, self.laid.shelf.price) for worth in (*self.first, *self.worths))
+        return ((worth, self.layout.instance.price) for worth in (*self.first, *self.worths))
 
     def under_limits(self) -> Iterator[tuple[ItemValues, Floats]]:
         """Bins cost, in part or altogether, what they take of the room; items are worth their price, or one each."""
-        shelf, room = self.laid.shelf, self.laid.needs.room
+        instance, room = self.layout.instance, self.layout.demand.room
         if not room.size:
             return
-        scarce = (shelf.use / np.maximum(room, 1)).max(axis=1)
-        money = shelf.price / shelf.price.max()
+        scarce = (instance.use / np.maximum(room, 1)).max(axis=1)
+        money = instance.price / instance.price.max()
         each_alike = worth_from(np.ones(self.least.size), self.least)
         for share in (0.5, 1.0):
             price = np.maximum((1.0 - share) * money + share * scarce / max(float(scarce.max()), 1e-12), 1e-9)
@@ -97,7 +105,7 @@ class _Runs:
         """What was left behind last time is worth more next time."""
         values = self.worths[0].values * np.where(left > 0, 4.0, 1.0)
         self.worths[0] = worth_from(values, self.least)
-        yield self.worths[0], self.laid.shelf.price
+        yield self.worths[0], self.layout.instance.price
 
     def best_of(self, best: _Plan, runs: Iterator[tuple[ItemValues, Floats]]) -> _Plan:
         """Run until it is good enough; the best of these and the one there was."""
@@ -105,36 +113,36 @@ class _Runs:
             if self._good_enough(best):
                 break
             ceiling = math.inf if best.left.any() else best.cost
-            needs = Demand(*(part.copy() for part in self.laid.needs))
-            ledger, cost = open_bins(self.laid.shelf, worth, price, needs, empty_ledger(64, 1024), ceiling)
-            best = min(best, _Plan(ledger, needs, cost), key=lambda plan: plan.rank)
+            demand = Demand(*(part.copy() for part in self.layout.demand))
+            opened, cost = open_bins(self.layout.instance, worth, price, demand, no_open_bins(64, 1024), ceiling)
+            best = min(best, _Plan(opened, demand, cost), key=lambda plan: plan.rank)
         return best
 
-    def polished(self, plan: _Plan) -> list[Row]:
+    def polished(self, plan: _Plan) -> list[PatternRow]:
         """Cheaper bins for the same content, then other contents for the emptiest bins."""
-        shelf, needs = self.laid.shelf, plan.needs
-        plan = _Plan(plan.ledger, needs, plan.cost - downsize(shelf, needs, plan.ledger))
-        rows = rows_of(plan.ledger)
+        instance, demand = self.layout.instance, plan.demand
+        plan = _Plan(plan.opened, demand, plan.cost - downsize(instance, demand, plan.opened))
+        rows = pattern_rows(plan.opened)
         tries = min(TRIES_TIMES_BINS // max(sum(row.bins for row in rows), 1), MOST_TRIES)
         if not rows or self._good_enough(plan) or tries < FEWEST_TRIES:
             return rows
-        pool, untouched = pool_of(rows, shelf, self.least, SHAKEN_BINS)
-        shaking = Neighbourhood(np.array([worth.values for worth in self.worths]), self.least[None, :])
-        shake(shelf, needs, pool, shaking, tries=tries, patience=PATIENCE)
+        pool, untouched = build_pool(rows, instance, self.least, SHAKEN_BINS)
+        value_sets = ItemValueSets(np.array([worth.values for worth in self.worths]), self.least[None, :])
+        improve_bins(instance, demand, pool, value_sets, tries=tries, patience=PATIENCE)
         return untouched + pool_rows(pool)
 
     def _good_enough(self, plan: _Plan) -> bool:
         return not plan.left.any() and plan.cost <= (1.0 + self.effort.gap) * self.bound
 
 
-def _answer(problem: PackingProblem, laid: Layout, rows: list[Row]) -> Packing:
+def _answer(problem: PackingProblem, layout: Layout, rows: list[PatternRow]) -> Packing:
     """In the words of the question: equal fillings joined, in the order of types and contents."""
     left = problem.counts.astype(np.int64)
     bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
     for row in rows:
-        classes = laid.classes[row.classes]
+        classes = layout.classes[row.classes]
         order = np.argsort(classes)
-        key = int(laid.types[row.type]), tuple(classes[order].tolist()), tuple(row.items[order].tolist())
+        key = int(layout.types[row.type]), tuple(classes[order].tolist()), tuple(row.items[order].tolist())
         bins[key] = bins.get(key, 0) + row.bins
         left[classes] -= row.bins * row.items
     fillings = tuple(
@@ -142,4 +150,4 @@ def _answer(problem: PackingProblem, laid: Layout, rows: list[Row]) -> Packing:
         for (type_, classes, items), count in sorted(bins.items())
     )
     cost = math.fsum(filling.bins * float(problem.price[filling.type]) for filling in fillings)
-    return Packing(fillings=fillings, left=left, cost=cost)
+    return Packing(patterns=fillings, left=left, cost=cost)

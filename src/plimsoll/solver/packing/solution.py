@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 class Solution:
     """A packing, and what packing the items it places costs at least."""
 
-    packed: Packing
+    packing: Packing
     bound: float
     worth: Floats
-    """[C]: what items are worth by the reckoning that shows the bound; a hint, as `proofs.shown_by` takes it."""
+    """[C]: what items are worth by the reckoning that shows the bound; a hint, as `proofs.bound_from_values` takes it.
+    """
 
 
-def joined(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packing:
+def join_patterns(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packing:
     """Equal fillings become one, in the order of types, classes and items; items without a bin are left."""
     bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
     for pattern in fillings:
@@ -39,10 +40,12 @@ def joined(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packing:
         for type_, classes, items in sorted(bins)
     )
     opened = bins_by_type(problem, whole)
-    return Packing(fillings=whole, left=problem.counts - placed(problem, whole), cost=float(opened @ problem.price))
+    return Packing(
+        patterns=whole, left=problem.counts - placed_items(problem, whole), cost=float(opened @ problem.price)
+    )
 
 
-def placed(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
+def placed_items(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
     """[C]: items that have a bin."""
     items = np.zeros(len(problem.counts), dtype=np.int64)
     for pattern in fillings:
@@ -63,21 +66,21 @@ def remaining(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packin
     opened = bins_by_type(problem, fillings)
     return replace(
         problem,
-        counts=problem.counts - placed(problem, fillings),
+        counts=problem.counts - placed_items(problem, fillings),
         available=problem.available - opened,
         room=problem.room - opened @ problem.use,
     )
 
 
-def is_packing(problem: PackingProblem, packed: Packing) -> bool:
+def is_valid(problem: PackingProblem, packed: Packing) -> bool:
     """Whether everything that a `Packing` promises holds, in integers."""
-    opened = bins_by_type(problem, packed.fillings)
+    opened = bins_by_type(problem, packed.patterns)
     return (
         bool((packed.left >= 0).all())
-        and bool((packed.left + placed(problem, packed.fillings) == problem.counts).all())
+        and bool((packed.left + placed_items(problem, packed.patterns) == problem.counts).all())
         and bool((opened <= problem.available).all())
         and bool((opened @ problem.use <= problem.room).all())
-        and all(_is_filling(problem, pattern) for pattern in packed.fillings)
+        and all(_is_filling(problem, pattern) for pattern in packed.patterns)
     )
 
 

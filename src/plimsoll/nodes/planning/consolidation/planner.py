@@ -211,7 +211,7 @@ class _Effort:
         self._lodgers = {
             row: kept for row, listed in lodgers.items() if (kept := [one for one in listed if one[0].key not in stays])
         }
-        for row in np.flatnonzero(found.verdicts == RemovalStatus.NO_ROOM).tolist():
+        for row in np.flatnonzero(found.statuses == RemovalStatus.NO_ROOM).tolist():
             self._kept[row] = no_place_reason(self._occupancy.first_of_class(row, int(found.stuck[row])))
 
     def remove_unused(self) -> None:

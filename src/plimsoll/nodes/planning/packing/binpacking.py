@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
-from plimsoll.solver.filling.fill import Demand, Filled, Standing, fill, most_constrained_first
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, most_constrained_first
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 
@@ -68,7 +68,7 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
     rows = len(problem.arrays)
     batches = np.stack([demand_slice.places.batches for demand_slice in slices])
     allowed = np.concatenate((np.stack([demand_slice.places.rows for demand_slice in slices]), batches), axis=1).T
-    demand = Demand(
+    demand = FillDemand(
         requests=_requests(problem, slices),
         counts=items,
         allowed=allowed,
@@ -84,7 +84,7 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
     )
     free = np.concatenate((placement.free_rows(problem), placement.free_batches(problem)))
     sizes = np.array([1] * rows + [batch.nodes for batch in placement.batches], dtype=np.int64)
-    standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
+    standing = ExistingNodes(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
     class_order = _turns(problem, slices, _nodes_open(sizes, allowed))
     answer = fill(demand, standing, most_constrained_first(demand, standing, class_order))
     return _with_filled(placement, slices, answer, rows), answer.left
@@ -106,7 +106,7 @@ def _turns(problem: ScaleUpProblem, slices: Sequence[DemandSlice], choice: Ints)
     return np.array([turn_of[rank] for rank in ranked], dtype=np.int64)
 
 
-def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Filled, rows: int) -> Placement:
+def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: FillResult, rows: int) -> Placement:
     added = _contents(slices, answer)
     existing = dict(placement.existing)
     for row in (part for part in added if part < rows):
@@ -121,7 +121,7 @@ def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Fi
     return replace(placement, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
 
 
-def _contents(slices: Sequence[DemandSlice], answer: Filled) -> dict[int, dict[int, int]]:
+def _contents(slices: Sequence[DemandSlice], answer: FillResult) -> dict[int, dict[int, int]]:
     """Row of the answer to pods by class in each of its nodes, both ascending; shares of one class together."""
     if not len(answer.placements):
         return {}
@@ -216,7 +216,7 @@ def _pack_new_nodes(
         room=placement.room_left(problem),
     )
     found = pack(packing_problem, packing.effort)
-    answer = found.packed
+    answer = found.packing
     left = items.copy()
     left[chosen] = answer.left
     batches = [
@@ -227,7 +227,7 @@ def _pack_new_nodes(
                 (request[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
             ),
         )
-        for pattern in answer.fillings
+        for pattern in answer.patterns
     ]
     # What pods are worth to some offers shows nothing about the others.
     worths = {}

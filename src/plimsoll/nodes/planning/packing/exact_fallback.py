@@ -16,8 +16,15 @@ import numpy as np
 
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
-from plimsoll.solver.exact.assignment_milp import Impossible, Opening, Placed, Proof, settle, worth_settling
-from plimsoll.solver.filling.fill import Demand, Standing
+from plimsoll.solver.exact.assignment_milp import (
+    Impossible,
+    NewNodes,
+    Placed,
+    Proof,
+    is_worth_searching,
+    place_or_prove,
+)
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.packing.binpacking import PackingOptions
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-    from plimsoll.solver.filling.fill import Filled
+    from plimsoll.solver.filling.fill import FillResult
     from plimsoll.solver.problem import Flags, Ints
 
 SEARCHES: Final = 4
@@ -61,10 +68,10 @@ class ExactFallback:
         lost = [number for number in numbers.tolist() if missing[number] and not view.open_places(number).any]
         numbers = np.setdiff1d(numbers, lost)
         size = len(numbers) * (len(problem.arrays) + len(view.placement.batches) + len(problem.options))
-        if not worth_settling(wanted[numbers], missing[numbers]) or size > _MOST_PAIRS:
+        if not is_worth_searching(wanted[numbers], missing[numbers]) or size > _MOST_PAIRS:
             return placement
         question = _ExactProblem.of(view, numbers, wanted, packing)
-        found = settle(question.demand, question.standing, packing.effort, question.opening)
+        found = place_or_prove(question.demand, question.standing, packing.effort, question.opening)
         self._left -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
             return placement
@@ -75,7 +82,7 @@ class ExactFallback:
         """The draft, or a cheaper one in which nodes that stand take all pods that they take at all."""
         problem = self._problem
         new = placement.on_new_nodes(len(wanted))
-        if not self._savings or not len(problem.arrays) or not worth_settling(wanted, new):
+        if not self._savings or not len(problem.arrays) or not is_worth_searching(wanted, new):
             return placement
         movable = self._movable(packing)
         view = PlacementView(problem, _without(problem, placement, movable), self._relations)
@@ -91,7 +98,7 @@ class ExactFallback:
         closed = replace(packing, usable=np.zeros_like(packing.usable))
         question = _ExactProblem.of(view, numbers, wanted, closed)
         effort = replace(packing.effort, branch_nodes=min(packing.effort.branch_nodes, _SAVING_BRANCHES))
-        found = settle(question.demand, question.standing, effort)
+        found = place_or_prove(question.demand, question.standing, effort)
         self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
             return placement
@@ -146,11 +153,11 @@ class _ExactProblem:
     """Classes that are placed anew."""
     options: Ints
     """Those that may be opened."""
-    demand: Demand
-    standing: Standing
+    demand: FillDemand
+    standing: ExistingNodes
     members: list[Ints]
     """Of each row: the nodes, batches or offers it stands for, as they are numbered one after the other."""
-    opening: Opening
+    opening: NewNodes
 
     @classmethod
     def of(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _ExactProblem:
@@ -174,14 +181,14 @@ class _ExactProblem:
             base=base,
             numbers=numbers,
             options=options,
-            demand=Demand(requests=problem.requests[numbers], counts=wanted[numbers], allowed=allowed[first]),
-            standing=Standing(
+            demand=FillDemand(requests=problem.requests[numbers], counts=wanted[numbers], allowed=allowed[first]),
+            standing=ExistingNodes(
                 free=np.maximum(free[first], 0),
                 kind=np.arange(len(first), dtype=np.int64),
                 multiplicity=np.array([sum(sizes[one] for one in alike) for alike in members], dtype=np.int64),
             ),
             members=members,
-            opening=Opening(
+            opening=NewNodes(
                 first=len(first) - len(options),
                 price=problem.planning_prices[options],
                 use=problem.limits.use[options],
@@ -189,7 +196,7 @@ class _ExactProblem:
             ),
         )
 
-    def answered(self, filled: Filled) -> Placement:
+    def answered(self, filled: FillResult) -> Placement:
         """What was found, as a draft: rows are dealt out to the nodes, batches and offers they stand for."""
         added: dict[int, dict[int, int]] = {}
         for part, index, pods in filled.placements.tolist():
@@ -209,7 +216,7 @@ class _ExactProblem:
         kept = {row: existing[row] for row in sorted(existing) if existing[row]}
         return replace(self.base, existing=kept, batches=tuple(batches))
 
-    def _dealt(self, filled: Filled) -> Iterator[tuple[int, int, int]]:
+    def _dealt(self, filled: FillResult) -> Iterator[tuple[int, int, int]]:
         """(node, batch or offer; how many nodes of it; part that they are filled as)."""
         rows, planned = len(self.problem.arrays), len(self.base.batches)
         waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}

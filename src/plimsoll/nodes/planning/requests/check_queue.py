@@ -25,8 +25,16 @@ from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.problem.placement import Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import name_pods
 from plimsoll.nodes.planning.problem.served import Served
-from plimsoll.solver.exact.assignment_milp import Impossible, Placed, Proof, Settled, Unknown, settle, worth_settling
-from plimsoll.solver.filling.fill import Demand, Standing
+from plimsoll.solver.exact.assignment_milp import (
+    Impossible,
+    Placed,
+    Proof,
+    SearchResult,
+    Unknown,
+    is_worth_searching,
+    place_or_prove,
+)
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand
 from plimsoll.solver.problem import Effort
 
 if TYPE_CHECKING:
@@ -185,14 +193,14 @@ class CheckQueue:
 
     def _pack(self, check: Check) -> None:
         tried = self._tried([check])
-        place_pending: Settled = Unknown()
+        settled: SearchResult = Unknown()
         if not self._is_whole([check], tried):
-            place_pending = self._settled(check, tried)
-            if isinstance(place_pending, Placed):
-                tried = self._with(place_pending)
+            settled = self._settled(check, tried)
+            if isinstance(settled, Placed):
+                tried = self._with(settled)
         if not self._is_whole([check], tried):
             missing = self._missing([check], tried)
-            self.answers.append(self._refused(check, place_pending, missing, tried))
+            self.answers.append(self._refused(check, settled, missing, tried))
         elif check.reserves:
             self._left.set_placement(tried)
             self._accept(check)
@@ -224,7 +232,7 @@ class CheckQueue:
     def _is_whole(self, checks: Sequence[Check], tried: Placement) -> bool:
         return not self._missing(checks, tried).any()
 
-    def _settled(self, check: Check, tried: Placement) -> Settled:
+    def _settled(self, check: Check, tried: Placement) -> SearchResult:
         """To the end, only for pods that look at nobody: an assignment of them is right on each node by itself."""
         board = self._board
         demand = self._demand([check])
@@ -235,26 +243,26 @@ class CheckQueue:
             return Unknown()
         allowed = [board.rules.node_predicates.fits(number, board.arrays.free, {}) for number in numbers.tolist()]
         rows = len(board.arrays)
-        asked = Demand(
+        asked = FillDemand(
             requests=board.requests[numbers],
             counts=demand[numbers],
             allowed=np.stack(allowed, axis=1) if rows else np.zeros((0, len(numbers)), dtype=np.bool_),
         )
-        if not rows or not worth_settling(asked.counts, self._missing([check], tried)[numbers]):
+        if not rows or not is_worth_searching(asked.counts, self._missing([check], tried)[numbers]):
             return Unknown()
         free = np.maximum(self._left.placement.free_rows(board), 0)
-        found = settle(asked, Standing(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
+        found = place_or_prove(asked, ExistingNodes(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
         if not isinstance(found, Placed):
             return found
         placements = found.filled.placements.copy()
         placements[:, 1] = numbers[placements[:, 1]]
         return Placed(filled=replace(found.filled, placements=placements))
 
-    def _with(self, place_pending: Placed) -> Placement:
+    def _with(self, settled: Placed) -> Placement:
         before = self._left.placement
         existing = dict(before.existing)
-        for row, number, pods in place_pending.filled.placements.tolist():
-            at = int(place_pending.filled.origin[row])
+        for row, number, pods in settled.filled.placements.tolist():
+            at = int(settled.filled.origin[row])
             existing[at] = merge_pods(existing.get(at, {}), {number: pods})
         return replace(before, existing={row: existing[row] for row in sorted(existing)})
 
@@ -264,26 +272,26 @@ class CheckQueue:
         """Of pods whose room is a sum: that it is too small is the proof."""
         counts = np.array([_size(check)], dtype=np.int64)
         missing = counts - room.sum()
-        searched = len(self._board.arrays) and worth_settling(counts, missing)
-        place_pending: Settled = Impossible(proof=Proof.SUMS) if searched else Unknown()
+        searched = len(self._board.arrays) and is_worth_searching(counts, missing)
+        settled: SearchResult = Impossible(proof=Proof.SUMS) if searched else Unknown()
         free = self._left.free - room[:, None] * self._board.rules.requests[number]
-        return self._told(check, place_pending, int(missing[0]), {number: self._why_missing(number, free, {})})
+        return self._told(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
 
-    def _refused(self, check: Check, place_pending: Settled, missing: Ints, tried: Placement) -> CheckResult:
+    def _refused(self, check: Check, settled: SearchResult, missing: Ints, tried: Placement) -> CheckResult:
         free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
         numbers = np.flatnonzero(missing).tolist()
         why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
-        return self._told(check, place_pending, int(missing.sum()), why)
+        return self._told(check, settled, int(missing.sum()), why)
 
     def _told(
-        self, check: Check, place_pending: Settled, missing: int, why: Mapping[int, Sequence[Reason]]
+        self, check: Check, settled: SearchResult, missing: int, why: Mapping[int, Sequence[Reason]]
     ) -> CheckResult:
         """`why` by class, of those that found too little room."""
         placed = _size(check) - missing
         told = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
         reasons = [Reason(code=NO_CAPACITY, message=told, facts={"fit": placed, "pods": _size(check)})]
-        if isinstance(place_pending, Impossible):
-            reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[place_pending.proof]))
+        if isinstance(settled, Impossible):
+            reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
         blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
         return CheckResult(
             name=check.name,

@@ -201,7 +201,7 @@ class _Candidates:
         limits = Limits(removals=max(self._left - waiting, 0), use=self._slots_used, spare=self._slots.copy())
         found = remove_in_bulk(self._occupancy, order, limits, receives=self._receives)
         self._bulk = found.moves
-        verdicts, stuck = found.verdicts.tolist(), found.stuck.tolist()
+        verdicts, stuck = found.statuses.tolist(), found.stuck.tolist()
         for row in order.tolist():
             self._note(row, verdicts[row], stuck[row])
         self._left -= len(found.removed)

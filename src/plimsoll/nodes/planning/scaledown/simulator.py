@@ -62,7 +62,7 @@ def build_node_set(
         kind=kind,
         allowed=allowed,
         starts=starts,
-        dwellers=lines,
+        movable=lines,
         removable=removable,
         receives=receives,
         ties=occupancy.first_pod,
@@ -89,7 +89,7 @@ def remove_in_bulk(occupancy: ScaleDownProblem, order: Ints, limits: Limits, *, 
 
 def _heads(cluster: NodeSet, order: Ints, receives: Flags) -> int:
     """How many of the first nodes in line the others could hold, if only volume counted."""
-    lines = cluster.requests[cluster.dwellers[:, 0]] * cluster.dwellers[:, 1:2]
+    lines = cluster.requests[cluster.movable[:, 0]] * cluster.movable[:, 1:2]
     used = np.zeros(cluster.free.shape, dtype=np.int64)
     np.add.at(used, np.repeat(np.arange(len(used)), np.diff(cluster.starts)), lines)
     free = np.where(receives[:, None], cluster.free.clip(0), 0)
@@ -108,7 +108,7 @@ def _then_the_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removal
         cluster,
         free=first.free,
         starts=starts,
-        dwellers=lines,
+        movable=lines,
         removable=cluster.removable & ~gone,
         receives=cluster.receives & ~gone,
     )
@@ -121,7 +121,7 @@ def _then_the_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removal
         second,
         removed=np.concatenate((first.removed, second.removed)),
         moves=np.concatenate((first.moves, second.moves)),
-        verdicts=np.where(gone, first.verdicts, second.verdicts),
+        statuses=np.where(gone, first.statuses, second.statuses),
     )
 
 
@@ -129,8 +129,8 @@ def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]
     """Lines of chosen rows after some moves onto them."""
     classes = max(len(cluster.requests), 1)
     nodes = np.concatenate((np.repeat(np.arange(len(rows)), np.diff(cluster.starts)), moves[:, 2]))
-    numbers = np.concatenate((cluster.dwellers[:, 0], moves[:, 0]))
-    items = np.concatenate((cluster.dwellers[:, 1], moves[:, 3]))
+    numbers = np.concatenate((cluster.movable[:, 0], moves[:, 0]))
+    items = np.concatenate((cluster.movable[:, 1], moves[:, 3]))
     chosen = rows[nodes]
     cells, position = np.unique(nodes[chosen] * classes + numbers[chosen], return_inverse=True)
     totals = np.bincount(position, weights=items[chosen], minlength=len(cells)).astype(np.int64)

@@ -24,7 +24,7 @@ from plimsoll.nodes.planning.explain.new_groups import explain_new_group
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
-from plimsoll.solver.bounds.proven_bound import proven_bound, shown_by
+from plimsoll.solver.column_generation.proven_bound import bound_from_values, proven_bound
 from plimsoll.solver.problem import UNBOUNDED, PackingProblem
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def least_cost(problem: ScaleUpProblem, placement: Placement, effort: Effort, co
     )
     enough = cost / (1 + effort.gap)
     worths = np.array([placement.worths.get(number, 0.0) for number in chosen.tolist()])
-    bound = shown_by(packing_problem, worths) if worths.any() else 0.0
+    bound = bound_from_values(packing_problem, worths) if worths.any() else 0.0
     if bound < enough:
         bound = max(bound, lower_bound(packing_problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:

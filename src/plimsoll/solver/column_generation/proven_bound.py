@@ -2,8 +2,9 @@
 
 `bounds` pours items; here every bin holds whole ones. The master program proposes what classes are worth; exact
 knapsacks say how much of that a bin of each type holds at most; weak duality makes a bound of it (Farley), whatever the
-proposal was. So it rests on no solver's word, and is valid at whichever round the counted effort ends. `shown_by` is
-the same for worths that are known already, such as those by which a plan was made: a reckoning of milliseconds.
+proposal was. So it rests on no solver's word, and is valid at whichever round the counted effort ends.
+`bound_from_values` is the same for worths that are known already, such as those by which a plan was made: a reckoning
+of milliseconds.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.solver.bounds.lower_bound import SAFETY, reachable_sum
-from plimsoll.solver.bounds.relaxation import undominated
+from plimsoll.solver.bounds.relaxation import undominated_types
 from plimsoll.solver.column_generation.generator import best_contents
-from plimsoll.solver.column_generation.master import Master
+from plimsoll.solver.column_generation.master import MasterProgram
 from plimsoll.solver.knapsack.branch_and_bound import best_content_exactly
 from plimsoll.solver.knapsack.item_values import cost_alone, least_cost, value_vectors, worth_from
-from plimsoll.solver.packing.layout import most_in_one, prepare
+from plimsoll.solver.layout import build_layout, max_per_bin
 
 if TYPE_CHECKING:
-    from plimsoll.solver.column_generation.master import Usage
+    from plimsoll.solver.column_generation.master import MasterSolution
     from plimsoll.solver.knapsack.lp_knapsack import ItemValues
     from plimsoll.solver.problem import Effort, Floats, Ints, PackingProblem
 
@@ -53,20 +54,22 @@ def proven_bound(problem: PackingProblem, effort: Effort, *, known: float, enoug
     return max(known, reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
 
 
-def shown_by(problem: PackingProblem, worth: Floats) -> float:
+def bound_from_values(problem: PackingProblem, worth: Floats) -> float:
     """What these worths of items show: a bound, whoever proposes them, and a good one if they are.
 
     No bin holds items worth more than `dearest` times its price, so that all cost their worth over it at least.
     """
     reduced, classes = _reduced(problem)
-    laid = prepare(reduced)
-    values = worth[classes][laid.classes]
+    layout = build_layout(reduced)
+    values = worth[classes][layout.classes]
     if not values.any():
         return 0.0
-    types, scaled = np.arange(len(laid.types)), worth_from(values)
+    types, scaled = np.arange(len(layout.types)), worth_from(values)
     contents = np.zeros((len(types), len(values)), dtype=np.int64)
-    dearest = float((best_contents(laid.shelf, scaled, laid.needs.left, types, contents) / laid.shelf.price).max())
-    best = float(laid.needs.left @ scaled.values) / dearest * (1 - SAFETY)
+    dearest = float(
+        (best_contents(layout.instance, scaled, layout.demand.left, types, contents) / layout.instance.price).max()
+    )
+    best = float(layout.demand.left @ scaled.values) / dearest * (1 - SAFETY)
     return reachable_sum(reduced.price, best) * (1 - SAFETY)
 
 
@@ -75,13 +78,13 @@ def _reduced(problem: PackingProblem) -> tuple[PackingProblem, Ints]:
 
     And [C] the classes that are left.
     """
-    fit = most_in_one(problem)
+    fit = max_per_bin(problem)
     closed = (problem.available <= 0) | (problem.use > problem.room[None, :]).any(axis=1)
     fit[closed] = 0
     for_nothing = (fit[problem.price <= 0] > 0).any(axis=0)
     types = np.flatnonzero((problem.price > 0) & ~closed & fit.any(axis=1))
     classes = np.flatnonzero((problem.counts > 0) & ~for_nothing & (fit[types] > 0).any(axis=0))
-    types = types[undominated(problem.capacity[types], problem.price[types], fit[np.ix_(types, classes)] > 0)]
+    types = types[undominated_types(problem.capacity[types], problem.price[types], fit[np.ix_(types, classes)] > 0)]
     keys = problem.exclusive[classes]
     shared = np.flatnonzero(keys.sum(axis=0) > 1)
     chosen = shared[np.argsort(-(problem.counts[classes] @ keys[:, shared]), kind="stable")[:KEYS]]
@@ -107,24 +110,28 @@ class _Proof:
 
     def __init__(self, problem: PackingProblem, effort: Effort) -> None:
         self._effort = effort
-        self._laid = prepare(problem)
-        self._shelf, self._left = self._laid.shelf, self._laid.needs.left
+        self._laid = build_layout(problem)
+        self._shelf, self._left = self._laid.instance, self._laid.demand.left
         self._types = np.arange(len(self._laid.types))
         self._branches = effort.branch_nodes // BRANCHES
         self._at_once = AT_ONCE
-        self._master = Master(self._laid, iterations=effort.simplex_iterations)
+        self._master = MasterProgram(self._laid, iterations=effort.simplex_iterations)
         self._begin()
 
     def bound(self, *, known: float, enough: float) -> float:
         best, centre = 0.0, None
         for _ in range(self._effort.rounds // 2):
-            usage = self._master.solve(self._laid.needs)
+            solution = self._master.solve(self._laid.demand)
             # With all columns a master costs no more than with some: nothing above its cost can be proven.
-            if usage is None or max(best, known) >= min(enough, usage.cost * (1 - CLOSE)):
+            if solution is None or max(best, known) >= min(enough, solution.cost * (1 - CLOSE)):
                 break
-            tried = [usage.worth] if centre is None else [CENTRE * centre + (1 - CENTRE) * usage.worth, usage.worth]
+            tried = (
+                [solution.worth]
+                if centre is None
+                else [CENTRE * centre + (1 - CENTRE) * solution.worth, solution.worth]
+            )
             for asked in tried:
-                added, found = self._round(asked, usage)
+                added, found = self._round(asked, solution)
                 if found > best:
                     best, centre = found, asked
                 if added:
@@ -145,16 +152,16 @@ class _Proof:
             contents, _ = self._rounded(worth_from(np.maximum(values, 1e-9 * cost_alone(self._shelf))))
             self._master.add(self._types, contents)
 
-    def _round(self, asked: Floats, usage: Usage) -> tuple[bool, float]:
+    def _round(self, asked: Floats, solution: MasterSolution) -> tuple[bool, float]:
         """Whether there are new columns, and what these worths prove."""
         worth = worth_from(asked)
         contents, ceilings = self._rounded(worth)
         dearness = ceilings / self._shelf.price
         proven = self._proves(worth, float(dearness.max()))
-        if self._added(self._types, contents, usage):
+        if self._added(self._types, contents, solution):
             return True, proven
         contents, dearest = self._exact(worth, contents, dearness)
-        return self._added(self._types, contents, usage), max(proven, self._proves(worth, dearest))
+        return self._added(self._types, contents, solution), max(proven, self._proves(worth, dearest))
 
     def _rounded(self, worth: ItemValues) -> tuple[Ints, Floats]:
         contents = np.zeros((len(self._types), len(self._left)), dtype=np.int64)
@@ -180,6 +187,6 @@ class _Proof:
     def _proves(self, worth: ItemValues, dearest: float) -> float:
         return float(self._left @ worth.values) / dearest if dearest > 0 else 0.0
 
-    def _added(self, types: Ints, contents: Ints, usage: Usage) -> bool:
-        better = np.flatnonzero(contents @ usage.worth > self._shelf.price * (1 + BETTER))
+    def _added(self, types: Ints, contents: Ints, solution: MasterSolution) -> bool:
+        better = np.flatnonzero(contents @ solution.worth > self._shelf.price * (1 + BETTER))
         return self._master.add(types[better], contents[better])

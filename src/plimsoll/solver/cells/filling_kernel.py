@@ -25,7 +25,7 @@ OVERFULL: Final = 1000.0
 """What a bin too full by its whole size counts, beside the square of its distance from the plan."""
 
 
-class Stock(NamedTuple):
+class CellItems(NamedTuple):
     """Classes, cell by cell; the fixed side. Classes of one cell share their keys."""
 
     takes: IntMatrix
@@ -60,110 +60,114 @@ class Bin(NamedTuple):
 
 
 @kernel()
-def fill_as_planned(stock: Stock, planned: IntVector, left: IntVector, bin_: Bin) -> None:
+def fill_as_planned(cell_items: CellItems, planned: IntVector, left: IntVector, bin_: Bin) -> None:
     """Put items into an empty bin, as many of each cell as planned if there are, and fit. Counts down `left`."""
-    error = np.zeros(stock.units.size)
+    error = np.zeros(cell_items.units.size)
     cells = np.nonzero(planned)[0]
     for at in range(cells.size):
         cell = int(cells[at])
         for _ in range(planned[cell]):
-            chosen = closest(stock, cell, error, left, bin_)
+            chosen = closest(cell_items, cell, error, left, bin_)
             if chosen < 0:
                 break
-            put(stock, chosen, 1, left, bin_)
+            put(cell_items, chosen, 1, left, bin_)
             for r in range(error.size):
-                error[r] += stock.sizes[r, chosen] - stock.means[cell, r]
+                error[r] += cell_items.sizes[r, chosen] - cell_items.means[cell, r]
     for _ in range(EXCHANGES):
-        if not exchange(stock, cells, error, left, bin_):
+        if not exchange(cell_items, cells, error, left, bin_):
             break
     while np.any(bin_.free < 0):
-        put(stock, superfluous(stock, bin_), -1, left, bin_)
+        put(cell_items, superfluous(cell_items, bin_), -1, left, bin_)
 
 
 @kernel()
-def closest(stock: Stock, cell: int, error: FloatVector, left: IntVector, bin_: Bin) -> int:
+def closest(cell_items: CellItems, cell: int, error: FloatVector, left: IntVector, bin_: Bin) -> int:
     """The member that brings the bin's sum nearest to the plan's, even if it does not fit; -1 when there is none."""
-    start, end = stock.starts[cell], stock.starts[cell + 1]
-    if np.any(bin_.taken & stock.keys[start]):
+    start, end = cell_items.starts[cell], cell_items.starts[cell + 1]
+    if np.any(bin_.taken & cell_items.keys[start]):
         return -1
     distance = np.zeros(end - start)
     for r in range(error.size):
-        off = (stock.sizes[r, start:end] + (error[r] - stock.means[cell, r])) * stock.weights[r]
+        off = (cell_items.sizes[r, start:end] + (error[r] - cell_items.means[cell, r])) * cell_items.weights[r]
         distance += off * off
-    admitted = (left[start:end] > 0) & (bin_.content[start:end] < stock.per_bin[start:end])
+    admitted = (left[start:end] > 0) & (bin_.content[start:end] < cell_items.per_bin[start:end])
     distance = np.where(admitted, distance, np.inf)
     best = int(np.argmin(distance))
     return start + best if admitted[best] else -1
 
 
 @kernel()
-def exchange(stock: Stock, cells: IntVector, error: FloatVector, left: IntVector, bin_: Bin) -> bool:
+def exchange(cell_items: CellItems, cells: IntVector, error: FloatVector, left: IntVector, bin_: Bin) -> bool:
     """One item for one of its cell that lies outside, where that helps most; False when it helps nowhere."""
     least = 0.0
     for r in range(error.size):
-        least += (error[r] * stock.weights[r]) ** 2 + OVERFULL * max(-bin_.free[r], 0) / stock.units[r]
+        least += (error[r] * cell_items.weights[r]) ** 2 + OVERFULL * max(-bin_.free[r], 0) / cell_items.units[r]
     outgoing, incoming = -1, -1
     for cell in cells:
-        start, end = stock.starts[cell], stock.starts[cell + 1]
-        admitted = (left[start:end] > 0) & (bin_.content[start:end] < stock.per_bin[start:end])
+        start, end = cell_items.starts[cell], cell_items.starts[cell + 1]
+        admitted = (left[start:end] > 0) & (bin_.content[start:end] < cell_items.per_bin[start:end])
         if not np.any(admitted):
             continue
         for inside in np.nonzero(bin_.content[start:end])[0]:
             score = np.zeros(end - start)
             for r in range(error.size):
-                off = (stock.sizes[r, start:end] + (error[r] - stock.sizes[r, start + inside])) * stock.weights[r]
-                over = np.maximum(stock.takes[r, start:end] - (bin_.free[r] + stock.takes[r, start + inside]), 0)
-                score += off * off + over * (OVERFULL / stock.units[r])
+                off = (
+                    cell_items.sizes[r, start:end] + (error[r] - cell_items.sizes[r, start + inside])
+                ) * cell_items.weights[r]
+                over = np.maximum(
+                    cell_items.takes[r, start:end] - (bin_.free[r] + cell_items.takes[r, start + inside]), 0
+                )
+                score += off * off + over * (OVERFULL / cell_items.units[r])
             score = np.where(admitted, score, np.inf)
             best = int(np.argmin(score))
             if score[best] < least:
                 least, outgoing, incoming = score[best], start + inside, start + best
     if outgoing < 0:
         return False
-    put(stock, outgoing, -1, left, bin_)
-    put(stock, incoming, 1, left, bin_)
+    put(cell_items, outgoing, -1, left, bin_)
+    put(cell_items, incoming, 1, left, bin_)
     for r in range(error.size):
-        error[r] += stock.sizes[r, incoming] - stock.sizes[r, outgoing]
+        error[r] += cell_items.sizes[r, incoming] - cell_items.sizes[r, outgoing]
     return True
 
 
 @kernel()
-def superfluous(stock: Stock, bin_: Bin) -> int:
+def superfluous(cell_items: CellItems, bin_: Bin) -> int:
     """Of a bin too full: the least valuable item without which it is not, or else the most valuable one."""
     least, most = -1, -1
     for inside in np.nonzero(bin_.content)[0]:
         class_ = int(inside)
         enough = True
         for r in range(bin_.free.size):
-            enough &= bin_.free[r] + stock.takes[r, class_] >= 0
-        if enough and (least < 0 or stock.values[class_] < stock.values[least]):
+            enough &= bin_.free[r] + cell_items.takes[r, class_] >= 0
+        if enough and (least < 0 or cell_items.values[class_] < cell_items.values[least]):
             least = class_
-        if most < 0 or stock.values[class_] > stock.values[most]:
+        if most < 0 or cell_items.values[class_] > cell_items.values[most]:
             most = class_
     return least if least >= 0 else most
 
 
 @kernel()
-def top_up(stock: Stock, classes: IntVector, left: IntVector, bin_: Bin) -> None:
+def top_up(cell_items: CellItems, classes: IntVector, left: IntVector, bin_: Bin) -> None:
     """Whatever fits of these classes, the most valuable first."""
     while True:
-        fits = (left[classes] > 0) & (bin_.content[classes] < stock.per_bin[classes])
+        fits = (left[classes] > 0) & (bin_.content[classes] < cell_items.per_bin[classes])
         for r in range(bin_.free.size):
-            fits &= stock.takes[r][classes] <= bin_.free[r]
+            fits &= cell_items.takes[r][classes] <= bin_.free[r]
         for k in np.nonzero(bin_.taken)[0]:
-            fits &= ~stock.keys[:, k][classes]
+            fits &= ~cell_items.keys[:, k][classes]
         if not np.any(fits):
             return
-        put(stock, int(classes[np.argmax(np.where(fits, stock.values[classes], -1.0))]), 1, left, bin_)
+        put(cell_items, int(classes[np.argmax(np.where(fits, cell_items.values[classes], -1.0))]), 1, left, bin_)
 
 
 @kernel()
-def put(stock: Stock, class_: int, items: int, left: IntVector, bin_: Bin) -> None:
+def put(cell_items: CellItems, class_: int, items: int, left: IntVector, bin_: Bin) -> None:
     """Into the bin, or out of it again: then its keys are free."""
     left[class_] -= items
     bin_.content[class_] += items
     for r in range(bin_.free.size):
-        bin_.free[r] -= items * stock.takes[r, class_]
+        bin_.free[r] -= items * cell_items.takes[r, class_]
     for k in range(bin_.taken.size):
-        if stock.keys[class_, k]:
+        if cell_items.keys[class_, k]:
             bin_.taken[k] = items > 0

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.bounds.lower_bound import volume_worths
-from plimsoll.solver.bounds.relaxation import kinds_of
+from plimsoll.solver.bounds.lower_bound import volume_values
+from plimsoll.solver.bounds.relaxation import number_rows
 from plimsoll.solver.cell_split import split_alike
+from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
 from plimsoll.solver.column_generation.generator import improve
-from plimsoll.solver.packing.cell_kernels import Bin, Stock, fill_as_planned, top_up
-from plimsoll.solver.packing.layout import most_in_one
+from plimsoll.solver.layout import max_per_bin
 from plimsoll.solver.packing.mixed import pack_mixed
-from plimsoll.solver.packing.solution import joined, remaining
+from plimsoll.solver.packing.solution import join_patterns, remaining
 from plimsoll.solver.problem import UNBOUNDED, BinPattern, Packing, PackingProblem
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CLASSES: Final = 100
 """So many or fewer are packed as they are."""
 FEWEST_CELLS: Final = 64
-CLASSES_A_CELL: Final = 200
+CLASSES_PER_CELL: Final = 200
 """The fewer cells, the better they are planned for, and the more members there are to choose from."""
 PLAN_GAP: Final = 0.25
 CARRIED_OUT: Final = 0.95
@@ -51,38 +51,40 @@ def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
         fillings += made
         left = remaining(left, made)
     present = np.flatnonzero(left.counts)
-    fillings += (_renamed(pattern, present) for pattern in pack_mixed(_only(left, present), effort).fillings)
-    return joined(problem, fillings)
+    fillings += (
+        _restore_classes(pattern, present) for pattern in pack_mixed(_restrict(left, present), effort).patterns
+    )
+    return join_patterns(problem, fillings)
 
 
 def _most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPattern]:
     """Plan in cells, and carry out the bins that are worth most for their price."""
-    takes = most_in_one(problem) > 0
+    takes = max_per_bin(problem) > 0
     present = np.flatnonzero(takes.any(axis=0))
     if not len(present):
         return []
-    few, takes = _only(problem, present), takes[:, present]
-    cells = min(effort.cells, max(FEWEST_CELLS, len(present) // CLASSES_A_CELL))
+    few, takes = _restrict(problem, present), takes[:, present]
+    cells = min(effort.cells, max(FEWEST_CELLS, len(present) // CLASSES_PER_CELL))
     cell = split_alike(_sizes(few), few.counts.astype(np.float64), _kinds(few, takes), cells)
     order = np.argsort(cell, kind="stable")
-    few, takes, cell, present = _only(few, order), takes[:, order], cell[order], present[order]
-    coarse, stock = _coarse(few, takes, cell), _stock(few, cell, effort)
+    few, takes, cell, present = _restrict(few, order), takes[:, order], cell[order], present[order]
+    coarse, cell_items = _coarse(few, takes, cell), _stock(few, cell, effort)
     left = few.counts.copy()
-    planned = _best_first(coarse, stock, _plan(coarse, effort))
-    made = [_filling(pattern.type, _filled(few, stock, pattern, left)) for pattern in planned]
-    made = [_topped_up(few, stock, pattern, left, takes[pattern.type]) for pattern in made]
-    return [_renamed(pattern, present) for pattern in made if pattern.classes]
+    planned = _best_first(coarse, cell_items, _plan(coarse, effort))
+    made = [_filling(pattern.type, _filled(few, cell_items, pattern, left)) for pattern in planned]
+    made = [_topped_up(few, cell_items, pattern, left, takes[pattern.type]) for pattern in made]
+    return [_restore_classes(pattern, present) for pattern in made if pattern.classes]
 
 
 def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
     """Of the cells, better than is asked of the whole: what is lost here nothing brings back."""
     packed = pack_mixed(coarse, effort)
-    return improve(coarse, packed, replace(effort, gap=effort.gap * PLAN_GAP)).fillings
+    return improve(coarse, packed, replace(effort, gap=effort.gap * PLAN_GAP)).patterns
 
 
-def _best_first(coarse: PackingProblem, stock: Stock, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
+def _best_first(coarse: PackingProblem, cell_items: CellItems, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
     """The bins to carry out, one by one."""
-    worth = stock.means @ stock.weights
+    worth = cell_items.means @ cell_items.weights
     gain = [
         float(worth[list(pattern.classes)] @ np.array(pattern.items)) / coarse.price[pattern.type] for pattern in plan
     ]
@@ -91,17 +93,19 @@ def _best_first(coarse: PackingProblem, stock: Stock, plan: tuple[BinPattern, ..
     return bins[: int(np.ceil(CARRIED_OUT * len(bins)))]
 
 
-def _filled(problem: PackingProblem, stock: Stock, planned: BinPattern, left: Ints) -> Bin:
+def _filled(problem: PackingProblem, cell_items: CellItems, planned: BinPattern, left: Ints) -> Bin:
     """One bin of items instead of cells."""
-    cells = np.zeros(len(stock.means), dtype=np.int64)
+    cells = np.zeros(len(cell_items.means), dtype=np.int64)
     cells[list(planned.classes)] = planned.items
     keys = np.zeros(problem.exclusive.shape[1], dtype=np.bool_)
     bin_ = Bin(problem.capacity[planned.type].copy(), keys, np.zeros(len(left), dtype=np.int64))
-    fill_as_planned(stock, cells, left, bin_)
+    fill_as_planned(cell_items, cells, left, bin_)
     return bin_
 
 
-def _topped_up(problem: PackingProblem, stock: Stock, made: BinPattern, left: Ints, takes: Flags) -> BinPattern:
+def _topped_up(
+    problem: PackingProblem, cell_items: CellItems, made: BinPattern, left: Ints, takes: Flags
+) -> BinPattern:
     """The bin with whatever still fits once all have their own. Bins are kept as fillings: each is long, and sparse."""
     inside, items = list(made.classes), np.array(made.items, dtype=np.int64)
     content = np.zeros(len(left), dtype=np.int64)
@@ -109,7 +113,7 @@ def _topped_up(problem: PackingProblem, stock: Stock, made: BinPattern, left: In
     free = problem.capacity[made.type] - items @ problem.requests[inside]
     keys: Flags = np.logical_or.reduce(problem.exclusive[inside], axis=0)
     bin_ = Bin(free, keys, content)
-    top_up(stock, np.flatnonzero((left > 0) & takes), left, bin_)
+    top_up(cell_items, np.flatnonzero((left > 0) & takes), left, bin_)
     return _filling(made.type, bin_)
 
 
@@ -136,14 +140,14 @@ def _coarse(problem: PackingProblem, takes: Flags, cell: Ints) -> PackingProblem
     )
 
 
-def _stock(problem: PackingProblem, cell: Ints, effort: Effort) -> Stock:
+def _stock(problem: PackingProblem, cell: Ints, effort: Effort) -> CellItems:
     """Of classes in the order of their cells."""
     sizes = _sizes(problem)
     share = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
     unit = np.maximum(problem.capacity.max(axis=0), 1).astype(np.float64)
-    solved = volume_worths(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
+    solved = volume_values(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
     worth = np.ones(len(unit)) if solved is None else np.maximum(solved.primal, 0)
-    return Stock(
+    return CellItems(
         takes=np.ascontiguousarray(problem.requests.T),
         sizes=np.ascontiguousarray(sizes.T),
         units=unit,
@@ -164,12 +168,12 @@ def _sizes(problem: PackingProblem) -> Floats:
 
 def _kinds(problem: PackingProblem, takes: Flags) -> Ints:
     """Classes of one kind may lie in the same bins beside the same others."""
-    flags = kinds_of(np.concatenate([takes.T, problem.exclusive], axis=1))
+    flags = number_rows(np.concatenate([takes.T, problem.exclusive], axis=1))
     kinds: Ints = np.unique(np.stack([flags, problem.per_bin]), axis=1, return_inverse=True)[1].ravel()
     return kinds
 
 
-def _only(problem: PackingProblem, classes: Ints) -> PackingProblem:
+def _restrict(problem: PackingProblem, classes: Ints) -> PackingProblem:
     return replace(
         problem,
         requests=problem.requests[classes],
@@ -180,7 +184,7 @@ def _only(problem: PackingProblem, classes: Ints) -> PackingProblem:
     )
 
 
-def _renamed(filling: BinPattern, classes: Ints) -> BinPattern:
+def _restore_classes(filling: BinPattern, classes: Ints) -> BinPattern:
     named = classes[list(filling.classes)]
     order = np.argsort(named)
     items = np.array(filling.items)[order]

@@ -1,0 +1,1 @@
+"""Packing of very many classes, merged into cells of similar size."""
