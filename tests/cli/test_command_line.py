@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import plimsoll as package
+from plimsoll.nodes.config.options import FLAGS
 from tests.cli.commands import REPOSITORY, plimsoll
 
 if TYPE_CHECKING:
@@ -134,3 +135,9 @@ echo "${{COMPREPLY[@]}}"
 """
     ended = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, cwd=REPOSITORY)
     assert ended.stdout.split() == ["validate", "version"], ended.stderr
+
+
+def test_the_help_of_run_nodes_describes_every_flag():
+    helped = " ".join(plimsoll("run", "nodes", "--help").stdout.split())
+    assert [flag.name for flag in FLAGS.values() if f"--{flag.name}" not in helped] == []
+    assert FLAGS["scan-interval"].description in helped

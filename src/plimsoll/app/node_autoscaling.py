@@ -24,6 +24,7 @@ from plimsoll.nodes.config.price_overlays import overlay_from
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
+from plimsoll.nodes.providers.cleanup import clean_up
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
 from plimsoll.nodes.rivals import check_lease
@@ -220,7 +221,9 @@ class NodeAutoscalerProcess:
             connect=lambda access: self._process.connect(access).guarded(guard),
             environment=self._settings.environment,
         )
-        return make_provider(self.policy, dependencies)
+        provider = make_provider(self.policy, dependencies)
+        self._process.stack.push_async_callback(clean_up, provider)
+        return provider
 
     def _simulated_cloud(self, client: Client) -> CloudPort:
         from plimsoll.local.cloud.api import SimulatedCloud  # noqa: PLC0415 - only the simulated provider loads it

@@ -155,7 +155,6 @@ def test_every_field_of_a_group_comes_back():
         autoprovisioned=True,
         autoscaled=False,
         zero_or_max=True,
-        atomic_resize=True,
         not_usable="in backoff",
         capacity_type=CapacityType.SPOT,
         shrinking=GroupScaleDownOptions(

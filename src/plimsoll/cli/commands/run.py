@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from plimsoll.cli.nodes.flag_listing import NodeFlagsCommand
+from plimsoll.cli.nodes.provider import provider
 from plimsoll.cli.nodes.run import PASS_THROUGH_FLAGS, nodes
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_to_stderr
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 2.0
 
 app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
-app.command(name="nodes", short_help="Add and remove nodes as pods need them.", context_settings=PASS_THROUGH_FLAGS)(
-    nodes
-)
+app.command(
+    name="nodes",
+    cls=NodeFlagsCommand,
+    short_help="Add and remove nodes as pods need them.",
+    context_settings=PASS_THROUGH_FLAGS,
+)(nodes)
 app.command(name="tidb", short_help="Scale TiDB clusters as their load needs it.")(tidb)
+app.command(name="provider", short_help="Serve a provider over gRPC.")(provider)
 
 
 @app.callback()
@@ -41,6 +47,7 @@ def run() -> None:
     Examples:
       plimsoll run nodes --kubeconfig ./cluster/kubeconfig --dry-run
       plimsoll run tidb --planner http://planner:9092
+      plimsoll run provider --kubeconfig ./cluster/kubeconfig
       plimsoll run cloud --kubeconfig ./cluster/kubeconfig
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
     """

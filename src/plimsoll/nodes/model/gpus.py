@@ -5,13 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.values import Value
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.core.resources import ResourceVector
-    from plimsoll.objects.api.nodes import Node
 
 
 GPU_LABELS: Final = (
@@ -23,15 +20,6 @@ GPU_LABELS: Final = (
 )
 """Labels that name the accelerator type of a node, by cloud."""
 _KNOWN: Final = frozenset({"google.com/tpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"})
-_DEFAULT_RESOURCE: Final = "nvidia.com/gpu"
-
-
-class GpuConfig(Value):
-    """The accelerators of a node: the label of their type, the type, and the resource that pods request."""
-
-    label: str
-    type: str
-    resource: str
 
 
 @lru_cache(maxsize=1024)
@@ -50,12 +38,3 @@ def gpus_of_type(gpu_type: str, labels: Mapping[str, str], capacity: ResourceVec
     if gpu_type in capacity:
         return capacity[gpu_type]
     return gpu_count(capacity) if any(labels.get(label) == gpu_type for label in GPU_LABELS) else 0
-
-
-def gpu_config_of(node: Node, *, label: str) -> GpuConfig | None:
-    """None without accelerators. A node whose driver is not up yet has the label, but not the resource."""
-    resources = sorted(name for name in node.status.capacity if is_gpu(name))
-    gpu_type = node.metadata.labels.get(label, "")
-    if not resources and not gpu_type:
-        return None
-    return GpuConfig(label=label, type=gpu_type, resource=resources[0] if resources else _DEFAULT_RESOURCE)

@@ -96,7 +96,6 @@ class NodeGroup:
     autoscaled: bool = True
     """False: left as it is, counted and used, never grown nor shrunk."""
     zero_or_max: bool = False
-    atomic_resize: bool = False
     not_usable: str = ""
     """Why it cannot grow now: "in backoff until 02:10", "not ready"; empty when it can."""
     capacity_type: CapacityType = CapacityType.ON_DEMAND

@@ -44,7 +44,6 @@ class NodeGroupState:
     target: int
     instances: tuple[Instance, ...]
     options: GroupOptions
-    is_atomic: bool
     template: GroupTemplate | None
     price_per_hour: float | None = None
 
@@ -147,12 +146,13 @@ async def _group(
 ) -> NodeGroupState:
     defaults = _defaults(policy)
     options = await port.get_options(defaults)
+    # Asked here, so that a provider that does not answer ends the loop before it acts; providers keep the answer.
+    await port.grows_atomically()
     return NodeGroupState(
         port=port,
         target=await port.target_size(),
         instances=await port.nodes(),
         options=defaults if isinstance(options, NotImplementedByProvider) else options,
-        is_atomic=await port.grows_atomically(),
         template=template,
         price_per_hour=await _price(provider, template, now),
     )
@@ -218,7 +218,6 @@ def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealt
         autoprovisioned=made_by_us if port.autoprovisioned is None else port.autoprovisioned,
         autoscaled=port.autoscaled,
         zero_or_max=read.options.zero_or_max,
-        atomic_resize=read.is_atomic,
         not_usable="" if stands is None else stands.not_usable,
         capacity_type=CapacityType.SPOT if is_spot else CapacityType.ON_DEMAND,
         shrinking=_shrink_rules(read.options, _defaults(policy)),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.model.call_outcomes import CallFailed, NotImplementedByProvider, Outcome
-    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.group_names import Naming
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef, Span
@@ -160,15 +159,9 @@ class Provider(Protocol):
         """A theoretical group: nothing is made before its `create`."""
         ...
 
-    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
-        """Least and most of a resource in the whole cluster, in the units of `core.resources`."""
-        ...
-
     async def gpu_label(self) -> str: ...
 
     async def get_available_gpu_types(self) -> tuple[str, ...]: ...
-
-    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None: ...
 
 
 @runtime_checkable

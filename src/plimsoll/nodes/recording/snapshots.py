@@ -88,7 +88,6 @@ class _Group(Value):
     autoprovisioned: bool = False
     autoscaled: bool = True
     zero_or_max: bool = False
-    atomic_resize: bool = False
     not_usable: str = ""
     capacity_type: world.CapacityType = world.CapacityType.ON_DEMAND
     shrinking: _ShrinkRules | None = None

@@ -103,7 +103,6 @@ def _group(group: NodeGroup, shape: MachineTemplate, template: Template, *, zone
         autoprovisioned=spec.autoprovisioned,
         autoscaled=spec.autoscaled,
         zero_or_max=spec.zero_or_max,
-        atomic_resize=spec.atomic,
         capacity_type=_capacity_type(node, shape),
     )
 

@@ -4,7 +4,7 @@ Beyond unneeded nodes (specs/nodes.md 8.6): nodes that give least for their pric
 stay, so that no pod moves twice (performance.md 4); then a set of nodes may be replaced by cheaper ones.
 `simulate_removal` takes only nodes without pods to move, `underutilized` everything that saves money, `balance` what
 saves enough for the disturbance. Budgets, minimum sizes, the cluster's minima and disruption budgets are shared limits.
-The controller looks again after `VALIDATE_AFTER_S` and acts only on what still holds.
+The controller plans again after 15 s and acts only on what still holds.
 
 Cheaper nodes instead of dear ones: the growth that would hold the pods of a set of nodes, were these gone. Pure.
 
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats
 
 
-VALIDATE_AFTER_S: Final = 15
 OFF: Final = "off"
 ONLY_EMPTY: Final = "empty"
 BALANCED: Final = "balanced"

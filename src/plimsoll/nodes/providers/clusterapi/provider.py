@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
-from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache
 from plimsoll.nodes.providers.clusterapi.delete_nodes import MachineDeleter
@@ -22,16 +21,12 @@ from plimsoll.nodes.providers.clusterapi.node_templates import InfrastructureTem
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.clusterapi.cache import GroupObject
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.values import Blueprint, NodeRef, Span
     from plimsoll.objects.api.cluster_api import Scalable
-    from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
 log = structlog.get_logger(__name__)
@@ -98,9 +93,6 @@ class ClusterApiProvider:
             return _illegal(f"{blueprint.id} cannot be the name of a MachineDeployment")
         return TheoreticalClusterApiGroup(blueprint, template, kind=kind, holdings=self._holdings)
 
-    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
-        return NotImplementedByProvider(call="GetResourceLimiter")
-
     # ---- accelerators
 
     async def gpu_label(self) -> str:
@@ -108,9 +100,6 @@ class ClusterApiProvider:
 
     async def get_available_gpu_types(self) -> tuple[str, ...]:
         return ()
-
-    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
-        return gpu_config_of(node, label=GPU_LABEL)
 
     # ---- inside
 

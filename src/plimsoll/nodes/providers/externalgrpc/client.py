@@ -13,7 +13,6 @@ import structlog
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.model.call_outcomes import CallFailed, NotImplementedByProvider
-from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc import mapping
 from plimsoll.nodes.providers.externalgrpc.caches import Caches
@@ -23,14 +22,10 @@ from plimsoll.nodes.providers.externalgrpc.remote_calls import RemoteCalls
 from plimsoll.nodes.providers.externalgrpc.remote_groups import RemoteGroup, TheoreticalRemoteGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.externalgrpc.methods import Calls
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.values import Blueprint, NodeRef, Span
-    from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
 
 log = structlog.get_logger(__name__)
@@ -125,9 +120,6 @@ class ExternalGrpcProvider:
             return answer
         return TheoreticalRemoteGroup(answer, blueprint, self._remote)
 
-    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
-        return NotImplementedByProvider(call="GetResourceLimiter")
-
     # ---- accelerators
 
     async def gpu_label(self) -> str:
@@ -141,6 +133,3 @@ class ExternalGrpcProvider:
         if kept.answer is None:
             kept.answer = tuple(sorted((await self._remote.read("GetAvailableGPUTypes")).gpuTypes))
         return kept.answer
-
-    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
-        return gpu_config_of(node, label=await self.gpu_label())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
-from plimsoll.nodes.model.gpus import gpu_config_of
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE
 from plimsoll.nodes.model.prices import estimated_price
@@ -23,12 +22,10 @@ from plimsoll.scheduling.pod_requests import pod_demand
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.model.gpus import GpuConfig
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
     from plimsoll.nodes.providers.values import Blueprint, NodeRef, Span
-    from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.simulated_cloud import NodeGroup
 
@@ -103,9 +100,6 @@ class SimulatedProvider:
             return _illegal(f"{blueprint.id} cannot be the id of a group")
         return TheoreticalSimulatedGroup(blueprint, kind, cloud=self._cloud, holdings=self._holdings)
 
-    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
-        return NotImplementedByProvider(call="GetResourceLimiter")
-
     # ---- accelerators
 
     async def gpu_label(self) -> str:
@@ -116,9 +110,6 @@ class SimulatedProvider:
         return tuple(
             sorted({machine_type.labels[GPU_LABEL] for machine_type in sold if machine_type.labels.get(GPU_LABEL)})
         )
-
-    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
-        return gpu_config_of(node, label=GPU_LABEL)
 
     def _existing(self, group: NodeGroup) -> SimulatedGroup:
         return SimulatedGroup(group, cloud=self._cloud, holdings=self._holdings)
