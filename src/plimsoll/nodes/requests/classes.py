@@ -89,7 +89,7 @@ class ClassAnswers:
 
     def __init__(self, classes: Mapping[str, RegisteredClass], status_updates: StatusUpdates) -> None:
         self._classes = classes
-        self._answering = status_updates
+        self._status_updates = status_updates
         self.updates: list[StatusUpdate] = []
         self.remaining: list[RequestView] = []
 
@@ -99,32 +99,32 @@ class ClassAnswers:
             if request.class_kind is not ClassKind.REGISTERED or request.phase is Phase.INTENDED:
                 self.remaining.append(request)
                 continue
-            said = self._classes[request.request.spec.provisioning_class_name].answer(request, snapshot, now)
-            self._take(request, said)
+            answer = self._classes[request.request.spec.provisioning_class_name].answer(request, snapshot, now)
+            self._take(request, answer)
         return self
 
-    def _take(self, one: RequestView, said: Handled | str) -> None:
-        if isinstance(said, str):
-            self.updates.append(self._answering.check_failed(one, said))
+    def _take(self, view: RequestView, answer: Handled | str) -> None:
+        if isinstance(answer, str):
+            self.updates.append(self._status_updates.check_failed(view, answer))
             return
-        message = _with(one, said)
-        if said.plan:
-            self.remaining.append(message)
+        answered = _with(view, answer)
+        if answer.plan:
+            self.remaining.append(answered)
         else:
-            self.updates.append(self._answering.answered_by_class(message))
+            self.updates.append(self._status_updates.answered_by_class(answered))
 
 
-def _with(one: RequestView, said: Handled) -> RequestView:
+def _with(view: RequestView, answer: Handled) -> RequestView:
     """The request with the conditions, details and pods of its class's answer; its pods are planned all or none."""
-    conditions = one.conditions
-    for condition in said.conditions:
+    conditions = view.conditions
+    for condition in answer.conditions:
         conditions = conditions.with_condition(condition)
     pods = tuple(
-        replace(pods, key=f"{one.name}/{index}", bundle=one.name, created=one.created)
-        for index, pods in enumerate(said.plan)
+        replace(pods, key=f"{view.name}/{index}", bundle=view.name, created=view.created)
+        for index, pods in enumerate(answer.plan)
     )
-    details = one.details.replace(others={**one.details.others, **said.details})
-    return replace(one, conditions=conditions, details=details, pods=pods)
+    details = view.details.replace(others={**view.details.others, **answer.details})
+    return replace(view, conditions=conditions, details=details, pods=pods)
 
 
 GROUP: Final = "plimsoll.provisioning_classes"
@@ -198,12 +198,12 @@ def load_classes(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
         if isinstance(made, RegisteredClass):
             classes[entry_point.name] = made
         else:
-            message = problem or str(made)
+            problem = problem or str(made)
             log.error(
                 "requests.class_left_out",
                 provisioning_class=entry_point.name,
                 entry_point=entry_point.value,
-                problem=message,
+                problem=problem,
             )
     return classes
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from plimsoll.operator.pause import ActionGuard
 
 SCALE_UP_ROLLED_BACK: Final = "GrowthReturned"
-_RETURNING: Final = "growth of requests is being taken back"
+_ROLLING_BACK: Final = "a scale-up for ProvisioningRequests is being rolled back"
 _ANSWERS: Final = (UpdateKind.PROVISIONED, UpdateKind.FAILED)
 _UNANSWERED: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED, Phase.ARRIVING)
 
@@ -133,7 +133,7 @@ class RequestController:
             ),
         )
         if returned.did_something:
-            message = "growth of requests was taken back; the next turn looks anew"
+            message = "a scale-up for ProvisioningRequests was rolled back; the next loop starts from the new sizes"
             return replace(transaction, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=message))
         waiting = [request for request in left.queue if not is_rolling_back(request) and not is_stranded(request)]
         return await self._lined_up(transaction, select_due(waiting, context.policy), context)
@@ -145,7 +145,7 @@ class RequestController:
         self._hints = self._hints.with_plan(
             transaction.current_views(),
             existing=places.existing,
-            grown=places.added,
+            scaled_up=places.added,
             group_of=transaction.snapshot.group_of,
         )
         if transaction.actuators.may_act:
@@ -177,21 +177,21 @@ class RequestController:
         Also return the other requests.
         """
         found = find_time_updates(observed, context.policy, context.now)
-        written = await actuators.write([one for one in found if isinstance(one, StatusUpdate)])
-        cleared = [await self._deleted(one, actuators) for one in found if isinstance(one, RequestDeletion)]
-        names = {one.view.name for one in found}
+        written = await actuators.write([update for update in found if isinstance(update, StatusUpdate)])
+        cleared = [await self._delete(update, actuators) for update in found if isinstance(update, RequestDeletion)]
+        names = {update.view.name for update in found}
         queue = tuple(request for request in observed.queue if request.name not in names)
         held = tuple(request for request in observed.held if request.name not in names)
         return (*written, *cleared), replace(observed, queue=queue, held=held)
 
-    async def _deleted(self, one: RequestDeletion, actuators: RequestActuators) -> StatusUpdate:
+    async def _delete(self, deletion: RequestDeletion, actuators: RequestActuators) -> StatusUpdate:
         return StatusUpdate(
-            view=one.view,
+            view=deletion.view,
             kind=UpdateKind.DELETED,
-            reason=one.reason,
-            conditions=one.view.conditions,
-            details=one.view.details,
-            is_written=actuators.may_act and await self._tools.status_writer.delete(one.view),
+            reason=deletion.reason,
+            conditions=deletion.view.conditions,
+            details=deletion.view.details,
+            is_written=actuators.may_act and await self._tools.status_writer.delete(deletion.view),
         )
 
     async def _booked(
@@ -203,7 +203,7 @@ class RequestController:
         """
         booked = await self._book(context, held)
         missed = self._arrivals.find_missing(held, booked, context.now)
-        missing_names = {one.view.name for one in missed}
+        missing_names = {missing.view.name for missing in missed}
         if missing_names:
             held = [request for request in held if request.name not in missing_names]
             booked = await self._book(context, held)
@@ -254,16 +254,16 @@ class RequestController:
         )
 
 
-def _rank(one: RequestView) -> int:
+def _rank(view: RequestView) -> int:
     """Requests with an intent are planned before all others: their nodes are requested already."""
-    return -1 if one.phase is Phase.INTENDED else 0
+    return -1 if view.phase is Phase.INTENDED else 0
 
 
 def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     """Exclude groups from scale-up while a rollback lowers them."""
     if not names:
         return snapshot
-    groups = (replace(group, not_usable=_RETURNING) if group.id in names else group for group in snapshot.groups)
+    groups = (replace(group, not_usable=_ROLLING_BACK) if group.id in names else group for group in snapshot.groups)
     return replace(snapshot, groups=tuple(groups))
 
 

@@ -93,15 +93,15 @@ def count_added_before(view: RequestView, targets: Mapping[str, int]) -> dict[st
     return {group: nodes for group, nodes in added.items() if nodes > 0}
 
 
-def fraction_added(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
+def fraction_added(begun: Intent, added: Mapping[str, int], prices: Mapping[str, float]) -> float:
     """The fraction of the attempt's cost that its added nodes stand for."""
     asked = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
     whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
-    there = sum(nodes * prices.get(group, 0.0) for group, nodes in grown.items())
-    return there / whole if whole else float(bool(grown))
+    there = sum(nodes * prices.get(group, 0.0) for group, nodes in added.items())
+    return there / whole if whole else float(bool(added))
 
 
-def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> dict[str, int]:
+def map_to_provider_groups(nodes: Mapping[str, int], results: Sequence[ScaleUpResult]) -> dict[str, int]:
     """The same nodes by provider group; a planned group that became several fills them in order.
 
     Groups that were certainly not scaled up are left out.
@@ -109,7 +109,7 @@ def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResu
     found: dict[str, int] = {}
     for group, count in nodes.items():
         left = count
-        for result in grown:
+        for result in results:
             if result.scale_up.option.group == group and may_have_scaled_up(result) and (left or not count):
                 part = min(left, result.after - result.before)
                 found[result.group] = found.get(result.group, 0) + part
@@ -117,9 +117,9 @@ def map_to_provider_groups(nodes: Mapping[str, int], grown: Sequence[ScaleUpResu
     return found
 
 
-def may_have_scaled_up(one: ScaleUpResult) -> bool:
+def may_have_scaled_up(result: ScaleUpResult) -> bool:
     """A call without an answer may have been executed."""
-    return one.is_done or one.is_unknown
+    return result.is_done or result.is_unknown
 
 
 def add_counts(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
@@ -142,21 +142,21 @@ class RollbackPlan:
         return not self.created and not any(self.nodes.values())
 
 
-def find_surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
-    """By failed request and group: nodes of the plan that only `kept` does not need.
+def find_surplus(plan: ScaleUpPlan, remaining: ScaleUpPlan, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
+    """By failed request and group: nodes of the plan that are not needed by the `remaining` plan.
 
     Nodes beyond a request's own, because other pods moved together, are given back by the last request in the queue.
     """
-    needed = {scale_up.option.group: scale_up.added for scale_up in kept.scale_ups}
+    needed = {scale_up.option.group: scale_up.added for scale_up in remaining.scale_ups}
     left = {scale_up.option.group: scale_up.added - needed.get(scale_up.option.group, 0) for scale_up in plan.scale_ups}
     found: dict[str, dict[str, int]] = {}
     for attempt in failed:
         mine = {group: min(count, left[group]) for group, count in attempt.share.nodes.items()}
         left |= {group: left[group] - count for group, count in mine.items()}
         found[attempt.view.name] = mine
-    for one in reversed(failed):
-        for group in one.share.nodes:
-            found[one.view.name][group] += left[group]
+    for attempt in reversed(failed):
+        for group in attempt.share.nodes:
+            found[attempt.view.name][group] += left[group]
             left[group] = 0
     return found
 

@@ -75,7 +75,7 @@ def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
 
 def _as_tried(details: Details, refused_at: datetime | None) -> Details:
     """The details with the later of both refusal times: another autoscaler may have written only the condition."""
-    times = [one for one in (details.last_attempt, refused_at) if one is not None]
+    times = [time for time in (details.last_attempt, refused_at) if time is not None]
     return details.replace(last_attempt=max(times, default=None))
 
 
@@ -97,7 +97,7 @@ def deletion_time(view: RequestView) -> datetime | None:
         for kind in (ConditionType.PROVISIONED, ConditionType.FAILED)
         if view.conditions.is_true(kind)
     ]
-    answered = max((one for one in since if one is not None), default=None)
+    answered = max((time for time in since if time is not None), default=None)
     if answered is None:
         return None
     return max(_later(answered, RETENTION_S), expiry_time(view) or answered)
@@ -192,13 +192,13 @@ def select_due(queue: Iterable[RequestView], policy: Policy) -> tuple[RequestVie
     fills a time box is still answered; those behind it wait for the next loop.
     """
     rules = policy.requests
-    checks = _Box(
+    checks = _TimeBox(
         pod_sets=rules.batch_timebox_s * CHECKED_PER_S, requests=rules.batch_size if rules.batch_checks else 1
     )
-    growths = _Box(pod_sets=rules.atomic_timebox_s * PLANNED_PER_S)
+    scale_ups = _TimeBox(pod_sets=rules.atomic_timebox_s * PLANNED_PER_S)
     taken: list[RequestView] = []
     for request in queue:
-        box = checks if request.class_kind is ClassKind.CHECK else growths
+        box = checks if request.class_kind is ClassKind.CHECK else scale_ups
         if request.problem is not None:
             taken.append(request)
         elif request.phase is Phase.INTENDED or not box.is_full:
@@ -207,7 +207,7 @@ def select_due(queue: Iterable[RequestView], policy: Policy) -> tuple[RequestVie
     return tuple(taken)
 
 
-class _Box:
+class _TimeBox:
     """Counts requests and pod sets against the limit of one loop."""
 
     def __init__(self, *, pod_sets: float, requests: int | None = None) -> None:
@@ -222,6 +222,6 @@ class _Box:
             return True
         return requests > 0 and pod_sets >= self._pod_sets
 
-    def take(self, one: RequestView) -> None:
+    def take(self, view: RequestView) -> None:
         requests, pod_sets = self._taken
-        self._taken = (requests + 1, pod_sets + len(one.pods))
+        self._taken = (requests + 1, pod_sets + len(view.pods))

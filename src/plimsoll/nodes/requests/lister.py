@@ -86,7 +86,9 @@ class RequestLister:
     def stale(self) -> Stale | None:
         """The kind whose cache is oldest and too old; None: all are current."""
         there = (*self._core, *(informer for informer in self._custom if not _is_unknown(informer)))
-        oldest = max((informer for informer in there if is_stale(informer)), key=lambda one: one.age_s(), default=None)
+        oldest = max(
+            (informer for informer in there if is_stale(informer)), key=lambda informer: informer.age_s(), default=None
+        )
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def read(self) -> ListedRequests:
@@ -149,9 +151,9 @@ class _Bodies(Generic[V]):
 
     def of(self, objects: Mapping[str, V]) -> dict[str, Json]:
         now: dict[str, tuple[V, Json]] = {}
-        for name, one in objects.items():
+        for name, item in objects.items():
             before = self._before.get(name)
-            now[name] = before if before is not None and before[0] is one else (one, self._body_of(one))
+            now[name] = before if before is not None and before[0] is item else (item, self._body_of(item))
         self._before = now
         return {name: body for name, (_, body) in now.items()}
 

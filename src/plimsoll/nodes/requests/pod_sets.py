@@ -161,8 +161,8 @@ class PodTemplates:
         return named
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _is(left: object, right: object) -> bool:
+    return left is right
 
 
 def _read(body: Json, ranges: Sequence[Json]) -> Pod | str:
@@ -179,14 +179,14 @@ def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
     owner = OwnerReference(
         api_version=f"{REQUEST_GROUP}/v1", kind=request.kind_name(), name=meta.name, uid=meta.uid, controller=True
     )
-    said = {CONSUME_ANNOTATIONS[0]: meta.name, CLASS_NAME_ANNOTATIONS[0]: request.spec.provisioning_class_name}
+    annotations = {CONSUME_ANNOTATIONS[0]: meta.name, CLASS_NAME_ANNOTATIONS[0]: request.spec.provisioning_class_name}
     return structs.replace(
         pod,
         metadata=structs.replace(
             pod.metadata,
             name=f"{meta.name}-{index}",
             namespace=meta.namespace,
-            annotations={**pod.metadata.annotations, **said},
+            annotations={**pod.metadata.annotations, **annotations},
             creation_timestamp=meta.creation_timestamp,
             owner_references=(owner,),
         ),

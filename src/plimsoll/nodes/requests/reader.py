@@ -83,19 +83,19 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
 def queue_order(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
     """The serving order: requests with an intent, then by priority, age and name (docs/design/nodes.md 4.2)."""
 
-    def rank(one: RequestView) -> tuple[bool, int, datetime, str]:
-        return one.phase is not Phase.INTENDED, -priorities.get(one.name, 0), one.created or _LATEST, one.name
+    def rank(view: RequestView) -> tuple[bool, int, datetime, str]:
+        return view.phase is not Phase.INTENDED, -priorities.get(view.name, 0), view.created or _LATEST, view.name
 
     return tuple(sorted(waiting, key=rank))
 
 
-def _gave_up(one: RequestView, now: datetime) -> bool:
+def _gave_up(view: RequestView, now: datetime) -> bool:
     """Whether the request has expired with nothing to finish or roll back."""
-    return one.phase is Phase.DUE and has_expired(one, now)
+    return view.phase is Phase.DUE and has_expired(view, now)
 
 
-def _since(one: RequestView) -> tuple[datetime, str]:
-    return one.conditions.since(ConditionType.PROVISIONED) or _LATEST, one.name
+def _since(view: RequestView) -> tuple[datetime, str]:
+    return view.conditions.since(ConditionType.PROVISIONED) or _LATEST, view.name
 
 
 class _Reader:
@@ -106,7 +106,7 @@ class _Reader:
         self._now = now
         self._registered = listed.registered
         # A ProvisioningClass that cannot be decoded still exists: its class is allowed.
-        self._classes: dict[str, Mapping[str, str]] = {one: {} for one in _bad(listed, ProvisioningClass.kind_name())}
+        self._classes: dict[str, Mapping[str, str]] = {name: {} for name in _bad(listed, ProvisioningClass.kind_name())}
         self._classes |= {
             provisioning_class.metadata.name: provisioning_class.defaults
             for provisioning_class in listed.provisioning_classes

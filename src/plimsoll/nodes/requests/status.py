@@ -65,10 +65,10 @@ class Conditions:
     def of(cls, listed: Iterable[Condition], *, own: Iterable[str] = ()) -> Conditions:
         """`own`: additional types, of a registered class."""
         ours = {*map(str, ConditionType), *own}
-        return cls(tuple({one.type: one for one in listed if one.type in ours}.values()))
+        return cls(tuple({condition.type: condition for condition in listed if condition.type in ours}.values()))
 
     def get(self, kind: str) -> Condition | None:
-        return next((one for one in self.all if one.type == kind), None)
+        return next((condition for condition in self.all if condition.type == kind), None)
 
     def is_true(self, kind: str) -> bool:
         found = self.get(kind)
@@ -83,12 +83,12 @@ class Conditions:
 
         Each failed attempt counts as a transition, so the time always changes.
         """
-        kept = {one.type: one for one in self.all}
-        kept[made.type] = made
-        return Conditions(tuple(kept.values()))
+        by_type = {condition.type: condition for condition in self.all}
+        by_type[made.type] = made
+        return Conditions(tuple(by_type.values()))
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [_written(one) for one in self.all]
+        return [_written(condition) for condition in self.all]
 
 
 def build_condition(
@@ -115,12 +115,17 @@ def has_capacity_available(kind: str) -> bool:
     return kind.endswith(FIRST_CHECK_CLASS)
 
 
-def _written(one: Condition) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
-    if one.last_transition_time is not None:
-        found["lastTransitionTime"] = written_time(one.last_transition_time)
-    if one.observed_generation:
-        found["observedGeneration"] = one.observed_generation
+def _written(condition: Condition) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    if condition.last_transition_time is not None:
+        found["lastTransitionTime"] = written_time(condition.last_transition_time)
+    if condition.observed_generation:
+        found["observedGeneration"] = condition.observed_generation
     return found
 
 

@@ -59,18 +59,18 @@ class StatusUpdates:
         """Nothing can ever be planned for the request."""
         made = view.conditions.with_condition(self._condition(view, ConditionType.FAILED, why, message))
         details = view.details.replace(next_attempt=None)
-        return _verdict(view, UpdateKind.FAILED, Reason(code=str(why), message=message), made, details)
+        return _update(view, UpdateKind.FAILED, Reason(code=str(why), message=message), made, details)
 
     def begun(self, attempt: Attempt, *, cost_before: float = 0.0, bound_before: float = 0.0) -> StatusUpdate:
         """A scale-up for the request is about to be executed. Nodes added by earlier loops count towards its cost."""
         view, share = attempt.view, attempt.share
-        message = f"growth for {_pods(view.total)} is asked for: {_growth(share.nodes, {})}"
+        message = f"a scale-up for {_pods(view.total)} is requested: {_format_nodes(share.nodes, {})}"
         details = view.details.replace(
             intent=attempt.intent,
             plan_cost_per_hour=format_cost(cost_before + share.cost_per_hour),
             cost_lower_bound_per_hour=format_cost(bound_before + share.lower_bound_per_hour),
         )
-        return _verdict(
+        return _update(
             view,
             UpdateKind.ACCEPTED,
             Reason(code=ConditionReason.ACCEPTED.value, message=message),
@@ -98,7 +98,7 @@ class StatusUpdates:
         self, view: RequestView, nodes: Mapping[str, int], *, new_group_reasons: Mapping[str, str]
     ) -> StatusUpdate:
         """Its nodes were requested. `nodes` by group; `new_group_reasons`: why groups were created."""
-        message = f"Capacity for {_pods(view.total)} was requested: {_growth(nodes, new_group_reasons)}."
+        message = f"Capacity for {_pods(view.total)} was requested: {_format_nodes(nodes, new_group_reasons)}."
         details = self._answered(view).replace(node_groups=dict(nodes))
         if self._policy.requests.provisioned_when == "requested":
             return self._provisioned(view, ConditionReason.PROVISIONED, message, details)
@@ -107,7 +107,7 @@ class StatusUpdates:
             view, self._condition(view, ConditionType.PROVISIONED, ConditionReason.WAITING, message, status=False)
         )
         reason = Reason(code=ConditionReason.WAITING.value, message=message, facts={"nodeGroups": dict(nodes)})
-        return _verdict(view, UpdateKind.WAITING_FOR_NODES, reason, made, details.replace(booked_until=None))
+        return _update(view, UpdateKind.WAITING_FOR_NODES, reason, made, details.replace(booked_until=None))
 
     def arrived(self, view: RequestView) -> StatusUpdate:
         """All nodes that the request waited for have joined."""
@@ -123,12 +123,12 @@ class StatusUpdates:
         details = self._refused(view).replace(blocking=_compact(blocking))
         if view.parameters.retries:
             made = self._refusal(view, ConditionReason.NOT_FOUND, message)
-            return _verdict(
+            return _update(
                 view, UpdateKind.NOT_FOUND, Reason(code=ConditionReason.NOT_FOUND.value, message=message), made, details
             )
         made = self._with(view, self._condition(view, ConditionType.FAILED, ConditionReason.NOT_FOUND, message))
         reason = Reason(code=ConditionReason.NOT_FOUND.value, message=message)
-        return _verdict(view, UpdateKind.FAILED, reason, made, details.replace(next_attempt=None))
+        return _update(view, UpdateKind.FAILED, reason, made, details.replace(next_attempt=None))
 
     def not_placed(self, view: RequestView, plan: ScaleUpPlan) -> StatusUpdate:
         """The plan does not serve the request; the reasons are listed by pod set."""
@@ -139,7 +139,7 @@ class StatusUpdates:
         """The capacity could not be checked; it is tried again."""
         details = self._refused(view).replace(blocking=_compact(block_all_pod_sets(view, problem)))
         made = self._refusal(view, ConditionReason.CHECK_FAILED, problem)
-        return _verdict(
+        return _update(
             view, UpdateKind.NOT_FOUND, Reason(code=ConditionReason.CHECK_FAILED.value, message=problem), made, details
         )
 
@@ -152,36 +152,40 @@ class StatusUpdates:
         failed, provisioned = (conditions.get(kind) for kind in (ConditionType.FAILED, ConditionType.PROVISIONED))
         if failed is not None and failed.status == "True":
             reason = Reason(code=failed.reason, message=failed.message)
-            return _verdict(view, UpdateKind.FAILED, reason, conditions, self._refused(view).replace(next_attempt=None))
+            return _update(view, UpdateKind.FAILED, reason, conditions, self._refused(view).replace(next_attempt=None))
         if provisioned is None:
             message = f"class {view.request.spec.provisioning_class_name} gave no answer"
             return self.not_found(view, block_all_pod_sets(view, message))
         reason = Reason(code=provisioned.reason, message=provisioned.message)
         if provisioned.status == "True":
-            return _verdict(view, UpdateKind.PROVISIONED, reason, conditions, self._answered(view))
+            return _update(view, UpdateKind.PROVISIONED, reason, conditions, self._answered(view))
         details = self._refused(view).replace(blocking=_compact(block_all_pod_sets(view, provisioned.message)))
-        return _verdict(view, UpdateKind.NOT_FOUND, reason, conditions, details)
+        return _update(view, UpdateKind.NOT_FOUND, reason, conditions, details)
 
     def rolling_back(self, view: RequestView, intent: Intent, blocking: Blocking) -> StatusUpdate:
         """A rollback of the attempt is about to begin; `intent` says how far. The outcome is written afterwards."""
         reason = Reason(
-            code=ConditionReason.NOT_FOUND.value, message=f"{_summed_up(blocking)}; what was added is taken back"
+            code=ConditionReason.NOT_FOUND.value, message=f"{_summed_up(blocking)}; the added nodes are rolled back"
         )
         details = view.details.replace(intent=intent, blocking=_compact(blocking))
         made = view.conditions if is_over(view) else self.with_accepted(view)
-        return _verdict(view, UpdateKind.NOT_FOUND, reason, made, details)
+        return _update(view, UpdateKind.NOT_FOUND, reason, made, details)
 
     def rolled_back(self, view: RequestView, nodes: Mapping[str, int]) -> StatusUpdate:
         """The attempt was rolled back completely. The request is tried again later unless it is over."""
-        message = _why_over(view) or _told(view.details.blocking) or "an attempt that was begun could not be finished"
+        message = (
+            _why_over(view)
+            or _blocking_message(view.details.blocking)
+            or "an attempt that was begun could not be finished"
+        )
         back = ", ".join(f"{group} -{count}" for group, count in nodes.items() if count)
         message = f"{message}; rolled back: {back or 'nothing was left to take back'}"
         reason = Reason(code=UpdateKind.ROLLED_BACK.value, message=message, facts={"nodeGroups": dict(nodes)})
         if is_over(view):
-            update = _verdict(view, UpdateKind.ROLLED_BACK, reason, view.conditions, view.details.replace(intent=None))
+            update = _update(view, UpdateKind.ROLLED_BACK, reason, view.conditions, view.details.replace(intent=None))
             return replace(update, is_news=bool(back))
         details = self._refused(view).replace(node_groups={})
-        return _verdict(
+        return _update(
             view, UpdateKind.ROLLED_BACK, reason, self._refusal(view, ConditionReason.NOT_FOUND, message), details
         )
 
@@ -191,7 +195,7 @@ class StatusUpdates:
         message = f"all {_pods(view.total)} of it have their nodes"
         made = self._with(view, self._condition(view, ConditionType.BOOKING_EXPIRED, ConditionReason.CONSUMED, message))
         reason = Reason(code=ConditionReason.CONSUMED.value, message=message)
-        return _verdict(view, UpdateKind.BOOKING_EXPIRED, reason, made, view.details)
+        return _update(view, UpdateKind.BOOKING_EXPIRED, reason, made, view.details)
 
     def revoked(
         self, view: RequestView, why: ConditionReason, message: str, *, intent: Intent | None = None
@@ -199,7 +203,7 @@ class StatusUpdates:
         """The capacity was lost before the booking ended. `intent`: what remains to be rolled back."""
         made = self._with(view, self._condition(view, ConditionType.CAPACITY_REVOKED, why, message))
         reason = Reason(code=why.value, message=message)
-        return _verdict(view, UpdateKind.REVOKED, reason, made, view.details.replace(intent=intent))
+        return _update(view, UpdateKind.REVOKED, reason, made, view.details.replace(intent=intent))
 
     # ---- form
 
@@ -227,7 +231,7 @@ class StatusUpdates:
 
     def _provisioned(self, view: RequestView, why: ConditionReason, message: str, details: Details) -> StatusUpdate:
         reason = Reason(code=why.value, message=message)
-        return _verdict(view, UpdateKind.PROVISIONED, reason, self._mirrored(view, why, message, status=True), details)
+        return _update(view, UpdateKind.PROVISIONED, reason, self._mirrored(view, why, message, status=True), details)
 
     def _refusal(self, view: RequestView, why: ConditionReason, message: str) -> Conditions:
         return self._mirrored(view, why, message, status=False)
@@ -240,8 +244,8 @@ class StatusUpdates:
 
     def _with(self, view: RequestView, *made: Condition) -> Conditions:
         conditions = self.with_accepted(view)
-        for one in made:
-            conditions = conditions.with_condition(one)
+        for condition in made:
+            conditions = conditions.with_condition(condition)
         return conditions
 
     def _condition(
@@ -251,7 +255,7 @@ class StatusUpdates:
         return build_condition(kind, status, why, message, at=self._at, generation=generation)
 
 
-def _verdict(
+def _update(
     view: RequestView, kind: UpdateKind, reason: Reason, conditions: Conditions, details: Details
 ) -> StatusUpdate:
     return StatusUpdate(view=view, kind=kind, reason=reason, conditions=conditions, details=details)
@@ -262,7 +266,7 @@ def is_over(view: RequestView) -> bool:
     return lifecycle.is_over(view.conditions)
 
 
-def _growth(nodes: Mapping[str, int], new_group_reasons: Mapping[str, str]) -> str:
+def _format_nodes(nodes: Mapping[str, int], new_group_reasons: Mapping[str, str]) -> str:
     """The new nodes by group; for new groups also why they are created."""
     message = []
     for group, count in nodes.items():
@@ -276,7 +280,7 @@ def _growth(nodes: Mapping[str, int], new_group_reasons: Mapping[str, str]) -> s
 def _why_over(view: RequestView) -> str:
     """Why the request is over; empty if it is not."""
     ended = (view.conditions.get(kind) for kind in (ConditionType.CAPACITY_REVOKED, ConditionType.FAILED))
-    return next((one.message for one in ended if one is not None and one.status == "True"), "")
+    return next((condition.message for condition in ended if condition is not None and condition.status == "True"), "")
 
 
 # ---- what stands in the way
@@ -304,7 +308,7 @@ def _summed_up(blocking: Blocking) -> str:
     return "; ".join(dict.fromkeys(reason for reasons in blocking.values() for reason in reasons))
 
 
-def _told(blocking: str) -> str:
+def _blocking_message(blocking: str) -> str:
     try:
         return _summed_up(msgspec.json.decode(blocking, type=dict[str, list[str]]))
     except msgspec.MsgspecError:

@@ -142,7 +142,9 @@ class RequestTransaction:
         return Placements(
             existing=plan.existing,
             added=tuple(
-                (result.group, result.after - result.before, growth) for result, growth in done if growth is not None
+                (result.group, result.after - result.before, scale_up)
+                for result, scale_up in done
+                if scale_up is not None
             ),
         )
 
@@ -234,7 +236,7 @@ class RequestTransaction:
             for result in results
             if result.scale_up.option.group in intent.created and _may_be_made(result)
         ]
-        return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
+        return tuple(dict.fromkeys((*(result for result in intent.created if result in self.sizes), *made)))
 
     def _occasion(self, scale_up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
         unknown = {result.scale_up.option.group for result in scale_up.results if result.is_unknown}
@@ -277,10 +279,10 @@ class RequestTransaction:
         return replace(view, details=details)
 
 
-def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupScaleUp:
+def _with_requests(scale_up: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupScaleUp:
     """The scale-up, annotated with the requests it serves."""
-    bundles = {bundle_of[key] for pattern in growth.patterns for key in pattern.pods}
-    return replace(growth, requests=frozenset(bundles - {""}), for_others="" in bundles)
+    bundles = {bundle_of[key] for pattern in scale_up.patterns for key in pattern.pods}
+    return replace(scale_up, requests=frozenset(bundles - {""}), for_others="" in bundles)
 
 
 def _refused_to(view: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
@@ -309,12 +311,12 @@ def _used(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:
     return {node for node, pods in plan.existing.items() if any(key not in but for key in pods)}
 
 
-def _may_be_made(one: ScaleUpResult) -> bool:
-    return one.created or (not one.scale_up.option.exists and one.is_unknown)
+def _may_be_made(result: ScaleUpResult) -> bool:
+    return result.created or (not result.scale_up.option.exists and result.is_unknown)
 
 
-def _new_group_reason(one: ScaleUpResult) -> str:
-    return "; ".join(map(str, one.scale_up.reason.because))
+def _new_group_reason(result: ScaleUpResult) -> str:
+    return "; ".join(map(str, result.scale_up.reason.because))
 
 
 def _number(text: str) -> float:

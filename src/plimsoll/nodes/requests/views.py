@@ -77,7 +77,7 @@ class PlanUpdates:
         details = update.details if view.class_kind is ClassKind.CHECK else update.details.replace(booked_until=None)
         texts = details.to_map()
         return {
-            "conditions": [{key: one[key] for key in _CONDITION} for one in update.conditions.to_json()],
+            "conditions": [{key: condition[key] for key in _CONDITION} for condition in update.conditions.to_json()],
             "details": {key: texts[key] for key in _DETAILS if key in texts},
         }
 
@@ -145,13 +145,13 @@ def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
     return (NEW if accepted is None else ACCEPTED), accepted
 
 
-def _condition(one: Condition) -> Json:
+def _condition(condition: Condition) -> Json:
     return {
-        "type": one.type,
-        "status": one.status,
-        "reason": one.reason,
-        "message": one.message,
-        "since": _time(one.last_transition_time),
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "since": _time(condition.last_transition_time),
     }
 
 

@@ -58,27 +58,27 @@ class BookingHints:
         requests: Iterable[RequestView],
         *,
         existing: NodePlacements | None = None,
-        grown: Iterable[tuple[str, int, GroupScaleUp]] = (),
+        scaled_up: Iterable[tuple[str, int, GroupScaleUp]] = (),
         group_of: Mapping[str, str] | None = None,
     ) -> BookingHints:
         """The hints with what a loop found for these requests: room on nodes, and nodes that were added.
 
-        `grown`: provider group, nodes added, and the planned scale-up they belong to.
+        `scaled_up`: provider group, nodes added, and the planned scale-up they belong to.
         """
         owners = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
         added = {node: mine for node, pods in (existing or {}).items() if (mine := _of(pods, owners))}
-        kept = {filling.node: filling for filling in self.fillings if filling.node}
+        reserved = {filling.node: filling for filling in self.fillings if filling.node}
         for node, pods in added.items():
-            before = kept[node].pods if node in kept else {}
-            group = kept[node].group if node in kept else (group_of or {}).get(node, "")
-            kept[node] = ReservedNode(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
+            before = reserved[node].pods if node in reserved else {}
+            group = reserved[node].group if node in reserved else (group_of or {}).get(node, "")
+            reserved[node] = ReservedNode(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
         coming = [filling for filling in self.fillings if not filling.node]
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
-        for group, nodes, growth in grown:
-            of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
+        for group, nodes, scale_up in scaled_up:
+            of_nodes = patterns.setdefault(id(scale_up), _of_nodes(scale_up))
             fillings = [_of(next(of_nodes, {}), owners) for _ in range(nodes)]
             coming += [ReservedNode(group=group, pods=pods) for pods in fillings if pods]
-        return replace(self, fillings=(*kept.values(), *coming), owners={**self.owners, **owners})
+        return replace(self, fillings=(*reserved.values(), *coming), owners={**self.owners, **owners})
 
     def without_upcoming(self, snapshot: Snapshot) -> BookingHints:
         """The hints without upcoming nodes: what was to go there is packed again."""
@@ -123,7 +123,7 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, p
     if not held:
         return BookingResult(snapshot=snapshot)
     run = count_consumption(snapshot.view, held, hints.known.matches)
-    consumed = frozenset(name for name, one in run.items() if one.is_complete)
+    consumed = frozenset(name for name, consumption in run.items() if consumption.is_complete)
     booking = [request for request in held if request.name not in consumed and request.parameters.reserves]
     wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
     # Room nominated for ordinary pods is planned with later: it is not free.
@@ -192,8 +192,8 @@ def _remembered(
     return replace(hints, fillings=fillings, owners=owners)
 
 
-def _of_nodes(growth: GroupScaleUp) -> Iterator[Mapping[str, int]]:
-    return (pattern.pods for pattern in growth.patterns for _ in range(pattern.nodes))
+def _of_nodes(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
+    return (pattern.pods for pattern in scale_up.patterns for _ in range(pattern.nodes))
 
 
 def _of(pods: Mapping[str, int], keys: Container[str]) -> dict[str, int]:

@@ -71,12 +71,12 @@ class PodSetMatcher:
 
     def match(self, pod: Pod, view: RequestView) -> Sets:
         """Indexes of the pod sets the pod may belong to, the likeliest first; empty: none."""
-        request, one = view.request.metadata.uid or view.name, pod.metadata.uid or pod.metadata.name
+        request, uid = view.request.metadata.uid or view.name, pod.metadata.uid or pod.metadata.name
         templates, known = self._known.get(request, ((), {}))
-        found = known.get(one) if templates == view.templates else None
+        found = known.get(uid) if templates == view.templates else None
         if found is None:
             found = self._found(pod, view)
-        self._used.setdefault(request, (view.templates, {}))[1][one] = found
+        self._used.setdefault(request, (view.templates, {}))[1][uid] = found
         return found
 
     def forget(self) -> None:
@@ -86,7 +86,7 @@ class PodSetMatcher:
 
     def _found(self, pod: Pod, view: RequestView) -> Sets:
         form = self._form(pod)
-        alike = [number for number, one in enumerate(view.templates) if self._form(one) is form]
+        alike = [number for number, template in enumerate(view.templates) if self._form(template) is form]
         labels = pod.metadata.labels.items()
         named = {number for number in alike if view.templates[number].metadata.labels.items() <= labels}
         return tuple(sorted(alike, key=lambda number: (number not in named, number)))
@@ -114,8 +114,10 @@ def _as_made(pod: Pod) -> Pod:
     )
 
 
-def _is_added(one: Toleration) -> bool:
-    return one.key in _ADDED_TO_EVERY_POD and one.operator == "Exists" and one.effect == "NoExecute"
+def _is_added(toleration: Toleration) -> bool:
+    return (
+        toleration.key in _ADDED_TO_EVERY_POD and toleration.operator == "Exists" and toleration.effect == "NoExecute"
+    )
 
 
 # ---- how many
@@ -206,7 +208,7 @@ def find_consumer_warnings(
     known = matcher or PodSetMatcher()
     found: list[ConsumerWarning] = []
     for name in sorted(by_request):
-        pods = sorted(by_request[name], key=lambda one: one.metadata.name)
+        pods = sorted(by_request[name], key=lambda pod: pod.metadata.name)
         if name not in requests.known:
             found.append(_missing(name, pods))
             found += _without_class(name, pods[:_MOST_PODS])
@@ -233,12 +235,12 @@ def _of_pods(view: RequestView, pods: Iterable[Pod], matches: PodSetMatcher) -> 
     found: list[ConsumerWarning] = []
     wanted = view.request.spec.provisioning_class_name
     for pod in pods:
-        said = annotated_class(pod)
-        if not said:
+        annotated = annotated_class(pod)
+        if not annotated:
             message = f"it consumes ProvisioningRequest {view.name} but does not name its class, {wanted}"
             found.append(_of_pod(view, pod, CLASS_MISSING, message))
-        elif not is_same_class(said, wanted):
-            message = f"it names class {said}, but ProvisioningRequest {view.name} is of class {wanted}"
+        elif not is_same_class(annotated, wanted):
+            message = f"it names class {annotated}, but ProvisioningRequest {view.name} is of class {wanted}"
             found.append(_of_pod(view, pod, CLASS_DIFFERS, message))
         if view.templates and not matches.match(pod, view):
             message = (
@@ -267,7 +269,10 @@ def _of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list
 def _why_gone(view: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
     """Why the capacity is gone; empty if it is there or still to come."""
     if view.phase is Phase.OVER:
-        ended = next((one for kind in _ENDINGS if (one := view.conditions.get(kind)) and one.status == "True"), None)
+        ended = next(
+            (condition for kind in _ENDINGS if (condition := view.conditions.get(kind)) and condition.status == "True"),
+            None,
+        )
         return "its capacity is not kept any more" if ended is None else f"{ended.type} ({ended.reason})"
     if view.phase is not Phase.HELD:
         return ""

@@ -57,13 +57,13 @@ class NodeArrivals:
         waiting = [view for view in held if _is_waiting(view, booked)]
         found: dict[str, MissingCapacity] = {}
         for failure in failed:
-            for view in _bearing(failure, [one for one in waiting if one.name not in found]):
+            for view in _attribute(failure, [view for view in waiting if view.name not in found]):
                 found[view.name] = MissingCapacity(view=view, message=failure.reason.message, failure=failure)
         for request in self._lost(held, booked):
             found.setdefault(request.name, MissingCapacity(view=request, message=self._why_lost(request, booked)))
-        short = {one.request.metadata.uid for one in waiting}
+        short = {view.request.metadata.uid for view in waiting}
         self._complete &= short
-        self._complete |= {one.request.metadata.uid for one in held} - short
+        self._complete |= {view.request.metadata.uid for view in held} - short
         for request_view in waiting:
             if request_view.phase is Phase.ARRIVING and (end := expiry_time(request_view)) is not None and now > end:
                 message = (
@@ -77,21 +77,23 @@ class NodeArrivals:
         lost: list[RequestView] = []
         for request in held:
             uid = request.request.metadata.uid
-            if uid not in self._complete and _explained(request, booked.snapshot):
+            if uid not in self._complete and _has_upcoming_nodes(request, booked.snapshot):
                 continue
-            if not booked.unbookable.get(request.name) and not (uid in self._complete and _on_coming(request, booked)):
+            if not booked.unbookable.get(request.name) and not (
+                uid in self._complete and _count_on_upcoming_nodes(request, booked)
+            ):
                 continue
             self._short[uid] = before.get(uid, 0) + 1
             if self._short[uid] >= _LOST_AFTER:
                 lost.append(request)
         return lost
 
-    def _why_lost(self, one: RequestView, booked: BookingResult) -> str:
-        if one.request.metadata.uid in self._complete:
-            short = booked.unbookable.get(one.name, 0) + _on_coming(one, booked)
-            return f"nodes that were there are gone: no room for {short} of {one.total} pods for {_LOST_AFTER} turns"
-        short = booked.unbookable[one.name]
-        return f"no room for {short} of {one.total} pods for {_LOST_AFTER} turns, and no node is on its way"
+    def _why_lost(self, view: RequestView, booked: BookingResult) -> str:
+        if view.request.metadata.uid in self._complete:
+            short = booked.unbookable.get(view.name, 0) + _count_on_upcoming_nodes(view, booked)
+            return f"nodes that were there are gone: no room for {short} of {view.total} pods for {_LOST_AFTER} loops"
+        short = booked.unbookable[view.name]
+        return f"no room for {short} of {view.total} pods for {_LOST_AFTER} loops, and no node is on its way"
 
 
 def find_arrived(held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
@@ -99,25 +101,25 @@ def find_arrived(held: Iterable[RequestView], booked: BookingResult) -> list[Req
     return [request for request in held if request.phase is Phase.ARRIVING and not _is_waiting(request, booked)]
 
 
-def _is_waiting(one: RequestView, booked: BookingResult) -> bool:
+def _is_waiting(view: RequestView, booked: BookingResult) -> bool:
     """Whether some of its pods have no existing node."""
-    nodes = booked.by_request.get(one.name, {})
-    return one.name in booked.unbookable or any(is_upcoming_node(name, booked.snapshot) for name in nodes)
+    nodes = booked.by_request.get(view.name, {})
+    return view.name in booked.unbookable or any(is_upcoming_node(name, booked.snapshot) for name in nodes)
 
 
-def _on_coming(one: RequestView, booked: BookingResult) -> int:
+def _count_on_upcoming_nodes(view: RequestView, booked: BookingResult) -> int:
     """Its pods that are booked on upcoming nodes."""
-    nodes = booked.by_request.get(one.name, {})
+    nodes = booked.by_request.get(view.name, {})
     return sum(pods for name, pods in nodes.items() if is_upcoming_node(name, booked.snapshot))
 
 
-def _explained(one: RequestView, snapshot: Snapshot) -> bool:
+def _has_upcoming_nodes(view: RequestView, snapshot: Snapshot) -> bool:
     """Whether a group scaled up for it has upcoming nodes."""
-    groups = {group for group, nodes in one.details.node_groups.items() if nodes}
+    groups = {group for group, nodes in view.details.node_groups.items() if nodes}
     return any(group in groups and is_upcoming_node(name, snapshot) for name, group in snapshot.group_of.items())
 
 
-def _bearing(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:
+def _attribute(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:
     """The last requests with nodes in the group, until the failed nodes are accounted for."""
     found: list[RequestView] = []
     left = failure.nodes

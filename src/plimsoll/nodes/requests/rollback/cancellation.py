@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_GROWING: Final = (Phase.HELD, Phase.ARRIVING, Phase.INTENDED)
+_SCALING_UP: Final = (Phase.HELD, Phase.ARRIVING, Phase.INTENDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,10 @@ class CancellationTracker:
         """Record all current requests. A request with nodes under way that is gone was cancelled."""
         now = {request.request.metadata.uid: request for request in requests}
         self._gone += [cancelled for uid, cancelled in self._known.items() if uid not in now]
-        growths = {uid: _growth(request, booked, sizes) for uid, request in now.items() if request.phase in _GROWING}
-        self._known = {uid: cancelled for uid, cancelled in growths.items() if any(cancelled.nodes.values())}
+        upcoming = {
+            uid: _upcoming_nodes(request, booked, sizes) for uid, request in now.items() if request.phase in _SCALING_UP
+        }
+        self._known = {uid: cancelled for uid, cancelled in upcoming.items() if any(cancelled.nodes.values())}
 
     async def release(self, snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
         """Stop waiting for the nodes of cancelled requests; returns them by group.
@@ -86,15 +88,15 @@ class CancellationTracker:
         return {name: nodes for name, nodes in found.items() if nodes}
 
 
-def _growth(one: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
+def _upcoming_nodes(view: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
     """Upcoming nodes that its pods would run on; those shared with others stay."""
-    if one.phase is Phase.INTENDED:
-        return CancelledRequest(request=one.name, nodes=count_added_before(one, sizes))
+    if view.phase is Phase.INTENDED:
+        return CancelledRequest(request=view.name, nodes=count_added_before(view, sizes))
     snapshot = booked.snapshot
     coming = Counter(
-        snapshot.group_of[name] for name in booked.by_request.get(one.name, ()) if is_upcoming_node(name, snapshot)
+        snapshot.group_of[name] for name in booked.by_request.get(view.name, ()) if is_upcoming_node(name, snapshot)
     )
-    return CancelledRequest(request=one.name, nodes=coming)
+    return CancelledRequest(request=view.name, nodes=coming)
 
 
 async def _lowered(group: Group, most: int) -> int:

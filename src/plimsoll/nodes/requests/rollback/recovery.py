@@ -166,7 +166,7 @@ async def begin_rollbacks(
     """Begin the rollback of attempts that just failed; `returns` is in queue order."""
     status_updates = actuators.status_updates
     at_once = [rollback for rollback in returns if rollback.is_empty and rollback.view.name not in context.uncertain]
-    said = await actuators.write(
+    ended = await actuators.write(
         [_ended(status_updates, rollback.view, context.blocking[rollback.view.name]) for rollback in at_once]
     )
     left = [rollback for rollback in returns if rollback not in at_once]
@@ -184,7 +184,7 @@ async def begin_rollbacks(
     done = await continue_rollbacks(actuators, going, uncertain=context.uncertain)
     answered = {update.view.name for update in done.updates}
     unfinished = [update for update in written if update.view.name not in answered and not is_over(update.view)]
-    return replace(done, updates=(*said, *unfinished, *done.updates))
+    return replace(done, updates=(*ended, *unfinished, *done.updates))
 
 
 async def continue_rollbacks(

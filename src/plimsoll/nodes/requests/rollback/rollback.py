@@ -77,7 +77,7 @@ class RollbackExecutor:
         except Unreachable as error:
             log.warning("provreq.cannot_look", problem=str(error))
 
-    async def roll_back(self, intent: Intent, grounds: RollbackContext) -> RollbackResult:
+    async def roll_back(self, intent: Intent, context: RollbackContext) -> RollbackResult:
         """Roll back in reverse order; a group that fails does not stop the others."""
         nodes: dict[str, int] = {}
         deleted: list[str] = []
@@ -86,7 +86,7 @@ class RollbackExecutor:
             groups = {group.id: group for group in await self._provider.node_groups()}
             for name, step in reversed(intent.groups.items()):
                 if name in groups and step.back is not None:
-                    nodes[name], problem = await self._lowered(groups[name], step.back, grounds)
+                    nodes[name], problem = await self._lowered(groups[name], step.back, context)
                     problems.append(problem)
             made = [groups[name] for name in reversed(intent.created) if name in groups]
             deleted += [group.id for group in made if await self._is_deleted(group)]
@@ -98,7 +98,7 @@ class RollbackExecutor:
 
     # ---- one group
 
-    async def _lowered(self, group: Group, back: int, grounds: RollbackContext) -> tuple[int, str]:
+    async def _lowered(self, group: Group, back: int, context: RollbackContext) -> tuple[int, str]:
         """The number of nodes the group was lowered by, and what went wrong."""
         target = await group.target_size()
         machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
@@ -110,19 +110,19 @@ class RollbackExecutor:
             given = missing
         if target - given <= back:
             return given, ""
-        idle = await self._idle(machines, grounds, most=target - given - back)
+        idle = await self._idle(machines, context, most=target - given - back)
         if not idle:
             return given, ""
         failure = failure_of(await _deleted(group, idle))
         return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
 
-    async def _idle(self, machines: Sequence[Instance], grounds: RollbackContext, *, most: int) -> list[NodeRef]:
+    async def _idle(self, machines: Sequence[Instance], context: RollbackContext, *, most: int) -> list[NodeRef]:
         """Machines without pods or bookings, those furthest from being used first."""
-        by_id = {node.spec.provider_id: node for node in grounds.nodes} | {
-            one.metadata.name: one for one in grounds.nodes
+        by_id = {node.spec.provider_id: node for node in context.nodes} | {
+            node.metadata.name: node for node in context.nodes
         }
         known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
-        nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.booked_nodes]
+        nodes = [node for _, node in known if node is not None and node.metadata.name not in context.booked_nodes]
         nodes.sort(key=lambda node: (node.metadata.creation_timestamp or _EARLIEST, node.metadata.name), reverse=True)
         coming = [machine for machine, node in known if node is None]
         # A running machine may have registered since the loop began.
