@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from plimsoll.kube.controller.controller import ControllerStatus
-from plimsoll.kube.controller.workqueue import QueueStatus
+from plimsoll.kube.controller.workqueue import QueueStatus, WorkQueue
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.leases.holders import LeaseStatus, Phase
 from plimsoll.kube.recorder.recording import RecorderStatus
@@ -86,3 +86,26 @@ def test_informers_are_read_when_the_page_is_asked_for():
         lines = lines_of(metrics)
         assert 'plimsoll_informer_synced{name="nodes"} 0.0' in lines
         assert 'reflector_lists_total{name="nodes"} 0.0' in lines
+
+
+def test_how_long_keys_wait_and_are_worked_on():
+    with KubeWorld() as world:
+        queue: WorkQueue[str] = WorkQueue(clock=world.clock, entropy=world.entropy)
+        queue.add("a")
+        world.run.advance_by(2)
+        key = world.do(queue.get())
+        world.run.advance_by(30)
+        assert queue.status.unfinished_work_s == 30
+        queue.done(key)
+        metrics = ControllerMetrics()
+        status = ControllerStatus(name="tidb", has_started=True, turns={}, queue=queue.status)
+        metrics.add_controller(SimpleNamespace(status=status))  # type: ignore[arg-type] # it has a status
+        labels = 'controller="tidb",name="tidb"'
+        assert lines_of(metrics) >= {
+            f'workqueue_queue_duration_seconds_bucket{{{labels},le="1.0"}} 0.0',
+            f'workqueue_queue_duration_seconds_bucket{{{labels},le="10.0"}} 1.0',
+            f"workqueue_queue_duration_seconds_sum{{{labels}}} 2.0",
+            f'workqueue_work_duration_seconds_bucket{{{labels},le="+Inf"}} 1.0',
+            f"workqueue_work_duration_seconds_count{{{labels}}} 1.0",
+            f"workqueue_work_duration_seconds_sum{{{labels}}} 30.0",
+        }

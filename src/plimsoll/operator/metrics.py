@@ -7,12 +7,15 @@ twice. A part is registered once, when it is made.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
+from plimsoll.kube.controller.workqueue import DURATION_BUCKETS_S
 from plimsoll.kube.leases.holders import Phase
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from plimsoll.kube.controller.controller import Controller, ControllerStatus
+    from plimsoll.kube.controller.workqueue import Durations
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.informer.status import InformerStatus
     from plimsoll.kube.leases.holders import LeaseHolder, LeaseStatus
@@ -75,6 +79,17 @@ def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metri
         "How long the longest running worker has had its key.",
         labels=queue_labels,
     )
+    unfinished = GaugeMetricFamily(
+        "workqueue_unfinished_work_seconds",
+        "How long all workers together have had their keys.",
+        labels=queue_labels,
+    )
+    queued = HistogramMetricFamily(
+        "workqueue_queue_duration_seconds", "How long keys were ready before a worker got them.", labels=queue_labels
+    )
+    worked = HistogramMetricFamily(
+        "workqueue_work_duration_seconds", "How long workers had their keys.", labels=queue_labels
+    )
     delayed = GaugeMetricFamily("plimsoll_workqueue_delayed", "Keys that are not due yet.", labels=queue_labels)
     oldest = GaugeMetricFamily(
         "plimsoll_workqueue_oldest_key_age_seconds", "How long the first key has been ready.", labels=queue_labels
@@ -92,6 +107,9 @@ def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metri
         adds.add_metric(names, queue.adds)
         retries.add_metric(names, queue.retries)
         longest.add_metric(names, queue.longest_work_s)
+        unfinished.add_metric(names, queue.unfinished_work_s)
+        queued.add_metric(names, _buckets(queue.queued), queue.queued.sum_s)
+        worked.add_metric(names, _buckets(queue.worked), queue.worked.sum_s)
         delayed.add_metric(names, queue.delayed)
         oldest.add_metric(names, queue.oldest_age_s)
         active.add_metric((status.name,), queue.working)
@@ -101,7 +119,13 @@ def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metri
         for result, count in by_result.items():
             total.add_metric((status.name, result), count)
         errors.add_metric((status.name,), by_result[_ERROR])
-    yield from (depth, adds, retries, longest, delayed, oldest, active, total, errors)
+    yield from (depth, adds, retries, longest, unfinished, queued, worked, delayed, oldest, active, total, errors)
+
+
+def _buckets(durations: Durations) -> list[tuple[str, float]]:
+    """Upper bounds with the number of all durations up to them."""
+    bounds = [*map(floatToGoString, DURATION_BUCKETS_S), "+Inf"]
+    return list(zip(bounds, accumulate(durations.counts), strict=True))
 
 
 def _lease_families(leases: Iterable[tuple[str, LeaseStatus]]) -> Iterator[Metric]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+from bisect import bisect_left
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -54,6 +55,32 @@ class QueueSettings(Value):
     retry_burst: int = 100
 
 
+DURATION_BUCKETS_S: Final = tuple(10.0**exponent for exponent in range(-8, 4))
+"""The upper bounds of client-go's histograms of queues."""
+
+
+class Durations(Value):
+    """A histogram: how many were at most as long as each bound of `DURATION_BUCKETS_S`, or longer than all of them."""
+
+    counts: tuple[int, ...] = (0,) * (len(DURATION_BUCKETS_S) + 1)
+    sum_s: float = 0.0
+
+
+class _DurationCounter:
+    """Counts durations by bucket."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(DURATION_BUCKETS_S) + 1)
+        self._sum_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(DURATION_BUCKETS_S, seconds)] += 1
+        self._sum_s += seconds
+
+    def status(self) -> Durations:
+        return Durations(counts=tuple(self._counts), sum_s=self._sum_s)
+
+
 class QueueStatus(Value):
     """The queue at one moment, and how often it was used so far: what metrics show."""
 
@@ -68,6 +95,12 @@ class QueueStatus(Value):
     adds: int
     retries: int
     is_closed: bool
+    unfinished_work_s: float = 0.0
+    """How long all workers together have had their keys."""
+    queued: Durations = Durations()
+    """How long keys were ready before a worker got them."""
+    worked: Durations = Durations()
+    """How long workers had their keys."""
 
 
 class WorkQueue(Generic[K]):
@@ -87,6 +120,7 @@ class WorkQueue(Generic[K]):
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
         self._adds = self._retries = 0
+        self._queued, self._worked = _DurationCounter(), _DurationCounter()
 
     # ---- putting in
 
@@ -157,7 +191,8 @@ class WorkQueue(Generic[K]):
         while True:
             now_s = self._become_due()
             if self._ready:
-                key, _ = self._ready.popitem(last=False)
+                key, ready_s = self._ready.popitem(last=False)
+                self._queued.add(max(0.0, now_s - ready_s))
                 self._working[key] = now_s
                 if self._ready or self._timetable:
                     self._wake_one()
@@ -168,8 +203,10 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The worker let go of `key`."""
-        if self._working.pop(key, None) is None:
+        began_s = self._working.pop(key, None)
+        if began_s is None:
             raise ValueError(f"nobody works on {key!r}")
+        self._worked.add(max(0.0, self._clock.monotonic_s() - began_s))
         if key in self._again:
             self._again.discard(key)
             self._make_ready(key, self._clock.monotonic_s())
@@ -197,6 +234,9 @@ class WorkQueue(Generic[K]):
             adds=self._adds,
             retries=self._retries,
             is_closed=self._is_closed,
+            unfinished_work_s=sum(now_s - began_s for began_s in self._working.values()),
+            queued=self._queued.status(),
+            worked=self._worked.status(),
         )
 
     # ---- inside
