@@ -17,7 +17,7 @@ from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replay import recording_of, replay_loop
 from tests.cli.commands import Ended, plimsoll
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
 from tests.nodes.recording.test_anonymising import ABOUT, NOON, SECRET, cluster
 
 if TYPE_CHECKING:

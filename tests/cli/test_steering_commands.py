@@ -18,7 +18,7 @@ from plimsoll.objects.api.meta import ObjectMeta
 from tests.cli.commands import Ended, plimsoll
 from tests.kube.worlds import KubeWorld
 from tests.nodes.cluster_state import builders
-from tests.nodes.planning.worlds_of_offers import NOON, policy
+from tests.nodes.planning.builders import NOON, policy
 from tests.nodes.reporting.loop_results import later, turn
 
 if TYPE_CHECKING:

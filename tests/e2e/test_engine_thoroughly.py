@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.effort import share_of
-from tests.nodes.planning import test_engine_differential as engine
-from tests.nodes.planning.engine_worlds import policies, snapshots
+from tests.nodes.planning.scale_up_clusters import policies, snapshots
+from tests.nodes.planning.scaleup import test_planner_differential as engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.simulation.plan.inputs import read_plan_input
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

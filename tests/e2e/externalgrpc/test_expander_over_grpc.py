@@ -17,7 +17,7 @@ from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
 from plimsoll.nodes.scaleup.expander_builder import make_expander
 from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 from tests.e2e.externalgrpc.authorities import Authority
-from tests.nodes.planning.test_expanders import option
+from tests.nodes.planning.scaleup.test_expanders import option
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_capacity, check_queued_requests
 from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_worlds import group, running, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, running, waiting, world
 from tests.scheduling.cluster import node, term
 
 POLICY = policy(expander="cost")

@@ -13,8 +13,8 @@ from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check
 from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
-from tests.nodes.planning.engine_worlds import group, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, waiting, world
 from tests.scheduling.cluster import node, required, term
 
 POLICY = policy(expander="cost")

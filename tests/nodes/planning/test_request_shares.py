@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.requests.cost_shares import share_costs
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_worlds import group, machine, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, machine, waiting, world
 
 
 def asked(name: str, pods: int = 1, **more: Any) -> Any:

@@ -15,8 +15,8 @@ from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuil
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
-from tests.nodes.planning.engine_worlds import COST, NOON, group
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, NODE_NAMES, VOLUMES, nodes, pods
+from tests.nodes.planning.scale_up_clusters import COST, NOON, group
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:

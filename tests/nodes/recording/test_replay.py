@@ -34,8 +34,8 @@ from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
-from tests.nodes.planning.engine_worlds import policies, snapshots
 from tests.nodes.planning.random_clusters import clusters
+from tests.nodes.planning.scale_up_clusters import policies, snapshots
 from tests.nodes.planning.test_removals_hold import worlds
 
 if TYPE_CHECKING:

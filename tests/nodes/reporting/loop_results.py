@@ -18,7 +18,7 @@ from plimsoll.objects.api.nodes import Node, NodeStatus
 from plimsoll.objects.api.pods import Pod, PodSpec
 from plimsoll.scheduling import ClusterView
 from plimsoll.scheduling.cluster_view import PodKey
-from tests.nodes.planning.worlds_of_offers import NOON, policy
+from tests.nodes.planning.builders import NOON, policy
 
 SIZE = ResourceVector({"cpu": 4000, "memory": 16 << 30, "pods": 110})
 STOCKOUT = CallFailed(kind=FailureKind.OUT_OF_RESOURCES, message="no more machines of this type")

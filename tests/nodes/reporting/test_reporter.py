@@ -16,7 +16,7 @@ from plimsoll.nodes.reporting.reporter import Reporter
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 from plimsoll.objects.api.events import EventSource
 from tests.kube.worlds import KubeWorld
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
 from tests.nodes.reporting.loop_results import grew, growth, offer, turn, waiting
 
 if TYPE_CHECKING:

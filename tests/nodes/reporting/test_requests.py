@@ -16,7 +16,7 @@ from plimsoll.nodes.reporting.log_line import build_log_line
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.nodes.requests.model import ClassKind, ConsumerWarning, Phase, RequestsPart, StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.status import ConditionType, build_condition
-from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import later, pod, turn
 from tests.nodes.requests.request_views import ATOMIC, pods_of, seen
 

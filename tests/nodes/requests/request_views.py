@@ -17,7 +17,7 @@ from plimsoll.objects.api.provisioning_requests import (
     ProvisioningRequest,
     ProvisioningRequestSpec,
 )
-from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.planning.builders import NOON
 from tests.scheduling.cluster import pod
 
 if TYPE_CHECKING:

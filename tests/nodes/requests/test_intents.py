@@ -22,8 +22,8 @@ from plimsoll.nodes.requests.intents import (
 )
 from plimsoll.nodes.requests.model import Phase
 from plimsoll.nodes.requests.status import Details, GroupStep, Intent
-from tests.nodes.planning.engine_worlds import group, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, waiting, world
 from tests.nodes.requests.request_views import pods_of, seen
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander, question
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod
 from plimsoll.testing import run_virtual
-from tests.nodes.planning.test_expanders import option
+from tests.nodes.planning.scaleup.test_expanders import option
 
 A, B, C = (option(group, nodes=number) for number, group in enumerate("ABC", start=1))
 

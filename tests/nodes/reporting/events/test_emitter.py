@@ -11,7 +11,7 @@ from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from tests.kube.worlds import KubeWorld
-from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import aside, grew, growth, later, offer, stuck, turn, waiting
 
 UNHEALTHY = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")

@@ -19,7 +19,7 @@ from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.health import Health, HealthTimeouts
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST
-from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import aside, grew, growth, node, offer, placed, planned, turn, waiting
 from tests.nodes.requests.request_views import pods_of, seen
 

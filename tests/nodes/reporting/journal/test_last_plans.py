@@ -17,7 +17,7 @@ from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcome
 from plimsoll.nodes.reporting.reporter import Reporter
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.builders import GUEST
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
 from tests.nodes.reporting.loop_results import kept, shrinking, stuck, turn, waiting
 
 if TYPE_CHECKING:

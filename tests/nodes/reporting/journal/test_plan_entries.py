@@ -19,7 +19,7 @@ from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan, build_plan_and_outcomes
-from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
     aside,

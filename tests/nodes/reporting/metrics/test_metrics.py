@@ -17,8 +17,8 @@ from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.objects.api.nodes import NodeSpec, Taint
 from tests.nodes.cluster_state import builders
-from tests.nodes.planning.worlds_of_offers import group as planned_group
-from tests.nodes.planning.worlds_of_offers import policy, standard
+from tests.nodes.planning.builders import group as planned_group
+from tests.nodes.planning.builders import policy, standard
 from tests.nodes.reporting.loop_results import (
     NOON,
     STOCKOUT,

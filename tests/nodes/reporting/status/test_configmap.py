@@ -17,7 +17,7 @@ from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter, rea
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.cluster_state import builders
-from tests.nodes.planning.worlds_of_offers import NOON, policy
+from tests.nodes.planning.builders import NOON, policy
 from tests.nodes.reporting.loop_results import later, turn, unneeded
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks, book
 from plimsoll.nodes.requests.model import ClassKind, Phase
-from tests.nodes.planning.engine_worlds import group, running, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, running, waiting, world
 from tests.nodes.requests.request_views import consumer, pods_of, seen
 from tests.scheduling.cluster import HOSTNAME, node, term
 

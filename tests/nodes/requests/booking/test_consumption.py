@@ -12,7 +12,7 @@ from plimsoll.nodes.requests.booking.consumption import find_consumer_warnings
 from plimsoll.nodes.requests.model import ClassKind, ObservedRequests, Phase
 from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, build_condition
 from plimsoll.objects.api.pods import PodCondition, PodStatus
-from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.planning.builders import NOON
 from tests.nodes.requests.request_views import ATOMIC, CHECK, consumer, pods_of, seen
 from tests.scheduling.cluster import pod
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.scaleup.single_group import AWAITS_A_LATER_LOOP
-from tests.nodes.planning.engine_checks import placed, problems
-from tests.nodes.planning.engine_worlds import added, group, left, on_existing, told, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import placed, problems
+from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, told, waiting, world
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.packing import exact_fallback
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import added, group, left, on_existing, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, waiting, world
 from tests.scheduling.cluster import node, required, term
 
 if TYPE_CHECKING:

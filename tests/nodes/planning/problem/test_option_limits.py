@@ -12,7 +12,7 @@ from plimsoll.nodes.model.snapshot import Snapshot
 from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.nodes.planning.state import resource_limits
 from plimsoll.objects.api.nodes import Taint
-from tests.nodes.planning.worlds_of_offers import (
+from tests.nodes.planning.builders import (
     GIB,
     amounts,
     group,

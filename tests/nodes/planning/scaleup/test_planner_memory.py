@@ -6,8 +6,8 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_worlds import COST, added, group, machine, waiting, world
-from tests.nodes.planning.worlds_of_offers import nap
+from tests.nodes.planning.builders import nap
+from tests.nodes.planning.scale_up_clusters import COST, added, group, machine, waiting, world
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy

@@ -1,4 +1,4 @@
-"""Small clusters in which the whole engine plans: builders for named cases, and random ones for invariants."""
+"""Small clusters for which the whole scale-up planner plans: builders for named cases, and random ones for invariants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.snapshot import MachineType, NodeGroup, PendingPods, Snapshot
 from plimsoll.scheduling import ClusterView
-from tests.nodes.planning.worlds_of_offers import NOON, policy
+from tests.nodes.planning.builders import NOON, policy
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, term
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup import planner
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import (
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import (
     COST,
     added,
     group,
@@ -22,7 +23,6 @@ from tests.nodes.planning.engine_worlds import (
     waiting,
     world,
 )
-from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, spread
 
 if TYPE_CHECKING:

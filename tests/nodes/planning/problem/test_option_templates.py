@@ -8,9 +8,9 @@ import pytest
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Storage
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import added, group, left, on_new_nodes, told, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import added, group, left, on_new_nodes, told, waiting, world
 from tests.scheduling.cluster import HOSTNAME, claim, csi_node, node, pod, required, storage_class, term, uses
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.solver.problem import Effort
-from tests.nodes.planning.engine_worlds import group, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, waiting, world
 from tests.scheduling.cluster import ZONE, required, term
 
 

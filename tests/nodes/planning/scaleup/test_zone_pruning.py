@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import by_zone, group, left, machine, running, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import by_zone, group, left, machine, running, waiting, world
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:

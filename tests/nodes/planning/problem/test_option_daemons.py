@@ -6,18 +6,7 @@ from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.objects.api.pods import Pod
-from tests.nodes.planning.worlds_of_offers import (
-    amounts,
-    daemon_set,
-    group,
-    machine,
-    nap,
-    node,
-    pending,
-    pod,
-    policy,
-    snapshot,
-)
+from tests.nodes.planning.builders import amounts, daemon_set, group, machine, nap, node, pending, pod, policy, snapshot
 
 SIZE = amounts(4, 16)
 GPU_TAINT = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")

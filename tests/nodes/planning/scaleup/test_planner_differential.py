@@ -12,8 +12,8 @@ from plimsoll.nodes.planning.problem.options import scale_up_options
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replay import Replay
-from tests.nodes.planning.engine_checks import placed, problems
-from tests.nodes.planning.engine_worlds import COST, policies, snapshots
+from tests.nodes.planning.plan_checks import placed, problems
+from tests.nodes.planning.scale_up_clusters import COST, policies, snapshots
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy

@@ -7,7 +7,7 @@ from plimsoll.nodes.model.scale_up_options import SkippedGroup
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem import options
 from plimsoll.objects.api.nodes import Taint
-from tests.nodes.planning.worlds_of_offers import amounts, group, machine, nap, node, policy, snapshot
+from tests.nodes.planning.builders import amounts, group, machine, nap, node, policy, snapshot
 
 KIND = machine("m", 4, 16, price=0.2)
 OURS = "nodeautoprovisioning_m_12345678"

@@ -1,4 +1,4 @@
-"""Small worlds for tests of what could be added: machine types, groups, pods, snapshots."""
+"""Builders of small clusters for tests of scale-up options: machine types, groups, pods, snapshots."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -10,8 +10,9 @@ import pytest
 from plimsoll.nodes.model.prices import Overlay
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import (
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import (
     added,
     group,
     left,
@@ -22,7 +23,6 @@ from tests.nodes.planning.engine_worlds import (
     waiting,
     world,
 )
-from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:

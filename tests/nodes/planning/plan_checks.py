@@ -1,4 +1,4 @@
-"""What holds of every plan whatever the cluster: counts, limits, money, bundles, and the plain rules."""
+"""Checks that every scale-up plan passes, whatever the cluster: counts, limits, cost, bundles and the plain rules."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_worlds import COST, group, waiting, world
+from tests.nodes.planning.scale_up_clusters import COST, group, waiting, world
 
 
 def test_nine_pods_that_fit_three_nodes_get_three():

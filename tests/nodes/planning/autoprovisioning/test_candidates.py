@@ -12,18 +12,7 @@ from plimsoll.nodes.planning.problem.options import ScaleUpOptions
 from plimsoll.objects.api.affinity import Toleration, TopologySpreadConstraint
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.scheduling import ClusterView, Fits, feasible
-from tests.nodes.planning.worlds_of_offers import (
-    amounts,
-    group,
-    machine,
-    nap,
-    node,
-    pending,
-    pod,
-    policy,
-    snapshot,
-    standard,
-)
+from tests.nodes.planning.builders import amounts, group, machine, nap, node, pending, pod, policy, snapshot, standard
 
 TYPES = tuple(standard(cores) for cores in (1, 2, 4, 8, 16))
 GPU = machine(

@@ -16,9 +16,9 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.solver.kernels import cache_is_warm
-from tests.nodes.planning.engine_checks import placed
-from tests.nodes.planning.engine_worlds import COST, added, group, machine, snapshots, waiting, world
-from tests.nodes.planning.worlds_of_offers import nap, policy
+from tests.nodes.planning.builders import nap, policy
+from tests.nodes.planning.plan_checks import placed
+from tests.nodes.planning.scale_up_clusters import COST, added, group, machine, snapshots, waiting, world
 from tests.scheduling.cluster import spread
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def test_a_request_so_many_times_as_large_costs_so_many_times_as_much(times: int
 _PROGRAM = """
 import json
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.test_engine_metamorphic import mixed_world
-from tests.nodes.planning.worlds_of_offers import nap
+from tests.nodes.planning.scaleup.test_planner_metamorphic import mixed_world
+from tests.nodes.planning.builders import nap
 plan = plan_scale_up(mixed_world(), nap(max_cpu=60))
 print(json.dumps({
     "growths": [[g.option.group, g.after, [[p.nodes, dict(p.pods)] for p in g.patterns]] for g in plan.scale_ups],

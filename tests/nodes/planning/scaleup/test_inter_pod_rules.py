@@ -12,8 +12,9 @@ from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup import planner
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up, propose, verified
 from plimsoll.scheduling import Storage
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import (
+from tests.nodes.planning.builders import daemon_set, policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import (
     COST,
     added,
     by_zone,
@@ -26,7 +27,6 @@ from tests.nodes.planning.engine_worlds import (
     waiting,
     world,
 )
-from tests.nodes.planning.worlds_of_offers import daemon_set, policy
 from tests.scheduling.cluster import HOSTNAME, ZONE, claim, csi_node, node, required, spread, term, uses, volume
 
 if TYPE_CHECKING:

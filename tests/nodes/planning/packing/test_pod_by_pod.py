@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_checks import problems
-from tests.nodes.planning.engine_worlds import added, group, left, on_existing, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.plan_checks import problems
+from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, waiting, world
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, required, spread, term
 
 if TYPE_CHECKING:

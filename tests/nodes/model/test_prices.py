@@ -5,7 +5,7 @@ import pytest
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.price_overlays import read_overlay
 from plimsoll.nodes.model.prices import Overlay, estimated_price, price_of, prices_are_known
-from tests.nodes.planning.worlds_of_offers import amounts, group, machine, snapshot
+from tests.nodes.planning.builders import amounts, group, machine, snapshot
 
 SIZE = amounts(4, 16)
 

@@ -11,7 +11,7 @@ from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.objects.api.pods import Pod
-from tests.nodes.planning.worlds_of_offers import amounts, group, machine, nap, node, pending, pod, policy, snapshot
+from tests.nodes.planning.builders import amounts, group, machine, nap, node, pending, pod, policy, snapshot
 
 KIND = machine("m", 4, 16, price=0.2)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.planning.scaleup.nominations import PodNominations
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning import engine_worlds as worlds
-from tests.nodes.planning.engine_worlds import COST, running
+from tests.nodes.planning import scale_up_clusters as worlds
+from tests.nodes.planning.scale_up_clusters import COST, running
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot

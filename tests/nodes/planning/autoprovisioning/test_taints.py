@@ -7,7 +7,7 @@ import pytest
 from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, merge_taint_sets, taints_for
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Taint
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
 
 ML = Taint(key="dedicated", value="ml", effect="NoSchedule")
 

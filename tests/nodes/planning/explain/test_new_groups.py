@@ -9,8 +9,8 @@ import pytest
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.snapshot import MachineType
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from tests.nodes.planning.engine_worlds import group, machine, running, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.builders import policy
+from tests.nodes.planning.scale_up_clusters import group, machine, running, waiting, world
 from tests.scheduling.cluster import node
 
 GPU = "nvidia.com/gpu"
