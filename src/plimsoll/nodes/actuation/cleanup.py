@@ -1,8 +1,8 @@
-"""Takes marks off nodes that nobody removes: after a crash, a lost lease, or an undo that did not get through.
+"""Removes taints from nodes that are not being removed: left by a crash, a lost lease, or an undo that failed.
 
-At the start, and as often as the loop likes: nodes that this process is removing are told to it and left alone, and so
-are nodes whose machines the cloud is deleting or has deleted already. Nothing is taken off while the provider does not
-tell: a mark that stays a turn longer does no harm.
+It runs at the start and in every loop iteration. Nodes that this process removes are left alone, and so are nodes whose
+instances the provider is deleting or has deleted. While the provider does not answer, no taint is removed: a taint that
+stays one iteration longer does no harm.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class TaintCleaner:
-    """`provider` is asked as of its last refresh."""
+    """Reads `provider` as of its last refresh."""
 
     def __init__(self, writer: NodeWriter, provider: Provider, *, clock: Clock) -> None:
         self._writer = writer
@@ -42,23 +42,23 @@ class TaintCleaner:
     async def remove_deletion_taints(
         self, nodes: Iterable[Node], options: ScaleDown, *, leaving: Container[str] = frozenset()
     ) -> tuple[CleanedNode, ...]:
-        """Taints of deletion and the cordons that came with them, of nodes that are not `leaving`."""
+        """Remove deletion taints and their cordons from nodes that are not in `leaving`."""
         left_behind = [node for node in nodes if has_deletion_taint(node) and node.metadata.name not in leaving]
         if not left_behind:
             return ()
         try:
-            staying = await self._with_machines(left_behind)
+            running = await self._find_running(left_behind)
         except (ProviderFailed, NotAllowed) as error:
             log.warning("cleaning.blind", nodes=len(left_behind), problem=str(error))
             return ()
-        return tuple([await self._take_off(node, options) for node in staying])
+        return tuple([await self._remove_taint(node, options) for node in running])
 
-    async def _take_off(self, node: Node, options: ScaleDown) -> CleanedNode:
+    async def _remove_taint(self, node: Node, options: ScaleDown) -> CleanedNode:
         written = await remove_deletion_taint(self._writer, node, uncordon=options.cordon_first)
         return _cleaned(node, written, "deletion taint")
 
-    async def _with_machines(self, nodes: Iterable[Node]) -> list[Node]:
-        """Those whose machines run, and those that are none of the provider's."""
+    async def _find_running(self, nodes: Iterable[Node]) -> list[Node]:
+        """Nodes whose instances run, and nodes that do not belong to the provider."""
         instances: dict[str, tuple[Instance, ...]] = {}
         found = []
         for node in nodes:
@@ -71,7 +71,7 @@ class TaintCleaner:
         return found
 
     async def remove_soft_taints(self, nodes: Iterable[Node], options: ScaleDown) -> tuple[CleanedNode, ...]:
-        """At the start only, and not where timers are restored from them."""
+        """Remove all soft taints, unless timers are restored from them."""
         if options.candidate_ttl_s > 0:
             return ()
         candidates = [node for node in nodes if has_soft_taint(node)]

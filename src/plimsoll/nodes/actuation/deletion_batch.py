@@ -1,11 +1,11 @@
-"""The steps of removals that were begun together (specs/nodes.md 6.8), from the taint to the provider's answer.
+"""The steps of removals that started together (docs/design/nodes.md 6.8), from the taint to the provider's answer.
 
-    mark all (or none) -> wait -> each: check again, drain, wait for annotations -> hand to the provider
-    any step fails: the mark comes off
+    taint all (or none) -> wait -> per node: check again, drain, wait for annotations -> ask the provider to delete
+    a step fails: the taint is removed
 
-A group that is scaled whole is handed over by one call when all its nodes are ready, and not at all if one is not.
-Cancellation is the process being stopped: marks come off nodes that the provider was not asked to delete, as far as
-there is time for it. What is left then, and after a crash, is for `cleaning`.
+The nodes of an atomic group are deleted by one call when all of them are ready, and not at all if one of them is not.
+Cancellation means that the process stops: taints are removed from nodes that the provider was not asked to delete, as
+far as there is time. `cleanup` handles what is left then, and after a crash.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ FAILED_TO_DELETE: Final = "FailedToDelete"
 UNKNOWN_OUTCOME: Final = "DeletionNotConfirmed"
 NODE_GONE: Final = "NodeGone"
 NODE_KEPT: Final = "NodeKept"
-_MARKED_AT_ONCE: Final = 5
+_TAINTED_AT_ONCE: Final = 5
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class NodeDeletion:
-    """One removal on its way."""
+    """One removal in progress."""
 
     removal: NodeRemoval
     node: Node
     began_at: datetime
     began_s: float
-    is_marked: bool = False
-    """The mark is on, or may be."""
-    is_handed: bool = False
-    """The provider is being asked to delete it, or was: from here on the mark stays unless it says no."""
+    is_tainted: bool = False
+    """The taint was written, or may have been."""
+    is_sent_to_provider: bool = False
+    """The provider was asked to delete the node: from here on the taint stays unless the provider refuses."""
     pods: tuple[EvictedPod, ...] = ()
     ended: FinishedRemoval | None = None
 
@@ -81,17 +81,17 @@ class NodeDeletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionFailure:
-    """Why a removal does not come to its end."""
+    """Why a removal failed."""
 
     reason: Reason
     result: RemovalResult = RemovalResult.FAILED
-    keeps_mark: bool = False
-    """The provider may have done it: nothing is undone before it has told."""
+    keeps_taint: bool = False
+    """The provider may have deleted the node, so the taint stays until that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionDependencies:
-    """What departures work with. `rules` are the planner's, with what is known of budgets and controllers now."""
+    """What removals work with. `rules` gives the drain rules with current budgets and controllers."""
 
     client: Client
     pods: PodsOnNodes
@@ -102,215 +102,225 @@ class DeletionDependencies:
 
 
 class DeletionBatch:
-    """Departures that were begun together. `on_end` hears of each one's end."""
+    """Removals that started together. `on_end` is called when a removal has finished."""
 
     def __init__(
         self,
-        departures: Sequence[NodeDeletion],
+        deletions: Sequence[NodeDeletion],
         *,
-        hands: DeletionDependencies,
+        dependencies: DeletionDependencies,
         options: ScaleDown,
         pacing: Pacing,
         on_end: Callable[[NodeDeletion], None],
     ) -> None:
-        self.deletions = tuple(departures)
-        self._hands = hands
+        self.deletions = tuple(deletions)
+        self._dependencies = dependencies
         self._options = options
         self._pacing = pacing
         self._on_end = on_end
-        self._writer = NodeWriter(hands.client, clock=hands.clock, pacing=pacing)
-        self._drainer = Drainer(hands.client, hands.pods, clock=hands.clock, pacing=pacing, on_evicted=hands.on_evicted)
+        self._writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
+        self._drainer = Drainer(
+            dependencies.client,
+            dependencies.pods,
+            clock=dependencies.clock,
+            pacing=pacing,
+            on_evicted=dependencies.on_evicted,
+        )
 
     async def carry_out(self) -> None:
         try:
-            if await self._mark_all():
-                await self._hands.clock.sleep(self._pacing.after_taint_s)
-                await (self._leave_whole() if self.deletions[0].removal.atomic else self._leave())
+            if await self._taint_all():
+                await self._dependencies.clock.sleep(self._pacing.after_taint_s)
+                await (self._remove_together() if self.deletions[0].removal.atomic else self._remove_each())
         except asyncio.CancelledError:
-            await self._undo_in_time()
+            await self._undo()
             raise
 
-    # ---- the mark
+    # ---- taints
 
-    async def _mark_all(self) -> bool:
-        """So many at a time; a failure undoes all of them."""
-        for first in range(0, len(self.deletions), _MARKED_AT_ONCE):
-            some = self.deletions[first : first + _MARKED_AT_ONCE]
+    async def _taint_all(self) -> bool:
+        """Taint the nodes in small groups; a failure undoes all of them."""
+        for first in range(0, len(self.deletions), _TAINTED_AT_ONCE):
+            some = self.deletions[first : first + _TAINTED_AT_ONCE]
             async with asyncio.TaskGroup() as group:
-                marking = [group.create_task(self._mark(node_deletion)) for node_deletion in some]
-            failed = next((reason for task in marking if (reason := task.result()) is not None), None)
+                tainting = [group.create_task(self._taint(deletion)) for deletion in some]
+            failed = next((reason for task in tainting if (reason := task.result()) is not None), None)
             if failed is not None:
-                setback = DeletionFailure(
-                    reason=Reason(code=FAILED_TO_MARK, message="not all could be tainted: " + str(failed))
+                failure = DeletionFailure(
+                    reason=Reason(code=FAILED_TO_MARK, message="not all nodes could be tainted: " + str(failed))
                 )
-                await self._end_all(setback)
+                await self._end_all(failure)
                 return False
         return True
 
-    async def _mark(self, departure: NodeDeletion) -> Reason | None:
-        departure.is_marked = True
+    async def _taint(self, deletion: NodeDeletion) -> Reason | None:
+        deletion.is_tainted = True
         cordon = self._options.cordon_first
-        marked = await add_deletion_taint(self._writer, departure.node, at=departure.began_at, cordon=cordon)
-        if isinstance(marked, NodeGone):
-            departure.is_marked = False
-            await self._end(departure, _gone(departure))
+        tainted = await add_deletion_taint(self._writer, deletion.node, at=deletion.began_at, cordon=cordon)
+        if isinstance(tainted, NodeGone):
+            deletion.is_tainted = False
+            await self._end(deletion, _gone(deletion))
             return None
-        if isinstance(marked, Reason):
-            return marked
-        departure.node = marked
-        log.info("removal.marked", node=departure.name, group=departure.removal.group)
+        if isinstance(tainted, Reason):
+            return tainted
+        deletion.node = tainted
+        log.info("removal.tainted", node=deletion.name, group=deletion.removal.group)
         return None
 
-    async def _unmark(self, departure: NodeDeletion) -> None:
-        written = await remove_deletion_taint(self._writer, departure.node, uncordon=self._options.cordon_first)
+    async def _remove_taint(self, deletion: NodeDeletion) -> None:
+        written = await remove_deletion_taint(self._writer, deletion.node, uncordon=self._options.cordon_first)
         if isinstance(written, Reason):
-            log.warning("removal.mark_left", node=departure.name, problem=written.message)
+            log.warning("removal.taint_left", node=deletion.name, problem=written.message)
         else:
-            departure.is_marked = False
+            deletion.is_tainted = False
 
-    async def _undo_in_time(self) -> None:
-        """Best effort, all at once, bounded: whoever stops us does not wait for ever."""
-        marked = [
-            node_deletion
-            for node_deletion in self.deletions
-            if node_deletion.is_marked and not node_deletion.is_handed and node_deletion.ended is None
+    async def _undo(self) -> None:
+        """Remove taints in parallel, within a time limit: the process is being stopped."""
+        tainted = [
+            deletion
+            for deletion in self.deletions
+            if deletion.is_tainted and not deletion.is_sent_to_provider and deletion.ended is None
         ]
         try:
             async with asyncio.timeout(self._pacing.undo_s), asyncio.TaskGroup() as group:
-                for node_deletion in marked:
-                    group.create_task(self._unmark(node_deletion))
+                for deletion in tainted:
+                    group.create_task(self._remove_taint(deletion))
         except TimeoutError:
-            log.warning("removal.undo_overdue", nodes=[deletion.name for deletion in marked])
+            log.warning("removal.undo_overdue", nodes=[deletion.name for deletion in tainted])
 
-    # ---- leaving
+    # ---- draining and deleting
 
     @property
-    def _staying(self) -> list[NodeDeletion]:
-        return [node_deletion for node_deletion in self.deletions if node_deletion.ended is None]
+    def _unfinished(self) -> list[NodeDeletion]:
+        return [deletion for deletion in self.deletions if deletion.ended is None]
 
-    async def _leave(self) -> None:
+    async def _remove_each(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for node_deletion in self._staying:
-                group.create_task(self._leave_one(node_deletion))
+            for deletion in self._unfinished:
+                group.create_task(self._remove_node(deletion))
 
-    async def _leave_one(self, departure: NodeDeletion) -> None:
-        setback = await self._made_ready(departure)
-        if setback is None:
-            departure.is_handed = True
-            group = departure.removal.group
-            failure = await self._hands.provider_deletions.delete_soon(group, departure.ref, self._pacing)
-            setback = _of_call(failure)
-        await self._end(departure, setback)
+    async def _remove_node(self, deletion: NodeDeletion) -> None:
+        failure = await self._prepare(deletion)
+        if failure is None:
+            deletion.is_sent_to_provider = True
+            group = deletion.removal.group
+            answer = await self._dependencies.provider_deletions.delete_soon(group, deletion.ref, self._pacing)
+            failure = _from_call(answer)
+        await self._end(deletion, failure)
 
-    async def _leave_whole(self) -> None:
-        staying = self._staying
+    async def _remove_together(self) -> None:
+        unfinished = self._unfinished
         async with asyncio.TaskGroup() as group:
-            preparing = [group.create_task(self._made_ready(one)) for one in staying]
-        setbacks = [task.result() for task in preparing]
-        first = next((deletion_failure for deletion_failure in setbacks if deletion_failure is not None), None)
+            preparing = [group.create_task(self._prepare(deletion)) for deletion in unfinished]
+        found_failures = [task.result() for task in preparing]
+        first = next((failure for failure in found_failures if failure is not None), None)
         if first is not None:
-            whole = Reason(code=ATOMIC_FAILED, message="not all nodes of its group can go", because=(first.reason,))
-            for one, own in zip(staying, setbacks, strict=True):
-                await self._end(one, own or DeletionFailure(reason=whole))
+            whole = Reason(
+                code=ATOMIC_FAILED, message="not all nodes of the group can be removed", because=(first.reason,)
+            )
+            for deletion, own in zip(unfinished, found_failures, strict=True):
+                await self._end(deletion, own or DeletionFailure(reason=whole))
             return
-        if not staying:
+        if not unfinished:
             return
-        for node_deletion in staying:
-            node_deletion.is_handed = True
-        group_id = staying[0].removal.group
-        results = await self._hands.provider_deletions.delete(group_id, [one.ref for one in staying], self._pacing)
-        for deletion in staying:
-            await self._end(deletion, _of_call(results[deletion.name]))
+        for deletion in unfinished:
+            deletion.is_sent_to_provider = True
+        group_id = unfinished[0].removal.group
+        results = await self._dependencies.provider_deletions.delete(
+            group_id, [deletion.ref for deletion in unfinished], self._pacing
+        )
+        for deletion in unfinished:
+            await self._end(deletion, _from_call(results[deletion.name]))
 
-    async def _made_ready(self, departure: NodeDeletion) -> DeletionFailure | None:
-        """Check once more, drain, and wait for who asked to be waited for."""
-        setback = await self._checked(departure)
-        if setback is None:
-            setback = await self._emptied(departure)
-        if setback is None and departure.pods:
-            # Draining takes minutes, in which somebody may have changed their mind.
-            setback = await self._checked(departure)
-        if setback is None:
-            setback = await self._delayed(departure)
-        return setback
+    async def _prepare(self, deletion: NodeDeletion) -> DeletionFailure | None:
+        """Check again, drain, and wait for delay-deletion annotations."""
+        failure = await self._recheck(deletion)
+        if failure is None:
+            failure = await self._drain(deletion)
+        if failure is None and deletion.pods:
+            # A drain takes minutes, and the node may have changed meanwhile.
+            failure = await self._recheck(deletion)
+        if failure is None:
+            failure = await self._wait_for_annotations(deletion)
+        return failure
 
-    async def _checked(self, departure: NodeDeletion) -> DeletionFailure | None:
-        """The node as it is now, and whether anybody has changed their mind."""
+    async def _recheck(self, deletion: NodeDeletion) -> DeletionFailure | None:
+        """Read the node again, and check that it may still be removed."""
         try:
-            current = await self._hands.client.get(Node, departure.name)
+            current = await self._dependencies.client.get(Node, deletion.name)
         except NotFound:
-            return _gone(departure)
+            return _gone(deletion)
         except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"the node could not be read: {error}"))
-        if current.metadata.uid != departure.node.metadata.uid or current.metadata.deletion_timestamp is not None:
-            return _gone(departure)
-        departure.node = current
+        if current.metadata.uid != deletion.node.metadata.uid or current.metadata.deletion_timestamp is not None:
+            return _gone(deletion)
+        deletion.node = current
         if not has_deletion_taint(current):
-            return _kept("somebody took the taint off")
+            return _kept("the deletion taint was removed")
         if current.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
-            return _kept("it was annotated scale-down-disabled")
+            return _kept("the node has the annotation scale-down-disabled")
         return None
 
-    async def _emptied(self, departure: NodeDeletion) -> DeletionFailure | None:
+    async def _drain(self, deletion: NodeDeletion) -> DeletionFailure | None:
         try:
-            found = await self._hands.pods.on(departure.name)
+            found = await self._dependencies.pods.on(deletion.name)
         except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"its pods could not be read: {error}"))
-        load = find_pods_to_evict(found, self._hands.rules(), was_empty=departure.removal.is_empty)
-        if isinstance(load, Reason):
-            return DeletionFailure(reason=load, result=RemovalResult.OVERTAKEN)
-        drained = await self._drainer.drain(departure.name, load, self._options)
-        departure.pods = drained.pods
+        to_evict = find_pods_to_evict(found, self._dependencies.rules(), was_empty=deletion.removal.is_empty)
+        if isinstance(to_evict, Reason):
+            return DeletionFailure(reason=to_evict, result=RemovalResult.OVERTAKEN)
+        drained = await self._drainer.drain(deletion.name, to_evict, self._options)
+        deletion.pods = drained.pods
         return None if drained.problem is None else DeletionFailure(reason=drained.problem)
 
-    async def _delayed(self, departure: NodeDeletion) -> DeletionFailure | None:
-        """Annotations may hold the deletion up, but not for ever."""
-        if not self._pacing.deletion_delay_s or not _is_held_up(departure.node):
+    async def _wait_for_annotations(self, deletion: NodeDeletion) -> DeletionFailure | None:
+        """Wait while annotations delay the deletion, up to a limit."""
+        if not self._pacing.deletion_delay_s or not _is_delayed(deletion.node):
             return None
-        log.info("removal.held_up", node=departure.name)
-        looks = Polling(self._hands.clock, self._pacing, for_s=self._pacing.deletion_delay_s)
-        setback: DeletionFailure | None = None
-        while _is_held_up(departure.node) and await looks.wait():
-            setback = await self._checked(departure)
-            if setback is not None and setback.result is RemovalResult.OVERTAKEN:
+        log.info("removal.held_up", node=deletion.name)
+        polling = Polling(self._dependencies.clock, self._pacing, for_s=self._pacing.deletion_delay_s)
+        failure: DeletionFailure | None = None
+        while _is_delayed(deletion.node) and await polling.wait():
+            failure = await self._recheck(deletion)
+            if failure is not None and failure.result is RemovalResult.OVERTAKEN:
                 break
-        return setback
+        return failure
 
-    # ---- the end
+    # ---- finishing
 
-    async def _end_all(self, setback: DeletionFailure) -> None:
+    async def _end_all(self, failure: DeletionFailure) -> None:
         async with asyncio.TaskGroup() as group:
-            for node_deletion in self._staying:
-                group.create_task(self._end(node_deletion, setback))
+            for deletion in self._unfinished:
+                group.create_task(self._end(deletion, failure))
 
-    async def _end(self, departure: NodeDeletion, setback: DeletionFailure | None) -> None:
-        if setback is not None and not setback.keeps_mark:
-            departure.is_handed = False
-            if departure.is_marked and setback.reason.code != NODE_GONE:
-                await self._unmark(departure)
-        failures = sum(1 for evicted in departure.pods if evicted.failure is not None)
-        departure.ended = FinishedRemoval(
-            removal=departure.removal,
-            result=RemovalResult.REMOVED if setback is None else setback.result,
-            reason=None if setback is None else setback.reason,
-            evicted=len(departure.pods) - failures,
+    async def _end(self, deletion: NodeDeletion, failure: DeletionFailure | None) -> None:
+        if failure is not None and not failure.keeps_taint:
+            deletion.is_sent_to_provider = False
+            if deletion.is_tainted and failure.reason.code != NODE_GONE:
+                await self._remove_taint(deletion)
+        failures = sum(1 for evicted in deletion.pods if evicted.failure is not None)
+        deletion.ended = FinishedRemoval(
+            removal=deletion.removal,
+            result=RemovalResult.REMOVED if failure is None else failure.result,
+            reason=None if failure is None else failure.reason,
+            evicted=len(deletion.pods) - failures,
             failed_evictions=failures,
-            seconds=self._hands.clock.monotonic_s() - departure.began_s,
-            was_unready=not NodeFlags.of(departure.node).ready,
-            pods=departure.pods,
+            seconds=self._dependencies.clock.monotonic_s() - deletion.began_s,
+            was_unready=not NodeFlags.of(deletion.node).ready,
+            pods=deletion.pods,
         )
-        told = departure.ended
-        problem = {} if told.reason is None else {"reason": told.reason.code, "problem": str(told.reason)}
-        log.info("removal.ended", node=departure.name, result=told.result.value, evicted=told.evicted, **problem)
-        self._on_end(departure)
+        finished = deletion.ended
+        problem = {} if finished.reason is None else {"reason": finished.reason.code, "problem": str(finished.reason)}
+        log.info("removal.ended", node=deletion.name, result=finished.result.value, evicted=finished.evicted, **problem)
+        self._on_end(deletion)
 
 
-def _is_held_up(node: Node) -> bool:
+def _is_delayed(node: Node) -> bool:
     return any(key.startswith(DELAYS_DELETION) for key in node.metadata.annotations)
 
 
-def _gone(departure: NodeDeletion) -> DeletionFailure:
-    reason = Reason(code=NODE_GONE, message=f"node {departure.name} is gone without our doing")
+def _gone(deletion: NodeDeletion) -> DeletionFailure:
+    reason = Reason(code=NODE_GONE, message=f"node {deletion.name} was deleted by something else")
     return DeletionFailure(reason=reason, result=RemovalResult.OVERTAKEN)
 
 
@@ -318,9 +328,9 @@ def _kept(why: str) -> DeletionFailure:
     return DeletionFailure(reason=Reason(code=NODE_KEPT, message=why), result=RemovalResult.OVERTAKEN)
 
 
-def _of_call(failure: CallFailed | None) -> DeletionFailure | None:
+def _from_call(failure: CallFailed | None) -> DeletionFailure | None:
     if failure is None:
         return None
     is_unknown = failure.kind is FailureKind.UNKNOWN
     code = UNKNOWN_OUTCOME if is_unknown else FAILED_TO_DELETE
-    return DeletionFailure(reason=Reason(code=code, message=failure.message), keeps_mark=is_unknown)
+    return DeletionFailure(reason=Reason(code=code, message=failure.message), keeps_taint=is_unknown)

@@ -1,8 +1,8 @@
-"""`NodeDeletionController`: carries removals out beside the loop, and knows which nodes are on their way.
+"""`NodeDeletionController`: carries out removals beside the loop, and knows which nodes are being removed.
 
-The loop begins what a turn decided and asks each turn what is under way and what has ended. Live, `run()` is a service
-that owns all the work: cancelling it is how removals are stopped. In a stepped scenario nobody runs it:
-`wait_until_idle()` carries out what was begun, within the turn.
+The loop starts the removals that it decided, and asks in each iteration what is in progress and what has finished.
+Live, `run()` is a service that owns all removals: cancelling it stops them. A stepped scenario does not run it;
+`wait_until_idle()` carries out the started removals within the loop iteration.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuationDependencies:
-    """What a remover works with. `rules`: the drain rules with budgets and controllers as they are known now."""
+    """What removals work with. `rules` gives the drain rules with current budgets and controllers."""
 
     client: Client
     provider: Provider
@@ -51,20 +51,20 @@ class ActuationDependencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionsInProgress:
-    """For `planning.removal_candidates.Known`."""
+    """The removals that have started and not finished."""
 
     nodes: frozenset[str] = frozenset()
-    """Those that are being removed, and those that the provider has taken and that are still there."""
+    """Nodes being removed, and nodes that the provider is deleting and that still exist."""
     by_group: Mapping[str, int] = field(default_factory=dict)
-    """Removals that a group's target size does not know of yet."""
+    """By group, removals that its target size does not include yet."""
     removals: int = 0
-    """That are not with the provider yet: what may go on at once is counted by these."""
+    """Removals that the provider was not asked for yet; parallelism limits count these."""
     drains: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Handed:
-    """A node that the provider has taken."""
+class _SentDeletion:
+    """A node that the provider was asked to delete."""
 
     uid: str
     group: str
@@ -72,151 +72,151 @@ class _Handed:
 
 
 class NodeDeletionController:
-    """`policy` and `pacing` may be set anew each turn; what was begun goes on under those it began with."""
+    """`policy` and `pacing` may change between loop iterations; a started removal keeps those it started with."""
 
-    def __init__(self, tools: ActuationDependencies, pacing: Pacing) -> None:
+    def __init__(self, dependencies: ActuationDependencies, pacing: Pacing) -> None:
         self.policy = Policy()
         self.pacing = pacing
-        self._tools = tools
+        self._dependencies = dependencies
         self._evictions = RecentEvictions()
-        deletions = ProviderDeletions(tools.provider, clock=tools.clock)
-        self._hands = DeletionDependencies(
-            client=tools.client,
-            pods=tools.pods,
-            rules=tools.rules,
-            clock=tools.clock,
-            provider_deletions=deletions,
-            on_evicted=lambda pod: self._evictions.note(pod, tools.clock.now()),
+        provider_deletions = ProviderDeletions(dependencies.provider, clock=dependencies.clock)
+        self._batch_dependencies = DeletionDependencies(
+            client=dependencies.client,
+            pods=dependencies.pods,
+            rules=dependencies.rules,
+            clock=dependencies.clock,
+            provider_deletions=provider_deletions,
+            on_evicted=lambda pod: self._evictions.note(pod, dependencies.clock.now()),
         )
-        self._departures: dict[str, NodeDeletion] = {}
-        self._handed: dict[str, _Handed] = {}
-        self._ended: list[FinishedRemoval] = []
-        self._begun: list[DeletionBatch] = []
+        self._deletions: dict[str, NodeDeletion] = {}
+        self._sent_to_provider: dict[str, _SentDeletion] = {}
+        self._finished: list[FinishedRemoval] = []
+        self._waiting: list[DeletionBatch] = []
         self._wake = asyncio.Event()
-        self._at_rest = asyncio.Event()
-        self._at_rest.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
-    # ---- what the loop says
+    # ---- starting
 
     def start(self, removals: Sequence[NodeRemoval], nodes: Mapping[str, Node], now: datetime) -> None:
-        """Start removing. A node that is leaving already, or is not among `nodes`, is not begun.
+        """Start removals, except of nodes that are being removed already or are not in `nodes`.
 
-        What is tainted together: a group that goes whole; empty nodes; nodes to drain.
+        Each of these is tainted together: an atomic group, the empty nodes, the nodes to drain.
         """
         together: dict[tuple[str, bool], list[NodeDeletion]] = {}
-        for node_removal in removals:
-            departure = self._departure(node_removal, nodes, now)
-            if departure is not None:
-                key = (node_removal.group, True) if node_removal.atomic else ("", node_removal.is_empty)
-                together.setdefault(key, []).append(departure)
-        self._begun += [self._batch(departures) for departures in together.values()]
-        if self._begun:
-            self._at_rest.clear()
+        for removal in removals:
+            deletion = self._create_deletion(removal, nodes, now)
+            if deletion is not None:
+                key = (removal.group, True) if removal.atomic else ("", removal.is_empty)
+                together.setdefault(key, []).append(deletion)
+        self._waiting += [self._create_batch(deletions) for deletions in together.values()]
+        if self._waiting:
+            self._idle.clear()
             self._wake.set()
 
-    def _departure(self, removal: NodeRemoval, nodes: Mapping[str, Node], now: datetime) -> NodeDeletion | None:
+    def _create_deletion(self, removal: NodeRemoval, nodes: Mapping[str, Node], now: datetime) -> NodeDeletion | None:
         name = removal.node
-        if name in self._departures or name in self._handed:
+        if name in self._deletions or name in self._sent_to_provider:
             log.warning("removal.begun_twice", node=name)
             return None
         if name not in nodes:
-            reason = Reason(code=NODE_GONE, message=f"node {name} is gone without our doing")
-            self._ended.append(FinishedRemoval(removal=removal, result=RemovalResult.OVERTAKEN, reason=reason))
+            reason = Reason(code=NODE_GONE, message=f"node {name} was deleted by something else")
+            self._finished.append(FinishedRemoval(removal=removal, result=RemovalResult.OVERTAKEN, reason=reason))
             return None
-        began_s = self._tools.clock.monotonic_s()
-        departure = NodeDeletion(removal=removal, node=nodes[name], began_at=now, began_s=began_s)
-        self._departures[name] = departure
-        return departure
+        began_s = self._dependencies.clock.monotonic_s()
+        deletion = NodeDeletion(removal=removal, node=nodes[name], began_at=now, began_s=began_s)
+        self._deletions[name] = deletion
+        return deletion
 
-    def _batch(self, departures: Sequence[NodeDeletion]) -> DeletionBatch:
+    def _create_batch(self, deletions: Sequence[NodeDeletion]) -> DeletionBatch:
         return DeletionBatch(
-            departures,
-            hands=self._hands,
+            deletions,
+            dependencies=self._batch_dependencies,
             options=self.policy.scale_down,
             pacing=self.pacing,
             on_end=self._on_end,
         )
 
     def forget_deleted(self, nodes: Mapping[str, Node], has_instance: Mapping[str, bool]) -> None:
-        """Forget nodes that are gone, and those that should be gone for so long that their deletion is stuck."""
-        now_s = self._tools.clock.monotonic_s()
-        for name, handed in list(self._handed.items()):
+        """Forget nodes that no longer exist, and nodes whose deletion has taken so long that it is stuck."""
+        now_s = self._dependencies.clock.monotonic_s()
+        for name, sent in list(self._sent_to_provider.items()):
             node = nodes.get(name)
-            if node is None or node.metadata.uid != handed.uid:
-                del self._handed[name]
+            if node is None or node.metadata.uid != sent.uid:
+                del self._sent_to_provider[name]
                 continue
             has_machine = has_instance.get(name, True)
             patience_s = self.pacing.provider_stuck_s if has_machine else self.pacing.kubernetes_stuck_s
-            if now_s - handed.at_s >= patience_s:
-                log.warning("removal.stuck", node=name, group=handed.group, has_machine=has_machine)
-                del self._handed[name]
+            if now_s - sent.at_s >= patience_s:
+                log.warning("removal.stuck", node=name, group=sent.group, has_machine=has_machine)
+                del self._sent_to_provider[name]
 
-    # ---- what the loop asks
+    # ---- state
 
     @property
     def in_progress(self) -> DeletionsInProgress:
-        going = self._departures.values()
+        started = self._deletions.values()
         return DeletionsInProgress(
-            nodes=frozenset((*self._departures, *self._handed)),
-            by_group=Counter(node_deletion.removal.group for node_deletion in going),
-            removals=len(going),
-            drains=sum(1 for node_deletion in going if not node_deletion.removal.is_empty),
+            nodes=frozenset((*self._deletions, *self._sent_to_provider)),
+            by_group=Counter(deletion.removal.group for deletion in started),
+            removals=len(started),
+            drains=sum(1 for deletion in started if not deletion.removal.is_empty),
         )
 
     def take_finished(self) -> tuple[FinishedRemoval, ...]:
-        """What has come to an end since this was last asked."""
-        told, self._ended = tuple(self._ended), []
-        return told
+        """The removals that finished since the last call."""
+        finished, self._finished = tuple(self._finished), []
+        return finished
 
     def adjust_clock(self, by: timedelta) -> None:
         self._evictions.adjust_clock(by)
 
     def recently_evicted(self, now: datetime, pods: Iterable[Pod] = ()) -> tuple[Pod, ...]:
-        """Pods that were evicted lately and that none of `pods`, all that there are, has replaced."""
+        """Recently evicted pods that none of `pods`, all pods of the cluster, replaces yet."""
         return self._evictions.find_unreplaced(now, pods, for_s=self.policy.scale_down.eviction_time_s)
 
-    # ---- the work
+    # ---- carrying out
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Carry out removals until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                for batch in self._taken():
+                for batch in self._take_waiting():
                     group.create_task(self._carry_out(batch), name=f"remove {batch.deletions[0].name} and others")
                 self._wake.clear()
                 await self._wake.wait()
 
     async def wait_until_idle(self) -> None:
-        """Until everything that was begun has ended; what nobody has taken up yet is carried out here."""
+        """Return when every started removal has finished; those that `run` has not taken are carried out here."""
         async with asyncio.TaskGroup() as group:
-            for batch in self._taken():
+            for batch in self._take_waiting():
                 group.create_task(self._carry_out(batch))
-        await self._at_rest.wait()
+        await self._idle.wait()
 
-    def _taken(self) -> list[DeletionBatch]:
-        batches, self._begun = self._begun, []
+    def _take_waiting(self) -> list[DeletionBatch]:
+        batches, self._waiting = self._waiting, []
         return batches
 
     async def _carry_out(self, batch: DeletionBatch) -> None:
         try:
             await batch.carry_out()
         finally:
-            # Only after a cancellation, or a mistake of ours, is anybody left: nodes that `cleaning` looks after.
-            for node_deletion in batch.deletions:
-                self._forget(node_deletion)
-            if not self._departures:
-                self._at_rest.set()
+            # Some are left only after a cancellation or a bug; `cleanup` removes their taints later.
+            for deletion in batch.deletions:
+                self._forget(deletion)
+            if not self._deletions:
+                self._idle.set()
 
-    def _on_end(self, departure: NodeDeletion) -> None:
-        assert departure.ended is not None
-        self._forget(departure)
-        self._ended.append(departure.ended)
-        if departure.is_handed:
-            self._handed[departure.name] = _Handed(
-                departure.node.metadata.uid, departure.removal.group, self._tools.clock.monotonic_s()
+    def _on_end(self, deletion: NodeDeletion) -> None:
+        assert deletion.ended is not None
+        self._forget(deletion)
+        self._finished.append(deletion.ended)
+        if deletion.is_sent_to_provider:
+            self._sent_to_provider[deletion.name] = _SentDeletion(
+                deletion.node.metadata.uid, deletion.removal.group, self._dependencies.clock.monotonic_s()
             )
 
-    def _forget(self, departure: NodeDeletion) -> None:
-        """The node may be on its way again since, with others."""
-        if self._departures.get(departure.name) is departure:
-            del self._departures[departure.name]
+    def _forget(self, deletion: NodeDeletion) -> None:
+        """Only this deletion: a later one may be removing the node again."""
+        if self._deletions.get(deletion.name) is deletion:
+            del self._deletions[deletion.name]

@@ -1,17 +1,9 @@
-"""Empties one node: checks once more that everything on it may go, evicts it tier by tier, waits until it is gone.
+"""Drains one node: checks that its pods may be evicted, evicts them tier by tier, and waits until they are gone.
 
-Daemons' pods are told to go too where that is wanted, but nobody waits for them. The check is the planner's own rules,
-asked about what is on the node now: between plan and taint a pod may have come that must not be moved.
-
-Pods of a node in the order in which they are evicted: by priority, if the operator says so. Pure.
-
-`--drain-priority-config=PRIORITY:SECONDS,...` makes tiers, drained from the lowest priority up, each with its own
-longest grace period; without it all pods go at once, under `--max-graceful-termination-sec`.
-
-Asks pods to leave, one by one, through the Eviction API: disruption budgets have the last word.
-
-An eviction that is refused, or fails, is tried again for as long as the pacing allows. It never deletes a pod by any
-other way, and never one that merely has the same name.
+The check uses the planner's drain rules on the pods that are on the node now, because between plan and taint a pod may
+have been scheduled that must not be moved. Pods are evicted through the Eviction API only, so PodDisruptionBudgets
+hold. An eviction that is refused or fails is retried for a limited time, and never hits another pod of the same name.
+Daemon pods are evicted where flags or annotations say so, but the drain does not wait for them.
 """
 
 from __future__ import annotations
@@ -54,51 +46,51 @@ FAILED_TO_EVICT: Final = "FailedToEvictPods"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsToEvict:
-    """What a node carries, as its drain sees it."""
+    """The pods that a drain evicts."""
 
     moving: tuple[Pod, ...] = ()
-    """To be evicted, and waited for."""
+    """Pods that the drain waits for."""
     daemons: tuple[Pod, ...] = ()
-    """To be evicted if they are there; nobody waits for them."""
+    """Daemon pods, which the drain does not wait for."""
 
 
 def find_pods_to_evict(found: NodePods, rules: DrainRules, *, was_empty: bool) -> PodsToEvict | Reason:
-    """What has to leave; or why the node cannot go after all."""
+    """The pods to evict, or why the node cannot be removed after all."""
     if found.unreadable:
-        return Reason(code=BLOCKED_BY_POD, message=f"{found.unreadable} pods on it cannot be read")
+        return Reason(code=BLOCKED_BY_POD, message=f"{found.unreadable} pods on the node cannot be read")
     moving: list[Pod] = []
     daemons: list[Pod] = []
     for pod in found.pods:
         verdict = rules.check(pod)
         if verdict.blocks_node:
             because = Reason(code=verdict.code, message=verdict.message)
-            return Reason(code=BLOCKED_BY_POD, message=f"pod {pod_name(pod)} keeps it", because=(because,))
+            return Reason(code=BLOCKED_BY_POD, message=f"pod {pod_name(pod)} blocks the removal", because=(because,))
         if verdict.outcome is DrainOutcome.MOVE and was_empty:
-            return Reason(code=NEW_PODS, message=f"pod {pod_name(pod)} has come since it was found empty")
+            return Reason(code=NEW_PODS, message=f"pod {pod_name(pod)} was scheduled since the node was found empty")
         if verdict.outcome is DrainOutcome.SKIP:
             continue
         (daemons if is_daemon_pod(pod) else moving).append(pod)
     if was_empty:
         moving = []
     wanted = rules.options.evict_daemons_of_empty if was_empty else rules.options.evict_daemons_of_occupied
-    return PodsToEvict(moving=tuple(moving), daemons=tuple(pod for pod in daemons if _is_wanted(pod, default=wanted)))
+    return PodsToEvict(moving=tuple(moving), daemons=tuple(pod for pod in daemons if _is_evicted(pod, default=wanted)))
 
 
-def _is_wanted(daemon: Pod, *, default: bool) -> bool:
+def _is_evicted(daemon: Pod, *, default: bool) -> bool:
     said = daemon.metadata.annotations.get(DAEMON_EVICTION)
     return default if said is None else said == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainResult:
-    """`problem` None: nothing that had to leave is left."""
+    """The result of a drain; `problem` is None if all pods have left."""
 
     pods: tuple[EvictedPod, ...] = ()
     problem: Reason | None = None
 
 
 class Drainer:
-    """`on_evicted` hears of every pod that was told to go and has to find another place."""
+    """Drains nodes. `on_evicted` is called with every evicted pod that needs another node."""
 
     def __init__(
         self, client: Client, pods: PodsOnNodes, *, clock: Clock, pacing: Pacing, on_evicted: Callable[[Pod], None]
@@ -109,41 +101,43 @@ class Drainer:
         self._on_evicted = on_evicted
         self._evictor = Evictor(client, clock=clock, pacing=pacing)
 
-    async def drain(self, node: str, load: PodsToEvict, options: ScaleDown) -> DrainResult:
+    async def drain(self, node: str, to_evict: PodsToEvict, options: ScaleDown) -> DrainResult:
         tiers = drain_tiers(options)
-        daemons = dict(group_by_tier(load.daemons, tiers))
-        told: list[EvictedPod] = []
-        for tier, moving in group_by_tier(load.moving, tiers):
-            told += await self._evict(tier, moving, daemons[tier])
+        daemons = dict(group_by_tier(to_evict.daemons, tiers))
+        evicted: list[EvictedPod] = []
+        for tier, moving in group_by_tier(to_evict.moving, tiers):
+            evicted += await self._evict(tier, moving, daemons[tier])
             stuck = [
-                evicted.failure for evicted in told if evicted.failure is not None and not is_daemon_pod(evicted.pod)
+                eviction.failure
+                for eviction in evicted
+                if eviction.failure is not None and not is_daemon_pod(eviction.pod)
             ]
             if stuck:
                 message = f"{len(stuck)} pods could not be evicted"
-                return DrainResult(pods=tuple(told), problem=_failed(message, because=tuple(stuck)))
-            left = await self._left_on(node, moving, for_s=tier.grace_s + self._pacing.headroom_s)
+                return DrainResult(pods=tuple(evicted), problem=_failed(message, because=tuple(stuck)))
+            left = await self._wait_until_gone(node, moving, for_s=tier.grace_s + self._pacing.headroom_s)
             if left:
                 names = ", ".join(pod_name(pod) for pod in left[:3])
                 message = f"{len(left)} pods are still there after {tier.grace_s} s and headroom ({names})"
-                return DrainResult(pods=tuple(told), problem=_failed(message))
-        return DrainResult(pods=tuple(told))
+                return DrainResult(pods=tuple(evicted), problem=_failed(message))
+        return DrainResult(pods=tuple(evicted))
 
     async def _evict(self, tier: DrainTier, moving: Sequence[Pod], daemons: Sequence[Pod]) -> list[EvictedPod]:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._told(tier, pod)) for pod in moving]
-            asked += [group.create_task(self._told(tier, pod, once=True)) for pod in daemons]
+            asked = [group.create_task(self._evict_pod(tier, pod)) for pod in moving]
+            asked += [group.create_task(self._evict_pod(tier, pod, once=True)) for pod in daemons]
         return [task.result() for task in asked]
 
-    async def _told(self, tier: DrainTier, pod: Pod, *, once: bool = False) -> EvictedPod:
-        told = await self._evictor.evict(pod, grace_s=tier.grace_of(pod), once=once)
-        if told.failure is None and not once:
+    async def _evict_pod(self, tier: DrainTier, pod: Pod, *, once: bool = False) -> EvictedPod:
+        evicted = await self._evictor.evict(pod, grace_s=tier.grace_of(pod), once=once)
+        if evicted.failure is None and not once:
             self._on_evicted(pod)
-        return told
+        return evicted
 
-    async def _left_on(self, node: str, moving: Iterable[Pod], *, for_s: float) -> list[Pod]:
-        """Those that are on the node still when there is nothing left to wait for."""
+    async def _wait_until_gone(self, node: str, moving: Iterable[Pod], *, for_s: float) -> list[Pod]:
+        """Wait for pods to leave; the pods that are still on the node after that."""
         left = list(moving)
-        looks = Polling(self._clock, self._pacing, for_s=for_s)
+        polling = Polling(self._clock, self._pacing, for_s=for_s)
         while left:
             try:
                 there = {pod.metadata.uid for pod in (await self._pods.on(node)).pods}
@@ -152,9 +146,9 @@ class Drainer:
             else:
                 staying = [pod for pod in left if pod.metadata.uid in there]
                 if len(staying) < len(left):
-                    looks.note_progress()
+                    polling.note_progress()
                 left = staying
-            if left and not await looks.wait():
+            if left and not await polling.wait():
                 break
         return left
 
@@ -169,7 +163,7 @@ _STOPPED: Final = "NotAllowedToAct"
 
 
 class Evictor:
-    """One drain's evictions."""
+    """Evicts pods, with retries."""
 
     def __init__(self, client: Client, *, clock: Clock, pacing: Pacing) -> None:
         self._client = client
@@ -177,7 +171,7 @@ class Evictor:
         self._pacing = pacing
 
     async def evict(self, pod: Pod, *, grace_s: int, once: bool = False) -> EvictedPod:
-        """Tell it to go within its grace period; a pod that is gone already has gone."""
+        """Evict a pod with a grace period; a pod that no longer exists counts as evicted."""
         until_s = self._clock.monotonic_s() + (0 if once else self._pacing.eviction_time_s)
         while True:
             failure = await self._attempt(pod, grace_s)

@@ -1,6 +1,6 @@
-"""Pods that were evicted and are not made again yet: plans leave room for them, or it would be given away twice.
+"""Evicted pods that are not recreated yet: plans keep room for them, which would be used twice otherwise.
 
-Memory of one process, and short: a controller makes its pod anew within seconds, and then that one counts.
+This is short-lived memory of one process: a controller recreates its pod within seconds, and then the new pod counts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class RecentEvictions:
-    """What was evicted, by uid, and which new pods stand for others of them already."""
+    """Evicted pods by uid, and the new pods that replace others of them."""
 
     def __init__(self) -> None:
         self._pods: dict[str, tuple[datetime, Pod]] = {}
         self._replacing: set[str] = set()
 
     def note(self, pod: Pod, at: datetime) -> None:
-        """Only of pods that somebody makes again."""
+        """Remember a pod, if a controller will recreate it."""
         if controller_of(pod.metadata) is not None and pod.status.phase not in _ENDED:
             self._pods[pod.metadata.uid] = (at, pod)
 
@@ -36,9 +36,9 @@ class RecentEvictions:
         self._pods = {uid: (at + by, pod) for uid, (at, pod) in self._pods.items()}
 
     def find_unreplaced(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
-        """As their controllers would make them again, without a node. `pods` are all that there are.
+        """Evicted pods without a replacement, as their controllers would recreate them. `pods` are all pods.
 
-        Each is waited for `for_s` seconds.
+        A pod is forgotten after `for_s` seconds.
         """
         oldest = now - timedelta(seconds=for_s)
         self._pods = {uid: (at, pod) for uid, (at, pod) in self._pods.items() if at > oldest}
@@ -49,15 +49,15 @@ class RecentEvictions:
         return tuple(without_node(pod) for _, pod in self._pods.values())
 
     def _forget_replaced(self, pods: Iterable[Pod]) -> None:
-        """Each pod that is younger than an eviction of its controller stands for one of them, the oldest first."""
+        """A pod that is younger than an eviction of its controller replaces the oldest such eviction."""
         waiting: dict[str, list[tuple[datetime, str]]] = {}
         for uid, (at, pod) in self._pods.items():
             waiting.setdefault(_owner(pod), []).append((at, uid))
         for pod in pods:
-            uid, line = pod.metadata.uid, waiting.get(_owner(pod))
-            if line and uid not in self._pods and uid not in self._replacing and _made_after(pod, line[0][0]):
+            uid, queue = pod.metadata.uid, waiting.get(_owner(pod))
+            if queue and uid not in self._pods and uid not in self._replacing and _was_created_after(pod, queue[0][0]):
                 self._replacing.add(uid)
-                del self._pods[line.pop(0)[1]]
+                del self._pods[queue.pop(0)[1]]
 
 
 def _owner(pod: Pod) -> str:
@@ -65,7 +65,7 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None else owner.uid or f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"
 
 
-def _made_after(pod: Pod, at: datetime) -> bool:
-    """Kubernetes cuts the fraction off the time of creation."""
+def _was_created_after(pod: Pod, at: datetime) -> bool:
+    """Creation timestamps have no fraction of a second."""
     made = pod.metadata.creation_timestamp
     return made is not None and made >= at.replace(microsecond=0)

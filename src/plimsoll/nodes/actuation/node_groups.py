@@ -1,9 +1,9 @@
-"""Deletes groups that auto-provisioning made and nobody uses any more (specs/nodes.md 5.9).
+"""Changes to node groups that need no plan: wrong sizes, minimum sizes, and empty created groups.
 
-A group is empty when it wants nothing, has no machine and expects none. One that cannot be deleted does not keep the
-others; how long each has been empty is remembered, and begins anew with the process.
-
-Puts right what the cluster state found wrong: targets that nobody fulfils, machines that will never be nodes.
+Sizes that the cluster state found wrong are corrected (`fix_group_sizes`). Groups below their minimum are scaled up to
+it (`raise_to_minimum`). Groups that auto-provisioning created are deleted when they are empty (docs/design/nodes.md
+5.9): a group is empty when its target is 0 and it has no instance and no upcoming node. A deletion that fails does not
+stop the others. How long a group has been empty is remembered by the process only.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class EmptyGroups:
         self._since: dict[str, datetime] = {}
 
     def postpone(self, by: timedelta) -> None:
-        """Nobody could look for so long, or the clock was set by so much."""
+        """Move remembered times by an outage or a clock change."""
         self._since = {name: since + by for name, since in self._since.items()}
 
     def find_due(
-        self, cloud: ProviderState, snapshot: Snapshot, policy: Policy, *, used: Collection[str], now: datetime
+        self, state: ProviderState, snapshot: Snapshot, policy: Policy, *, used: Collection[str], now: datetime
     ) -> tuple[str, ...]:
-        """Ids of those to delete now. `used` are groups that something is still planned or booked for."""
+        """The ids of groups to delete now. `used` are groups that a plan or booking still needs."""
         ours = {group.id for group in snapshot.groups if is_autoprovisioned(group, policy)}
         coming = set(snapshot.group_of.values())
         empty = [
             name
-            for name, read in cloud.groups.items()
+            for name, read in state.groups.items()
             if name in ours and _is_empty(read) and name not in coming and name not in used
         ]
         self._since = {name: self._since.get(name, now) for name in empty}
@@ -61,14 +61,14 @@ class EmptyGroups:
 
 
 async def delete_groups(names: Collection[str], groups: Mapping[str, NodeGroupState]) -> tuple[DeletedGroup, ...]:
-    return tuple([await _deleted(name, groups[name]) for name in names])
+    return tuple([await _delete_group(name, groups[name]) for name in names])
 
 
-async def _deleted(name: str, read: NodeGroupState) -> DeletedGroup:
-    """What was asked for since the turn began is seen by the size, which is read once more."""
+async def _delete_group(name: str, read: NodeGroupState) -> DeletedGroup:
+    """The target is read again, because the group may have been scaled up since the loop began."""
     if await read.port.target_size() > 0:
-        told = "it has grown meanwhile"
-        return DeletedGroup(group=name, failure=CallFailed(kind=FailureKind.REFUSED, message=told))
+        message = "the group was scaled up meanwhile"
+        return DeletedGroup(group=name, failure=CallFailed(kind=FailureKind.REFUSED, message=message))
     failure = failure_of(await read.port.delete())
     if failure is None:
         log.info("node_group.deleted", group=name)
@@ -82,36 +82,32 @@ def _is_empty(read: NodeGroupState) -> bool:
 
 
 async def fix_group_sizes(provider: Provider, changes: Changes) -> tuple[GroupRepair, ...]:
-    """Instances first: each one deleted lowers its group's target, which is read again before it is shrunk."""
+    """Delete failed and unregistered instances, then lower targets. A deletion lowers its group's target already."""
     groups = {group.id: group for group in await provider.node_groups()}
     deletions = (*changes.delete_failed, *changes.delete_unregistered)
     done = [
-        await _deleted_repairing(groups[deletion.group], deletion) for deletion in deletions if deletion.group in groups
+        await _delete_instances(groups[deletion.group], deletion) for deletion in deletions if deletion.group in groups
     ]
     deleted_from = {deletion.group for deletion in deletions}
-    shrinking = [
-        shrink_target
-        for shrink_target in changes.shrink
-        if shrink_target.group in groups and shrink_target.group not in deleted_from
-    ]
-    return (*done, *[await _shrunk(groups[shrink_target.group], shrink_target) for shrink_target in shrinking])
+    shrinking = [target for target in changes.shrink if target.group in groups and target.group not in deleted_from]
+    return (*done, *[await _lower_target(groups[target.group], target) for target in shrinking])
 
 
-async def raise_to_minimum(cloud: ProviderState, policy: Policy) -> tuple[GroupRepair, ...]:
-    """`--enforce-node-group-min-size`: never beyond the maximum, and only groups of which all is known."""
-    return tuple([await _raised(read, least) for read, least in _too_small(cloud, policy)])
+async def raise_to_minimum(state: ProviderState, policy: Policy) -> tuple[GroupRepair, ...]:
+    """`--enforce-node-group-min-size`: never above the maximum, and only groups whose sizes are known."""
+    return tuple([await _raise(read, least) for read, least in _find_too_small(state, policy)])
 
 
-def _too_small(cloud: ProviderState, policy: Policy) -> Iterator[tuple[NodeGroupState, int]]:
-    for observed_group in cloud.observed((), policy).groups:
+def _find_too_small(state: ProviderState, policy: Policy) -> Iterator[tuple[NodeGroupState, int]]:
+    for observed_group in state.observed((), policy).groups:
         if (
             observed_group.autoscaled
             and observed_group.target_size < observed_group.min_size <= observed_group.max_size
         ):
-            yield cloud.groups[observed_group.id], observed_group.min_size
+            yield state.groups[observed_group.id], observed_group.min_size
 
 
-async def _raised(read: NodeGroupState, least: int) -> GroupRepair:
+async def _raise(read: NodeGroupState, least: int) -> GroupRepair:
     outcome = await read.port.increase_size(least - read.target, expected=read.target)
     failure = failure_of(outcome)
     _log("target.raised", read.port.id, failure, before=read.target, after=least)
@@ -120,7 +116,7 @@ async def _raised(read: NodeGroupState, least: int) -> GroupRepair:
     return GroupRepair(group=read.port.id, reason=reason, before=read.target, after=least, failure=failure)
 
 
-async def _deleted_repairing(group: Group, wanted: DeleteInstances) -> GroupRepair:
+async def _delete_instances(group: Group, wanted: DeleteInstances) -> GroupRepair:
     refs = [NodeRef.of_instance(instance) for instance in await group.nodes() if instance.id in set(wanted.instances)]
     outcome: Outcome = Done()
     if refs:
@@ -132,7 +128,7 @@ async def _deleted_repairing(group: Group, wanted: DeleteInstances) -> GroupRepa
     return GroupRepair(group=group.id, reason=wanted.reason, instances=wanted.instances, failure=failure)
 
 
-async def _shrunk(group: Group, wanted: ShrinkTarget) -> GroupRepair:
+async def _lower_target(group: Group, wanted: ShrinkTarget) -> GroupRepair:
     outcome = await group.decrease_target_size(wanted.after - wanted.before, expected=wanted.before)
     failure = failure_of(outcome)
     _log("target.lowered", group.id, failure, before=wanted.before, after=wanted.after)

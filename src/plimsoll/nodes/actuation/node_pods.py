@@ -1,7 +1,7 @@
-"""Which pods are on a node now: asked before a node goes, and while its pods leave.
+"""The pods on a node now: read before a node is removed, and while its pods leave.
 
-Two ways. `ListedPods` asks the server, which is the truth. `CachedPods` looks into an informer: for stepped scenarios,
-where a cache is up to date whenever a turn begins and lists of large worlds are dear.
+`ListedPods` lists them from the API server, which is always current. `CachedPods` reads an informer's cache: for
+stepped scenarios, where the cache is current whenever a loop begins and lists of large clusters are expensive.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _BY_NODE: Final = "acting: pods by node"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePods:
-    """`unreadable` pods are there too, and nobody knows what they are."""
+    """The pods of a node; `unreadable` counts pods that could not be decoded."""
 
     pods: tuple[Pod, ...] = ()
     unreadable: int = 0
 
 
 class PodsOnNodes(Protocol):
-    """Raises what a call to the API server raises."""
+    """Lists the pods of a node; raises what a call to the API server raises."""
 
     async def on(self, node: str) -> NodePods: ...
 
 
 class ListedPods:
-    """As the server has them."""
+    """Pods as the API server lists them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class ListedPods:
 
 
 class CachedPods:
-    """As an informer shows them. To be made before the informer runs; pods that it cannot read are in nobody's list."""
+    """Pods in an informer's cache. Create it before the informer runs; pods that cannot be decoded are missing."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
         self._cache = informer.cache

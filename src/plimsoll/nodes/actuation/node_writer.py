@@ -1,8 +1,8 @@
-"""Writes to node objects that lose nobody else's: `NodeWriter.change`.
+"""Writes to nodes without losing the changes of others: `NodeWriter.change`.
 
-`spec.taints` is one list to the API server, so a patch of it replaces what others put there. Every write names the
-version it was made from; where somebody was faster, or no answer came, the node is read again and the change is made
-of what is there now. A change that is made already is found so, and not written.
+`spec.taints` is one list to the API server, so a patch of it replaces the taints of others. Every write names the
+resource version that it is based on. After a conflict, or without an answer, the node is read again and the change is
+computed from what is there now. A change that is already there is not written again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _RETRIABLE: Final = (Conflict, AnswerLost, ServerFailed)
 
 @dataclass(frozen=True, slots=True)
 class NodeGone:
-    """There is no such node any more, or only another one of its name."""
+    """The node no longer exists; a node of the same name may."""
 
     name: str
 
 
 class NodeWriter:
-    """One caller's hand on nodes."""
+    """Changes nodes with retries."""
 
     def __init__(self, client: Client, *, clock: Clock, pacing: Pacing) -> None:
         self._client = client

@@ -1,7 +1,7 @@
-"""Hands nodes to the provider: one call for each node, or for all of a group that are ready within the batch time.
+"""Asks the provider to delete nodes, one by one or in batches per group.
 
-A call that was not answered may have been done. Then the cloud is asked anew, and only what still runs is asked for
-again, by its own name: nobody goes in its place.
+A call that was not answered may have been carried out. Then the instances are read again, and only nodes whose own
+instance still runs are asked for again: no other node is deleted in their place.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.values import Instance, NodeRef
 
     Results = Mapping[str, CallFailed | None]
-    """By name of the node; None: it is gone, or going."""
+    """By node name; None if the node is deleted or being deleted."""
 
 log = structlog.get_logger(__name__)
 
 _CALLS: Final = 3
-_LOOKS: Final = 6
-"""So often the cloud has to show a machine as running before it is asked once more to delete it."""
+_POLLS: Final = 6
+"""How often an instance must be seen running before its deletion is requested again."""
 
 
 @dataclass(slots=True, eq=False)
 class _Bucket:
-    """Nodes of a group that go by one call."""
+    """Nodes of a group that one call deletes."""
 
     refs: list[NodeRef] = field(default_factory=list)
     results: asyncio.Future[Results] = field(default_factory=asyncio.Future)
 
 
 class ProviderDeletions:
-    """For all removals of a process: it is where their nodes meet."""
+    """Deletes nodes for all removals of a process, in batches."""
 
     def __init__(self, provider: Provider, *, clock: Clock) -> None:
         self._provider = provider
@@ -52,7 +52,7 @@ class ProviderDeletions:
         self._buckets: dict[str, _Bucket] = {}
 
     async def delete_soon(self, group: str, ref: NodeRef, pacing: Pacing) -> CallFailed | None:
-        """With whatever else of the group is ready within the batch time."""
+        """Delete a node, together with others of its group that are ready within the batch time."""
         if pacing.batch_s <= 0:
             return (await self.delete(group, [ref], pacing))[ref.name]
         bucket = self._buckets.get(group)
@@ -71,7 +71,7 @@ class ProviderDeletions:
         return bucket.results.result()[ref.name]
 
     async def delete(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> Results:
-        """All by one call. The kind UNKNOWN is left only where the provider would not tell what became of it."""
+        """Delete nodes by one call. UNKNOWN remains only where the provider does not show what happened."""
         results: dict[str, CallFailed | None] = {}
         left = list(refs)
         message = ""
@@ -105,10 +105,10 @@ class ProviderDeletions:
         return next((node_group for node_group in await self._provider.node_groups() if node_group.id == group), None)
 
     async def _still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
-        """Those whose machines the cloud still wants after a few looks: it may take its time. None: it did not tell."""
-        looks = Polling(self._clock, pacing, for_s=pacing.provider_stuck_s)
-        seen = 0
-        while await looks.wait():
+        """Nodes whose instances still run after a few polls, as deletion may take time; None if the provider fails."""
+        polling = Polling(self._clock, pacing, for_s=pacing.provider_stuck_s)
+        polls = 0
+        while await polling.wait():
             try:
                 await self._provider.refresh()
                 found = await self._group(group)
@@ -119,13 +119,13 @@ class ProviderDeletions:
                     break
                 continue
             running = [ref for ref in refs if any(is_running(instance, ref) for instance in there)]
-            seen += 1
-            if not running or seen == _LOOKS:
+            polls += 1
+            if not running or polls == _POLLS:
                 return running
         return None
 
 
 def is_running(instance: Instance, ref: NodeRef) -> bool:
-    """Whether this is the machine behind the node, and is not going."""
+    """Whether this is the instance of the node, and it is not being deleted."""
     is_it = instance.id == ref.provider_id if ref.provider_id else instance.name == ref.name
     return is_it and instance.state is not InstanceState.DELETING

@@ -1,14 +1,13 @@
-"""The mark of a node that is being removed: `ToBeDeletedByClusterAutoscaler=<unix seconds>:NoSchedule`, and its cordon.
+"""The taints that the autoscaler puts on nodes.
 
-Both are written by one patch, and taken off by one. A node that was cordoned already gets an annotation that says so:
-after a crash nobody else would know that its cordon is not ours to take off. Without the annotation a cordon goes with
-the taint, as Cluster Autoscaler does it, so that nodes which that one left behind come back to use.
+`ToBeDeletedByClusterAutoscaler=<unix seconds>:NoSchedule` is on nodes being removed, together with a cordon. One patch
+writes both, and one removes both. A node that was cordoned before gets an annotation that says so, because after a
+crash that cannot be known otherwise. Without the annotation the cordon is removed with the taint, as Cluster Autoscaler
+does, so that nodes which Cluster Autoscaler left behind become usable again.
 
-The mark of a node that is not needed: `DeletionCandidateOfClusterAutoscaler=<unix seconds>:PreferNoSchedule`.
-
-It keeps new pods off nodes that will go, as far as there is room elsewhere, and it is the memory of timers: its value
-is since when the node is not needed. A turn changes only so many nodes, and only for so long (`update`); the next goes
-on. Nothing here decides what is needed.
+`DeletionCandidateOfClusterAutoscaler=<unix seconds>:PreferNoSchedule`, the soft taint, is on unneeded nodes. It keeps
+new pods away while there is room elsewhere, and its value stores since when the node is unneeded. A loop iteration
+changes a limited number of nodes in a limited time; the next one continues.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def format_unix_time(moment: datetime) -> str:
 
 
 def taint_time(node: Node, key: str) -> datetime | None:
-    """What a taint of ours says; None where there is none, or one that somebody else wrote."""
+    """The time in a taint of ours; None without the taint, or if its value is not a time."""
     text = next((taint.value for taint in node.spec.taints if taint.key == key), "")
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST):
         return None
@@ -54,7 +53,7 @@ def taint_time(node: Node, key: str) -> datetime | None:
 
 
 async def add_deletion_taint(writer: NodeWriter, node: Node, *, at: datetime, cordon: bool) -> Node | NodeGone | Reason:
-    """Taint the node, and cordon it if wanted."""
+    """Taint the node, and cordon it if `cordon`."""
     taint = Taint(key=BEING_DELETED, value=format_unix_time(at), effect=NO_SCHEDULE)
 
     def change(now: Node) -> dict[str, Any] | None:
@@ -71,7 +70,7 @@ async def add_deletion_taint(writer: NodeWriter, node: Node, *, at: datetime, co
 
 
 async def remove_deletion_taint(writer: NodeWriter, node: Node, *, uncordon: bool) -> Node | NodeGone | Reason:
-    """Take the taint off, and the cordon that came with it."""
+    """Remove the taint, and the cordon that came with it."""
 
     def change(now: Node) -> dict[str, Any] | None:
         was_cordoned = WAS_CORDONED in now.metadata.annotations
@@ -89,7 +88,7 @@ async def remove_deletion_taint(writer: NodeWriter, node: Node, *, uncordon: boo
 
 
 def other_taints(node: Node, key: str) -> list[Taint]:
-    """Taints of everybody else, in their order."""
+    """The node's taints without those of this key, in order."""
     return [taint for taint in node.spec.taints if taint.key != key]
 
 
@@ -103,17 +102,17 @@ def has_soft_taint(node: Node) -> bool:
 
 
 def restore_unneeded_since(nodes: Iterable[Node], options: ScaleDown, now: datetime) -> dict[str, datetime]:
-    """Since when nodes are not needed, as a process before this one left it. Nothing unless such marks may be kept."""
+    """Since when nodes are unneeded, by soft taints of an earlier process within `--node-deletion-candidate-ttl`."""
     if options.candidate_ttl_s <= 0:
         return {}
     oldest = now - timedelta(seconds=options.candidate_ttl_s)
-    told = {node.metadata.name: taint_time(node, DELETION_CANDIDATE) for node in nodes}
-    return {name: min(since, now) for name, since in told.items() if since is not None and since >= oldest}
+    times = {node.metadata.name: taint_time(node, DELETION_CANDIDATE) for node in nodes}
+    return {name: min(since, now) for name, since in times.items() if since is not None and since >= oldest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftTaintChanges:
-    """What one turn changed. `left` are nodes that wait for the next turn: for room in it, or after a failure."""
+    """What one loop iteration changed. `left` are nodes for the next one: over the limit, or after a failure."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -121,7 +120,7 @@ class SoftTaintChanges:
 
 
 class SoftTaints:
-    """Keeps the marks in step with what is not needed."""
+    """Puts soft taints on unneeded nodes, and removes them from others."""
 
     def __init__(self, writer: NodeWriter, *, clock: Clock) -> None:
         self._writer = writer
@@ -130,23 +129,23 @@ class SoftTaints:
     async def update(
         self, unneeded_since: Mapping[str, datetime], nodes: Mapping[str, Node], options: ScaleDown
     ) -> SoftTaintChanges:
-        """Of `nodes`, those that are not needed carry the mark and the others do not; nodes on their way out are left.
+        """Add and remove soft taints; nodes being removed are left alone.
 
-        Marks come off first: a needed node that pods avoid costs more than an unneeded one that they do not.
+        Removals come first: a needed node that pods avoid costs more than an unneeded one that they use.
         """
         staying = [node for node in nodes.values() if not has_deletion_taint(node)]
-        spoiled = [node for node in staying if has_soft_taint(node) and node.metadata.name not in unneeded_since]
-        bare = [node for node in staying if not has_soft_taint(node) and node.metadata.name in unneeded_since]
+        needed = [node for node in staying if has_soft_taint(node) and node.metadata.name not in unneeded_since]
+        unneeded = [node for node in staying if not has_soft_taint(node) and node.metadata.name in unneeded_since]
         until_s = self._clock.monotonic_s() + options.soft_taint_time_s
         changed: dict[bool, list[str]] = {True: [], False: []}
         left: list[str] = []
-        for number, node in enumerate([*spoiled, *bare]):
+        for number, node in enumerate([*needed, *unneeded]):
             name = node.metadata.name
             since = unneeded_since.get(name)
             if number >= options.soft_taint_count or self._clock.monotonic_s() > until_s:
                 left.append(name)
                 continue
-            written = await (self._put_on(node, since) if since is not None else self.remove(node))
+            written = await (self._add(node, since) if since is not None else self.remove(node))
             if isinstance(written, Reason):
                 log.warning("soft_taint.failed", node=name, problem=written.message)
                 left.append(name)
@@ -154,7 +153,7 @@ class SoftTaints:
                 changed[since is not None].append(name)
         return SoftTaintChanges(added=tuple(changed[True]), removed=tuple(changed[False]), left=tuple(left))
 
-    async def _put_on(self, node: Node, since: datetime) -> Node | NodeGone | Reason:
+    async def _add(self, node: Node, since: datetime) -> Node | NodeGone | Reason:
         taint = Taint(key=DELETION_CANDIDATE, value=format_unix_time(since), effect=PREFER_NO_SCHEDULE)
 
         def change(now: Node) -> dict[str, Any] | None:

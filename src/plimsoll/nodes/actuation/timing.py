@@ -1,7 +1,7 @@
-"""How long each step of a removal waits. Nothing here waits by itself but `Polling`.
+"""How long each step of a removal waits. Only `Polling` waits itself.
 
-Live, the times are the operator's flags and those of Cluster Autoscaler. In a stepped scenario a turn takes no time:
-what the world does at once is waited for by counting looks, and what would take time has failed.
+Live, the times come from flags and from Cluster Autoscaler's constants. In a stepped scenario a loop iteration takes no
+time: what happens at once is polled a limited number of times, and what would take time counts as failed.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.nodes.config.policy import Policy
 
-_LOOKS_WITHOUT_NEWS: Final = 1_000
-"""A kubelet of the same process lets one pod after the other go, each within some dozens of turns of the event loop."""
+_POLLS_WITHOUT_PROGRESS: Final = 1_000
+"""A kubelet in the same process ends pods one by one, each within some dozens of event loop iterations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pacing:
-    """Seconds. `Pacing.of(policy)` or `Pacing.STEPPED`."""
+    """Waiting times in seconds: `Pacing.of(policy)`, or `Pacing.STEPPED` for scenarios."""
 
     after_taint_s: float = 5.0
     eviction_retry_s: float = 10.0
     eviction_time_s: float = 120.0
-    """Evictions are tried again so long; the first attempt is made in any case."""
+    """How long evictions are retried; the first attempt is always made."""
     headroom_s: float = TERMINATION_HEADROOM_S
-    """What pods get beyond their grace period."""
+    """The time that pods get beyond their grace period."""
     poll_s: float = 5.0
-    """How often pods, annotations and machines are looked at while they are waited for."""
+    """The interval at which pods, annotations and instances are polled."""
     deletion_delay_s: float = 120.0
-    """How long annotations may hold a node's deletion up."""
+    """How long annotations can delay the deletion of a node."""
     batch_s: float = 0.0
     """Nodes of one group that are ready within this time are deleted by one call."""
     conflict_s: float = 0.05
-    """The pause before a node that somebody else changed is read again; longer each time."""
+    """The wait after a write conflict; longer after each one."""
     provider_stuck_s: float = 300.0
     kubernetes_stuck_s: float = 180.0
     undo_s: float = 5.0
-    """What a removal gets for putting things back when the process is stopped."""
+    """The time for removing taints when the process stops."""
     is_stepped: bool = False
 
     STEPPED: ClassVar[Pacing]
@@ -70,16 +70,16 @@ Pacing.STEPPED = Pacing(
 
 
 class Polling:
-    """Waits between looks at something, for so long: `while not done: ... if not await looks.again(): break`."""
+    """Waits between polls, up to a limit: `while not done: ... if not await polling.wait(): break`."""
 
     def __init__(self, clock: Clock, pacing: Pacing, *, for_s: float) -> None:
         self._clock = clock
         self._pacing = pacing
         self._until_s = clock.monotonic_s() + for_s
-        self._left = _LOOKS_WITHOUT_NEWS
+        self._left = _POLLS_WITHOUT_PROGRESS
 
     async def wait(self) -> bool:
-        """Wait for the next look; False: there shall be none."""
+        """Wait until the next poll; False when the limit is reached."""
         if self._pacing.is_stepped:
             self._left -= 1
             await self._clock.sleep(0)
@@ -91,5 +91,5 @@ class Polling:
         return True
 
     def note_progress(self) -> None:
-        """Something moved: where looks are counted, they are counted anew."""
-        self._left = _LOOKS_WITHOUT_NEWS
+        """Start counting polls again, because something changed."""
+        self._left = _POLLS_WITHOUT_PROGRESS

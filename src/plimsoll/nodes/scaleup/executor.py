@@ -1,8 +1,8 @@
-"""Makes groups larger, and makes groups, as a plan says. Nothing is asked for twice.
+"""Executes scale-up plans: creates node groups and increases sizes. Nothing is requested twice.
 
-A group's size is read just before it is changed, and the change names the size it starts from: a plan that was
-overtaken does nothing. A group to be made is made first, looked at, and grown only if its machines are what the plan
-took them for (specs/nodes.md 5.5); a crash in between leaves an empty group, which is used or deleted later.
+A group's size is read just before it is changed, and the call names the size that it starts from, so an outdated plan
+changes nothing. A new group is created first, checked, and scaled up only if its nodes are what the plan assumed
+(docs/design/nodes.md 5.5). A crash in between leaves an empty group, which is used or deleted later.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class ScaleUpExecutor:
-    """Carries out growths, and tells the cluster state how each one went."""
+    """Executes scale-ups, and registers each result in the cluster state."""
 
     def __init__(self, provider: Provider, state: ClusterState) -> None:
         self._provider = provider
         self._state = state
 
     async def execute(self, growths: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
-        """In the order of the plan; one that fails does not stop the others, but for those that go with it."""
+        """In the order of the plan. A failure stops only scale-ups that serve the same requests."""
         found: list[ScaleUpResult] = []
         failed: set[str] = set()
         for growth in growths:
             if growth.is_only_for(failed):
-                found.append(_left_out(growth))
+                found.append(_skip(growth))
                 continue
-            done = await self._grown(growth, now)
+            done = await self._scale_up(growth, now)
             found += done
             failed |= growth.requests if any(result.is_refused for result in done) else frozenset()
         return tuple(found)
 
-    async def _grown(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
+    async def _scale_up(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
         if not growth.option.exists:
-            return await self._made(growth, now)
+            return await self._create_group(growth, now)
         groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
         group = groups.get(growth.option.group)
         if group is None:
@@ -69,46 +69,46 @@ class ScaleUpExecutor:
                 kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {growth.option.group} any more"
             )
             return [_failed(growth, gone)]
-        return [await self._raised(growth, group, by=growth.added, expected=growth.before, now=now)]
+        return [await self._increase_group(growth, group, by=growth.added, expected=growth.before, now=now)]
 
-    # ---- groups to be made
+    # ---- new groups
 
-    async def _made(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
+    async def _create_group(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
         offer = growth.option
         planned = await self._provider.new_node_group(_blueprint(offer))
         if isinstance(planned, (CallFailed, NotImplementedByProvider)):
-            return [self._not_made(growth, _told(planned), now)]
+            return [self._fail_creation(growth, _require_failure(planned), now)]
         created = await planned.create()
         if not isinstance(created, Created):
-            return [self._not_made(growth, _told(created), now)]
+            return [self._fail_creation(growth, _require_failure(created), now)]
         log.info("node_group.created", group=created.id, machine_type=offer.machine_type, asked=offer.group)
         groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
         made = [groups[name] for name in (created.id, *created.extra_ids) if name in groups]
-        if misfit := await _misfit(offer, made):
+        if mismatch := await _find_mismatch(offer, made):
             for group in made:
                 await group.delete()
-            return [self._not_made(growth, misfit, now)]
+            return [self._fail_creation(growth, mismatch, now)]
         shares = _split(growth.added, len(made))
         return [
-            await self._raised(growth, group, by=share, expected=0, now=now, created=True)
+            await self._increase_group(growth, group, by=share, expected=0, now=now, created=True)
             for group, share in zip(made, shares, strict=True)
             if share
         ]
 
-    def _not_made(self, growth: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
+    def _fail_creation(self, growth: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
         log.warning("node_group.not_created", group=growth.option.group, problem=failure.message)
         self._state.register_failed_creation(_creation_key(growth.option, failure), call_error(failure), now)
         return _failed(growth, failure)
 
     # ---- sizes
 
-    async def _raised(
+    async def _increase_group(
         self, growth: GroupScaleUp, group: Group, *, by: int, expected: int, now: datetime, created: bool = False
     ) -> ScaleUpResult:
         target = await group.target_size()
         if target != expected:
-            told = f"its size is {target}, not {expected} any more: the next turn plans anew"
-            overtaken = _failed(growth, CallFailed(kind=FailureKind.REFUSED, message=told), group=group.id)
+            message = f"its size is {target}, not {expected} any more: the next loop plans again"
+            overtaken = _failed(growth, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
             return replace(overtaken, is_overtaken=True, created=created)
         outcome = await _increase(group, by, expected=expected, atomically=growth.is_whole)
         failure = failure_of(outcome)
@@ -131,9 +131,9 @@ async def _increase(group: Group, by: int, *, expected: int, atomically: bool) -
     return await group.increase_size(by, expected=expected)
 
 
-def _left_out(growth: GroupScaleUp) -> ScaleUpResult:
-    told = f"all requests that group {growth.option.group} was to grow for have failed already"
-    why = Reason(code=REQUESTS_FAILED, message=told)
+def _skip(growth: GroupScaleUp) -> ScaleUpResult:
+    message = f"all requests that group {growth.option.group} was to grow for have failed already"
+    why = Reason(code=REQUESTS_FAILED, message=message)
     return ScaleUpResult(
         scale_up=growth, group=growth.option.group, before=growth.before, after=growth.after, held_back=why
     )
@@ -144,7 +144,7 @@ def _failed(growth: GroupScaleUp, failure: CallFailed, *, group: str = "") -> Sc
     return ScaleUpResult(scale_up=growth, group=name, before=growth.before, after=growth.after, failure=failure)
 
 
-def _told(refusal: CallFailed | NotImplementedByProvider) -> CallFailed:
+def _require_failure(refusal: CallFailed | NotImplementedByProvider) -> CallFailed:
     failure = failure_of(refusal)
     assert failure is not None, "a refusal is a failure"
     return failure
@@ -165,21 +165,21 @@ def _blueprint(offer: ScaleUpOption) -> Blueprint:
     )
 
 
-async def _misfit(offer: ScaleUpOption, made: list[Group]) -> CallFailed | None:
-    """Why pods planned for the group would not run on what was really made; None when they would."""
+async def _find_mismatch(offer: ScaleUpOption, made: list[Group]) -> CallFailed | None:
+    """Why pods planned for a created group would not run on it; None if they would."""
     if not made:
-        told = f"group {offer.group} was made, but the provider does not list it"
-        return CallFailed(kind=FailureKind.UNKNOWN, message=told)
+        message = f"group {offer.group} was made, but the provider does not list it"
+        return CallFailed(kind=FailureKind.UNKNOWN, message=message)
     for group in made:
         template = await group.template_node_info()
         if isinstance(template, NotImplementedByProvider):
             continue
-        if why := _why_other(offer, template):
+        if why := _compare_template(offer, template):
             return CallFailed(kind=FailureKind.REFUSED, message=f"group {group.id} is not what was asked for: {why}")
     return None
 
 
-def _why_other(offer: ScaleUpOption, template: Node) -> str:
+def _compare_template(offer: ScaleUpOption, template: Node) -> str:
     profile = offer.profile
     wanted = {} if profile is None else profile.labels
     for key, value in wanted.items():
@@ -196,13 +196,13 @@ def _why_other(offer: ScaleUpOption, template: Node) -> str:
 
 
 def _creation_key(offer: ScaleUpOption, failure: CallFailed) -> CreationKey:
-    """A type that is sold out is so for every profile; anything else is held against this kind of group alone."""
+    """A machine type that is out of stock is so for every profile; other failures concern this profile only."""
     is_sold_out = failure.kind is FailureKind.OUT_OF_RESOURCES
     profile = "" if is_sold_out else offer.node.metadata.labels.get(PROFILE_LABEL, "")
     return (offer.machine_type, offer.zone, profile)
 
 
 def _split(total: int, parts: int) -> list[int]:
-    """As even as can be, the first ones getting one more."""
+    """Parts as equal as possible, larger ones first."""
     least, more = divmod(total, parts)
     return [least + (index < more) for index in range(parts)]

@@ -1,10 +1,8 @@
-"""The expander outside this program (`--expander=grpc`): what it is asked, and planning with its answers.
+"""The external expander (`--expander=grpc`): planning with its answers.
 
-Planning is pure and cannot wait for anybody. So a plan is begun; where it comes to the expander it ends with
-`Unanswered`; the question is asked here, and the plan is made again with the answer, which leads it to the same place
-and past it. An expander that fails, or names nothing that it was asked about, changes nothing.
-
-Made by `providers.choosing.make_expander`, which loads this module only where such an expander is used.
+Planning is pure and cannot wait for a call. So when a plan reaches the expander, it ends with `Unanswered`; the
+question is sent from here, and planning runs again with the answer, which leads it to the same point and past it. An
+expander that fails, or names no group of the question, changes nothing.
 """
 
 from __future__ import annotations
@@ -31,19 +29,19 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# A plan that the verifier refuses is made again, and may come to other options each time.
+# A plan that the verifier refuses is made again, and may reach other options each time.
 _MOST_QUESTIONS: Final = 8
 
 
 class GrpcExpander:
-    """Asks over `calls`. At most `max_pods` pods go with a question, shared by its options."""
+    """Calls the expander. A question contains at most `max_pods` pods, shared by its options."""
 
     def __init__(self, calls: Calls, *, max_pods: int) -> None:
         self._calls = calls
         self._max_pods = max_pods
 
     async def plan(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan:
-        """The plan, asked about as often as it needs."""
+        """Plan, asking the expander as often as needed."""
         answers: dict[str, tuple[str, ...]] = {}
         for _ in range(_MOST_QUESTIONS):
             try:
@@ -55,7 +53,7 @@ class GrpcExpander:
         return await plan(replace(policy, expander_answers=None))
 
     async def best_of(self, options: Sequence[ExpanderOption]) -> tuple[str, ...]:
-        """Ids of the groups it prefers; none: it has no opinion."""
+        """The ids of the groups that the expander prefers; empty if it prefers none."""
         try:
             answer = await self._calls.call(BEST_OPTIONS, question(options, max_pods=self._max_pods))
         except RpcFailed as error:
@@ -72,7 +70,7 @@ class GrpcExpander:
 
 
 def question(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
-    """The message: each option with its group's node, and with as many of its pods as there is room for."""
+    """The request: each option with the node of its group, and with as many of its pods as the limit allows."""
     total = sum(count for option in options for _, count in option.scheduled_pods)
     share = total if total <= max_pods else max(1, max_pods // max(1, len(options)))
     asked = wire.BestOptionsRequest()
@@ -92,7 +90,7 @@ def question(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
 
 
 def _repeated(classes: Sequence[tuple[bytes, int]], room: int) -> Iterator[bytes]:
-    """One of each class while there is room, then more of each; no class is asked about with more than it has."""
+    """One pod per class while there is room, then more pods of each class."""
     firsts = [content for content, count in classes if count > 0][:room]
     more = chain.from_iterable(repeat(content, count - 1) for content, count in classes if count > 1)
     yield from firsts
