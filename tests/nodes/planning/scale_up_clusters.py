@@ -1,4 +1,4 @@
-"""Small clusters for which the whole scale-up planner plans: builders for named cases, and random ones for invariants."""
+"""Small clusters for the whole scale-up planner: builders for named cases, and random ones for invariants."""
 
 from __future__ import annotations
 
