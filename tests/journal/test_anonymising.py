@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 from plimsoll.core.selectors import Operator, requirement
 from plimsoll.journal.anonymising import Anonymiser, Rules
 
+RULES = Rules(
+    annotations=(*Rules().annotations, "cluster-autoscaler.kubernetes.io/", "autoscaling.x-k8s.io/"),
+    annotated_lists=frozenset({"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"}),
+    prefixes=("nodeautoprovisioning",),
+)
+
 POD = {
     "metadata": {
         "name": "secret-web-0",
@@ -90,7 +96,7 @@ NODE = {
 
 
 def hidden(value: Any, salt: str = "pepper") -> Any:
-    return Anonymiser(salt).hidden(value)
+    return Anonymiser(salt, RULES).hidden(value)
 
 
 def selects(expression: dict[str, Any], labels: dict[str, str]) -> bool:
@@ -194,7 +200,7 @@ def test_the_same_salt_gives_the_same_names_and_another_one_others():
 
 
 def test_a_group_made_at_will_is_still_known_by_its_prefix():
-    name = Anonymiser("s").name("nodeautoprovisioning_n1-standard-4_1a2b")
+    name = Anonymiser("s", RULES).name("nodeautoprovisioning_n1-standard-4_1a2b")
     assert name.startswith("nodeautoprovisioning_x")
     assert "standard" not in name
 

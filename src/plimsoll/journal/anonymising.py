@@ -34,22 +34,6 @@ _KEPT_TEXTS: Final = frozenset(
 )
 _OF_THE_SYSTEM: Final = re.compile(r"kubernetes\.io/.*|([a-z0-9.-]+\.)?csi\..*", re.ASCII)
 """Provisioners and drivers: the rules about volumes know some of them by name."""
-_LISTS_OF_NAMES: Final = frozenset({"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"})
-_ANNOTATIONS: Final = (
-    "cluster-autoscaler.kubernetes.io/",
-    "autoscaling.x-k8s.io/",
-    "cluster.x-k8s.io/cluster-api-autoscaler-",
-    "capacity.cluster-autoscaler.kubernetes.io/",
-    "delay-deletion.cluster-autoscaler.kubernetes.io/",
-    "kubernetes.io/config.mirror",
-    "controller.kubernetes.io/pod-deletion-cost",
-    "karpenter.sh/do-not-disrupt",
-    "volume.kubernetes.io/selected-node",
-    "volume.beta.kubernetes.io/storage-class",
-    "pv.kubernetes.io/bind-completed",
-    "plimsoll.io/attaches-like",
-    "cluster-autoscaler.k8s.io/",
-)
 
 
 class Rules(Value):
@@ -85,10 +69,20 @@ class Rules(Value):
             *("nodeInfo", "volumesAttached", "volumesInUse", "disruptedPods", "resourceVersion", "fieldPath"),
         }
     )
-    prefixes: tuple[str, ...] = ("nodeautoprovisioning", "nap")
-    """Beginnings of names that mean something and stay: a group made at will is known by its prefix."""
+    annotations: tuple[str, ...] = (
+        "kubernetes.io/config.mirror",
+        "controller.kubernetes.io/pod-deletion-cost",
+        "volume.kubernetes.io/selected-node",
+        "volume.beta.kubernetes.io/storage-class",
+        "pv.kubernetes.io/bind-completed",
+    )
+    """Prefixes of the annotations that stay, with hidden values; all others are dropped."""
+    annotated_lists: frozenset[str] = frozenset()
+    """Annotations whose value is a list of names, separated by commas."""
+    prefixes: tuple[str, ...] = ()
+    """Prefixes of names that have a meaning and stay, as those of generated node groups."""
     hidden_prefixes: tuple[str, ...] = ()
-    """Beginnings that are hidden too: they stay the same beginning of the same names."""
+    """Prefixes that are hidden too: names with the same prefix keep a common prefix."""
 
 
 class Anonymiser:
@@ -177,10 +171,11 @@ class Anonymiser:
     def _annotations(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return {}
-        return {key: self._annotation(key, held) for key, held in value.items() if key.startswith(_ANNOTATIONS)}
+        kept = self._rules.annotations
+        return {key: self._annotation(key, held) for key, held in value.items() if key.startswith(kept)}
 
     def _annotation(self, key: str, value: Any) -> Any:
-        if key in _LISTS_OF_NAMES and isinstance(value, str):
+        if key in self._rules.annotated_lists and isinstance(value, str):
             return ",".join(self.name(one.strip()) for one in value.split(","))
         return self._names(value)
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-LAST_PLANS_OF_NODES: Final = "plimsoll-nodes-last-plans"
-LAST_PLANS_OF_TIDB: Final = "plimsoll-tidb-last-plans"
 _PAUSE_S: Final = 10.0
 _MOST_WAITING: Final = 100
 """Of a server that refuses for long only what was said last is kept for it."""

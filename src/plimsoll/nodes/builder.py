@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
+from plimsoll.journal.last_plans_map import LastPlansWriter
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
 from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
 from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
@@ -23,6 +23,7 @@ from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
 from plimsoll.nodes.controller import LoopTimer, health_timeouts
 from plimsoll.nodes.observing.listers import ClusterListers
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.reporting.events.emitter import EventEmitter
@@ -99,7 +100,7 @@ class NodeAutoscaler:
             emitter=EventEmitter(around.recorder),
             status=StatusConfigMapWriter(around.client),
             journal=around.journal,
-            last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_OF_NODES),
+            last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_MAP),
         )
         self.health = Health(health_timeouts(policy.operation))
         self._cleaner = TaintCleaner(writer, around.provider, clock=around.clock)

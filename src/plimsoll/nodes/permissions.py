@@ -19,6 +19,8 @@ from plimsoll.kube.diagnosis.requirements import (
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.rivals import AUTOSCALER_LEASE, AUTOSCALER_RIVALS, check_autoscaler_lease
 
+LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
+"""The ConfigMap with the last plan of each object."""
 _AUTOSCALING: Final = "autoscaling.x-k8s.io"
 
 _PROVISIONING_REQUESTS: Final = CustomResource(
@@ -85,7 +87,7 @@ NODES: Final = Requirements(
         ),
         _map(
             ("get", "patch"),
-            ("cluster-autoscaler-removals", "plimsoll-nodes-last-plans"),
+            ("cluster-autoscaler-removals", LAST_PLANS_MAP),
             "to count removals of the last hour, and to tell why, also after a restart",
         ),
         _map(

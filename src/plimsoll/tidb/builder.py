@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.journal.last_plans_map import LAST_PLANS_OF_TIDB, LastPlansWriter
+from plimsoll.journal.last_plans_map import LastPlansWriter
 from plimsoll.kube.secret_tls import SecretsOfCluster
 from plimsoll.tidb.actuation.drainers import DrainerFactory
 from plimsoll.tidb.controller import TidbController
 from plimsoll.tidb.observing.observer import ClientNodeLister, InformerNodeLister
 from plimsoll.tidb.observing.sources import Sources
 from plimsoll.tidb.pd.access import PdAccess
+from plimsoll.tidb.permissions import LAST_PLANS_MAP
 from plimsoll.tidb.planner.client import HttpPlanner, InProcessPlanner
 from plimsoll.tidb.reconciler import ReconcilerDependencies, TidbReconciler
 from plimsoll.tidb.reporting.reporter import LastPlansStore, Reporter
@@ -58,7 +59,7 @@ class TidbAutoscalerParts:
     def __init__(self, dependencies: Dependencies) -> None:
         client, settings = dependencies.client, dependencies.settings
         self._dependencies = dependencies
-        last_plans = LastPlansStore(LastPlansWriter(client, LAST_PLANS_OF_TIDB), settings.controller_namespace)
+        last_plans = LastPlansStore(LastPlansWriter(client, LAST_PLANS_MAP), settings.controller_namespace)
         self.reporter = Reporter(
             client,
             recorder=dependencies.recorder,

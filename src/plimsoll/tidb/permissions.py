@@ -17,6 +17,8 @@ from plimsoll.kube.diagnosis.requirements import (
     permissions_of,
 )
 
+LAST_PLANS_MAP: Final = "plimsoll-tidb-last-plans"
+"""The ConfigMap with the last plan of each object."""
 _PINGCAP: Final = "pingcap.com"
 _FROM_TIDB_OPERATOR: Final = "TiDB Operator"
 
@@ -75,7 +77,7 @@ TIDB: Final = Requirements(
             group="",
             resource="configmaps",
             verbs=("get", "patch"),
-            names=("plimsoll-tidb-last-plans",),
+            names=(LAST_PLANS_MAP,),
             scope=Scope.OWN_NAMESPACE,
             why="to tell why (plimsoll why), also after a restart",
         ),

@@ -116,10 +116,11 @@ def _from_file(ref: Ref, data: str, *, limit: int) -> list[Story]:
 
 def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[Story]:
     from plimsoll.journal.last_plans import read_last_plans
-    from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LAST_PLANS_OF_TIDB
     from plimsoll.journal.stories import Story
+    from plimsoll.nodes import permissions as nodes
+    from plimsoll.tidb import permissions as tidb
 
-    name = LAST_PLANS_OF_TIDB if ref.kind in _OF_TIDB else LAST_PLANS_OF_NODES
+    name = tidb.LAST_PLANS_MAP if ref.kind in _OF_TIDB else nodes.LAST_PLANS_MAP
 
     async def read(client: Client) -> dict[str, str] | None:
         from plimsoll.kube.errors import NotFound

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.anonymising import Rules
 from plimsoll.nodes.config.expander_priorities import compile_pattern
@@ -24,6 +26,25 @@ if TYPE_CHECKING:
 _NAMES: Final = frozenset({"names", "knownAs", "id", "leavingNodes", "unreadyNodes", "bookedNodes", "profile"})
 _ENTRIES: Final = frozenset({"entry", "bundle"})
 _TEXTS: Final = frozenset({"notUsable", "why", "problem"})
+_ANNOTATIONS: Final = (
+    "cluster-autoscaler.kubernetes.io/",
+    "autoscaling.x-k8s.io/",
+    "cluster.x-k8s.io/cluster-api-autoscaler-",
+    "capacity.cluster-autoscaler.kubernetes.io/",
+    "delay-deletion.cluster-autoscaler.kubernetes.io/",
+    "karpenter.sh/do-not-disrupt",
+    "plimsoll.io/attaches-like",
+    "cluster-autoscaler.k8s.io/",
+)
+"""Prefixes of the annotations that the planner reads."""
+NODE_RULES: Final = Rules(
+    names=Rules().names | _NAMES,
+    paths=_ENTRIES,
+    texts=_TEXTS,
+    annotations=(*Rules().annotations, *_ANNOTATIONS),
+    annotated_lists=frozenset({"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"}),
+    prefixes=("nodeautoprovisioning", "nap"),
+)
 _PREFIX: Final = "autoprovisioning-prefix"
 _SAFE_KINDS: Final = frozenset({"duration", "true or false", "count", "number"})
 _SAFE: Final = frozenset(
@@ -43,9 +64,8 @@ _MATCHES_ANY: Final = frozenset("^$.*+?()")
 
 def recording_rules(policy: Policy) -> Rules:
     """A custom group-name prefix stays a prefix, under another name."""
-    known = Rules()
-    own = () if policy.nap.prefix in known.prefixes else (policy.nap.prefix,)
-    return Rules(names=known.names | _NAMES, paths=_ENTRIES, texts=_TEXTS, hidden_prefixes=own)
+    own = () if policy.nap.prefix in NODE_RULES.prefixes else (policy.nap.prefix,)
+    return structs.replace(NODE_RULES, hidden_prefixes=own)
 
 
 def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str]) -> Json:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.kube.conditions import condition_json
 from plimsoll.objects.api.meta import Condition, Time, written_time
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Conditions:
         return Conditions(tuple(by_type.values()))
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [_written(condition) for condition in self.all]
+        return [condition_json(condition) for condition in self.all]
 
 
 def build_condition(
@@ -113,20 +114,6 @@ FIRST_CHECK_CLASS: Final = "check-capacity.kubernetes.io"
 def has_capacity_available(kind: str) -> bool:
     """Whether requests of the class get `CapacityAvailable` beside `Provisioned`."""
     return kind.endswith(FIRST_CHECK_CLASS)
-
-
-def _written(condition: Condition) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    if condition.last_transition_time is not None:
-        found["lastTransitionTime"] = written_time(condition.last_transition_time)
-    if condition.observed_generation:
-        found["observedGeneration"] = condition.observed_generation
-    return found
 
 
 _OURS: Final = (

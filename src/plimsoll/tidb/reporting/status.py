@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from plimsoll.kube.conditions import condition_json
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.retry import retry_on_conflict
-from plimsoll.objects.api.meta import Condition, written_time
 from plimsoll.objects.api.tidb import GroupScalingStatus, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import encode_object
 from plimsoll.tidb.reporting.conditions import TYPES
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import ObjectMeta
+    from plimsoll.objects.api.meta import Condition, ObjectMeta
     from plimsoll.objects.codec.decoding import RawObject
     from plimsoll.tidb.model.components import Component
 
@@ -141,14 +142,13 @@ def _ordered(conditions: Iterable[Condition]) -> list[Condition]:
 def _write_condition(condition: Condition, before: Json | None, desired: DesiredStatus) -> Json:
     is_same = before is not None and before.get("status") == condition.status
     since = before.get("lastTransitionTime") if is_same and before is not None else None
-    written: Json = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message[:_MESSAGE_LENGTH],
-        "lastTransitionTime": since or written_time(desired.at),
-    }
-    return {**written, "observedGeneration": desired.generation} if desired.generation else written
+    current = replace(
+        condition,
+        message=condition.message[:_MESSAGE_LENGTH],
+        last_transition_time=desired.at,
+        observed_generation=desired.generation,
+    )
+    return {**condition_json(current), **({"lastTransitionTime": since} if since else {})}
 
 
 def _status_in(raw: bytes) -> Json:

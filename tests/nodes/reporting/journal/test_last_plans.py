@@ -11,8 +11,9 @@ import pytest
 from plimsoll.core.plans import Reason, Ref
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import read_last_plans
-from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
+from plimsoll.journal.last_plans_map import LastPlansWriter
 from plimsoll.kube.errors import Forbidden
+from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
 from plimsoll.nodes.reporting.reporter import Reporter
 from tests.kube.worlds import KubeWorld
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.loop_result import LoopResult
 
-URL = f"/api/v1/namespaces/kube-system/configmaps/{LAST_PLANS_OF_NODES}"
+URL = f"/api/v1/namespaces/kube-system/configmaps/{LAST_PLANS_MAP}"
 NAMESPACE = policy().operation.namespace
 LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
 
@@ -48,22 +49,22 @@ def said(world: KubeWorld) -> dict[str, str]:
 
 def test_what_was_said_of_each_thing_is_found_there(world: KubeWorld):
     one = stuck(waiting("p"), reasons=(LIMIT,), scale_down=shrinking(kept=(kept("n1", "BookedCapacity"),)))
-    assert world.do(LastPlansWriter(world.client, LAST_PLANS_OF_NODES).keep(entry(one), NAMESPACE)) is None
+    assert world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(one), NAMESPACE)) is None
 
     assert said(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
 
 
 def test_a_restart_keeps_what_stood_there(world: KubeWorld):
     first, second = (turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2"))
-    world.do(LastPlansWriter(world.client, LAST_PLANS_OF_NODES).keep(entry(first), NAMESPACE))
-    world.do(LastPlansWriter(world.client, LAST_PLANS_OF_NODES).keep(entry(second), NAMESPACE))
+    world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(first), NAMESPACE))
+    world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(second), NAMESPACE))
 
     assert said(world).keys() == {"node/n1", "node/n2"}
 
 
 def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
     same = entry(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),))))
-    writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES, pause_s=0)
+    writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     world.do(writer.keep(same, NAMESPACE))
     before = world.ask("GET", URL)["metadata"]["resourceVersion"]
     world.do(writer.keep(same, NAMESPACE))
@@ -72,7 +73,7 @@ def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
 
 
 def test_it_never_grows_beyond_its_size(world: KubeWorld):
-    writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES, pause_s=0)
+    writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     for part in range(4):
         names = [f"node-{part}-{number}" for number in range(600)]
         one = turn(scale_down=shrinking(kept=tuple(kept(name, "NotAutoscaled") for name in names)))
@@ -83,7 +84,7 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
 
 
 def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: KubeWorld):
-    writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES)
+    writer = LastPlansWriter(world.client, LAST_PLANS_MAP)
     teller = Reporter(last_plans=writer)
     turns = [turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
     for number, loop_result in enumerate(turns):
@@ -96,7 +97,7 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
 
 
 def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
-    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
+    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     for name in ("n1", "n2"):
         world.do(teller.report(turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),)))))
     world.do(teller.close(policy()))
@@ -106,7 +107,7 @@ def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
 
 def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
     one = turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))
-    writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_OF_NODES)
+    writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
     world.do(writer.keep(entry(one), NAMESPACE))
     writer._client = world.client
     world.do(writer.catch_up(NAMESPACE, one.at + timedelta(seconds=10)))
@@ -115,13 +116,13 @@ def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
 
 
 def test_a_refusal_is_a_value(world: KubeWorld):
-    writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_OF_NODES)
+    writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
 
     assert isinstance(world.do(writer.keep(entry(turn(ended_early=LIMIT)), NAMESPACE)), Forbidden)
 
 
 def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
-    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
+    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     world.do(teller.report(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))))
 
     assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])
