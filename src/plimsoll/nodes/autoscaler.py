@@ -172,7 +172,7 @@ class Autoscaler:
         if result.ended_early is not None:
             return result
         pods = self._filter_pods(loop)
-        result = replace(result, pods_by_state=pods.by_state, set_aside=pods.set_aside)
+        result = replace(result, pods_by_state=pods.by_state, filtered_pods=pods.set_aside)
         snapshot = self._build_snapshot(loop, pods, result)
         transaction = await self._begin_requests(loop, snapshot, pods)
         if transaction is not None:
@@ -215,7 +215,7 @@ class Autoscaler:
             policy=loop.policy,
             health=self._state.health(loop.now),
             changes=changes,
-            repaired=repaired,
+            repairs=repaired,
             cleaned=cleaned,
         )
         assert result.health is not None
@@ -331,15 +331,15 @@ class Autoscaler:
         if loop.guard.reason is not None:
             return result
         if not result.scale_down.under_way:
-            result = replace(result, groups_gone=await self._delete_empty_groups(loop, result))
-        if not result.grown:
+            result = replace(result, deleted_groups=await self._delete_empty_groups(loop, result))
+        if not result.scale_up_results:
             raised = await self._raise_to_minimum(loop)
-            result = replace(result, repaired=(*result.repaired, *raised))
+            result = replace(result, repairs=(*result.repairs, *raised))
         return result
 
     async def _delete_empty_groups(self, loop: _Observation, result: LoopResult) -> tuple[DeletedGroup, ...]:
         assert result.snapshot is not None
-        used = {scale_up.group for scale_up in result.grown}
+        used = {scale_up.group for scale_up in result.scale_up_results}
         due = self._empty_groups.find_due(loop.provider, result.snapshot, loop.policy, used=used, now=loop.now)
         return await delete_groups(due, loop.provider.groups)
 

@@ -42,29 +42,29 @@ class ScaleDownPart:
 
     unneeded: tuple[UnneededNode, ...] = ()
     unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
-    kept: tuple[UnremovableNode, ...] = ()
+    unremovable: tuple[UnremovableNode, ...] = ()
     """Nodes that are needed, each with its reason, then unneeded ones that stay for now."""
     skipped: Reason | None = None
     """Why no removal was started although nodes are unneeded: cool-down, a scale-up just now, unhealthy, paused."""
-    departures: NodesToDelete = field(default_factory=NodesToDelete)
+    nodes_to_delete: NodesToDelete = field(default_factory=NodesToDelete)
     """The nodes chosen for deletion; removals start in this loop iteration unless they are in `held_back`."""
     held_back: Mapping[str, Reason] = field(default_factory=dict)
     """Node name to why its removal was not started: dry run, max-removals-per-hour, pause."""
-    replacing: tuple[ScaleUpResult, ...] = ()
+    replacements: tuple[ScaleUpResult, ...] = ()
     """Scale-ups by cheaper nodes that consolidation requested before it removes more expensive ones."""
     savings_per_hour: float = 0.0
     """What everything that consolidation proposes would save."""
-    ended: tuple[FinishedRemoval, ...] = ()
+    finished: tuple[FinishedRemoval, ...] = ()
     under_way: int = 0
     is_in_cooldown: bool = False
     known: ScaleDownState | None = None
     """The state that the decision about unneeded nodes started from; for recordings."""
 
     @property
-    def begun(self) -> tuple[NodeRemoval, ...]:
+    def started(self) -> tuple[NodeRemoval, ...]:
         """The removals that were started: chosen, and not held back."""
         return tuple(
-            node_removal for node_removal in self.departures.removals if node_removal.node not in self.held_back
+            node_removal for node_removal in self.nodes_to_delete.removals if node_removal.node not in self.held_back
         )
 
 
@@ -79,15 +79,15 @@ class LoopResult:
     """Why it stopped before planning: provider not reachable, cluster unhealthy, no nodes, sizes repaired."""
     health: ClusterHealth | None = None
     changes: Changes = field(default_factory=Changes)
-    repaired: tuple[GroupRepair, ...] = ()
+    repairs: tuple[GroupRepair, ...] = ()
     cleaned: tuple[CleanedNode, ...] = ()
     """Nodes whose deletion taint was removed because no removal is under way."""
     snapshot: Snapshot | None = None
     pods_by_state: Mapping[PodState, int] = field(default_factory=dict)
-    set_aside: tuple[FilteredPod, ...] = ()
+    filtered_pods: tuple[FilteredPod, ...] = ()
     scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
-    groups_gone: tuple[DeletedGroup, ...] = ()
+    deleted_groups: tuple[DeletedGroup, ...] = ()
     requests: RequestsPart = field(default_factory=RequestsPart)
     priority_problem: Reason | None = None
     """What is wrong with the ConfigMap of the priority expander, such as PriorityConfigMapInvalid."""
@@ -100,15 +100,13 @@ class LoopResult:
         return self.ended_early is None or self.ended_early.code != CANNOT_SEE
 
     @property
-    def grown(self) -> tuple[ScaleUpResult, ...]:
+    def scale_up_results(self) -> tuple[ScaleUpResult, ...]:
         """All scale-ups: for pending pods, and for consolidation."""
-        return (*self.scale_up.results, *self.scale_down.replacing)
+        return (*self.scale_up.results, *self.scale_down.replacements)
 
     @property
     def did_something(self) -> bool:
         """Whether the next loop iteration should follow at once."""
-        if self.requests.did_something or any(result.is_done for result in self.grown):
+        if self.requests.did_something or any(result.is_done for result in self.scale_up_results):
             return True
-        return any(
-            node_removal.node not in self.scale_down.held_back for node_removal in self.scale_down.departures.removals
-        )
+        return bool(self.scale_down.started)

@@ -178,8 +178,8 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
         len(one.patterns) for one in plain.scale_up.plan.scale_ups
     ]
     assert len(hidden.scale_down.unneeded) == len(plain.scale_down.unneeded)
-    assert sorted(one.reason.code for one in hidden.scale_down.kept) == sorted(
-        one.reason.code for one in plain.scale_down.kept
+    assert sorted(one.reason.code for one in hidden.scale_down.unremovable) == sorted(
+        one.reason.code for one in plain.scale_down.unremovable
     )
 
 

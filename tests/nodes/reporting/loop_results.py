@@ -156,7 +156,7 @@ def kept(name: str, code: str, message: str = "so it is", **more: Any) -> Unremo
 
 
 def shrinking(*removals: NodeRemoval, **more: Any) -> ScaleDownPart:
-    return ScaleDownPart(departures=NodesToDelete(removals=removals), **more)
+    return ScaleDownPart(nodes_to_delete=NodesToDelete(removals=removals), **more)
 
 
 def aside(name: str, code: str, *, message: str = "not now", **annotations: str) -> FilteredPod:

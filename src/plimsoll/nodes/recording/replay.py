@@ -66,8 +66,8 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
         scale_down=ScaleDownPart(
             unneeded=simulation.unneeded,
             unneeded_since=since,
-            kept=(*simulation.unremovable, *departures.unremovable),
-            departures=departures,
+            unremovable=(*simulation.unremovable, *departures.unremovable),
+            nodes_to_delete=departures,
             known=known,
         ),
     )

@@ -29,7 +29,7 @@ def build_log_line(result: LoopResult) -> str:
 def _repairs(loop: LoopResult) -> Iterator[str]:
     for failed in loop.changes.failed:
         yield failed.reason.message
-    for repaired in loop.repaired:
+    for repaired in loop.repairs:
         if is_raised(repaired):
             continue
         if repaired.failure is not None:
@@ -41,7 +41,7 @@ def _repairs(loop: LoopResult) -> Iterator[str]:
 
 
 def _growth(loop: LoopResult) -> Iterator[str]:
-    grown = loop.grown
+    grown = loop.scale_up_results
     done = [
         f"{'new ' * result.created}{result.group} {result.before}->{result.after}" for result in grown if result.is_done
     ]
@@ -74,22 +74,22 @@ def _left(loop: LoopResult) -> Iterator[str]:
 
 def _removals(loop: LoopResult) -> Iterator[str]:
     part = loop.scale_down
-    empty = [node_removal.node for node_removal in part.begun if node_removal.is_empty]
-    drained = [node_removal.node for node_removal in part.begun if not node_removal.is_empty]
+    empty = [node_removal.node for node_removal in part.started if node_removal.is_empty]
+    drained = [node_removal.node for node_removal in part.started if not node_removal.is_empty]
     if empty:
         yield f"removing empty {_few(empty)}"
     if drained:
         yield f"draining {_few(drained)}"
     if part.held_back:
         yield f"would remove {_few([*part.held_back])}, {next(iter(part.held_back.values()))}"
-    waiting = len(part.unneeded) - len(part.departures.removals)
+    waiting = len(part.unneeded) - len(part.nodes_to_delete.removals)
     if waiting > 0:
         why = f", {part.skipped}" if part.skipped is not None else ""
         yield f"{_counted(waiting, 'unneeded node')} not gone yet{why}"
 
 
 def _ended(loop: LoopResult) -> Iterator[str]:
-    ended = loop.scale_down.ended
+    ended = loop.scale_down.finished
     gone = [
         finished_removal.removal.node for finished_removal in ended if finished_removal.result is RemovalResult.REMOVED
     ]
@@ -101,10 +101,10 @@ def _ended(loop: LoopResult) -> Iterator[str]:
 
 
 def _groups(loop: LoopResult) -> Iterator[str]:
-    gone = [group.group for group in loop.groups_gone if group.failure is None]
+    gone = [group.group for group in loop.deleted_groups if group.failure is None]
     if gone:
         yield f"deleted empty {_few(gone)}"
-    for deleted_group in loop.groups_gone:
+    for deleted_group in loop.deleted_groups:
         if deleted_group.failure is not None:
             yield f"could not delete group {deleted_group.group}: {deleted_group.failure.message}"
 

@@ -38,7 +38,7 @@ def is_raised(one: GroupRepair) -> bool:
 
 def raised_groups(loop: LoopResult) -> tuple[Raised, ...]:
     """The groups in the order in which they were raised."""
-    return tuple(_raised(repaired, loop) for repaired in loop.repaired if is_raised(repaired))
+    return tuple(_raised(repaired, loop) for repaired in loop.repairs if is_raised(repaired))
 
 
 def _raised(one: GroupRepair, loop: LoopResult) -> Raised:

@@ -170,8 +170,8 @@ def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
 def _scale_down(loop: LoopResult) -> Json:
     part = loop.scale_down
     held_back = {node: reason for node, reason in part.held_back.items() if reason.code != DRY_RUN}
-    going = [node_removal for node_removal in part.departures.removals if node_removal.node not in held_back]
-    unremovable = {unremovable_node.node: _why_kept(unremovable_node.reason) for unremovable_node in part.kept}
+    going = [node_removal for node_removal in part.nodes_to_delete.removals if node_removal.node not in held_back]
+    unremovable = {unremovable_node.node: _why_kept(unremovable_node.reason) for unremovable_node in part.unremovable}
     unremovable.update({node: _why_kept(reason) for node, reason in held_back.items()})
     return {
         "result": str(_scale_down_result(loop, part)),
@@ -184,7 +184,7 @@ def _scale_down(loop: LoopResult) -> Json:
 def _scale_down_result(loop: LoopResult, part: ScaleDownPart) -> ScaleDownResult:
     if loop.ended_early is not None:
         return ScaleDownResult.NOT_TRIED
-    if part.begun:
+    if part.started:
         return ScaleDownResult.STARTED
     grew = any(result.is_done for result in loop.scale_up.results)
     is_waiting = loop.scale_up.skipped is not None and loop.scale_up.skipped.code == PODS_TOO_NEW

@@ -127,7 +127,7 @@ class ScaleDownOrchestrator:
             self.forget()
             return ScaleDownPart(
                 skipped=Reason(code=DISABLED, message="scale-down-enabled is false"),
-                ended=before,
+                finished=before,
                 under_way=self._removals_in_progress,
             )
         state = self._build_state(context)
@@ -139,12 +139,12 @@ class ScaleDownOrchestrator:
             unneeded=simulation.unneeded,
             unneeded_since=dict(self._unneeded_since),
             # Upcoming nodes are in the snapshot too, but no user knows their names.
-            kept=tuple(
+            unremovable=tuple(
                 self._with_first_reason(unremovable)
                 for unremovable in simulation.unremovable
                 if unremovable.node in context.nodes
             ),
-            ended=before,
+            finished=before,
             under_way=self._removals_in_progress,
             known=state,
         )
@@ -190,13 +190,13 @@ class ScaleDownOrchestrator:
         if self._stepped:
             await self._deletions.wait_until_idle()
             part = replace(
-                part, ended=(*part.ended, *self._note_finished(self._deletions.take_finished(), context.now))
+                part, finished=(*part.finished, *self._note_finished(self._deletions.take_finished(), context.now))
             )
         return replace(
             part,
-            departures=chosen_nodes,
+            nodes_to_delete=chosen_nodes,
             held_back=held_back,
-            kept=(*part.kept, *chosen_nodes.unremovable),
+            unremovable=(*part.unremovable, *chosen_nodes.unremovable),
             under_way=self._removals_in_progress,
         )
 
@@ -215,7 +215,7 @@ class ScaleDownOrchestrator:
         for result in consolidated.replacing:
             if result.is_done:
                 self.cooldowns.added.note(result.group, context.now)
-        part = replace(part, replacing=consolidated.replacing, savings_per_hour=consolidated.savings_per_hour)
+        part = replace(part, replacements=consolidated.replacing, savings_per_hour=consolidated.savings_per_hour)
         return part, replace(chosen_nodes, removals=_limit_parallel(consolidated.removals, context.policy.scale_down))
 
     def _select_nodes(self, simulation: ScaleDownSimulation, context: ScaleDownContext) -> NodesToDelete:

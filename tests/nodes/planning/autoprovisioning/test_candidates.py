@@ -29,7 +29,7 @@ def tolerating(value: str) -> tuple[Toleration, ...]:
 def offered(
     *entries: PendingPods, types: tuple[MachineType, ...] = TYPES, world: dict[str, Any] | None = None, **options: Any
 ) -> ScaleUpOptions:
-    return candidates.scale_up_options(snapshot(*entries, machine_types=types, **(world or {})), nap(**options))
+    return candidates.find_options(snapshot(*entries, machine_types=types, **(world or {})), nap(**options))
 
 
 def kinds(found: ScaleUpOptions) -> list[str]:
@@ -62,8 +62,8 @@ def test_only_types_that_some_pod_fits_are_offered():
 
 def test_nothing_is_made_unless_auto_provisioning_is_on():
     world = snapshot(pending("p", pod()), machine_types=TYPES)
-    assert candidates.scale_up_options(world, nap()).options
-    assert candidates.scale_up_options(world, policy()).options == ()
+    assert candidates.find_options(world, nap()).options
+    assert candidates.find_options(world, policy()).options == ()
 
 
 def test_a_selector_becomes_labels_and_the_pod_fits_what_is_offered():

@@ -24,7 +24,7 @@ def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
     """For each offered group, which of the pods may be planned on it."""
     rules = nap(**options)
     world = snapshot(*(pending(f"p{index}", one) for index, one in enumerate(pods)), machine_types=(KIND,))
-    found = candidates.scale_up_options(world, rules).options
+    found = candidates.find_options(world, rules).options
     return [list(map(bool, row)) for row in allowed_options(found, pods, rules, world.machine_types)]
 
 
@@ -55,7 +55,7 @@ def test_without_merging_every_selector_has_its_own_group():
 
 
 def offers_of(*groups: Any) -> tuple[ScaleUpOption, ...]:
-    return candidates.scale_up_options(snapshot(groups=groups), policy()).options
+    return candidates.find_options(snapshot(groups=groups), policy()).options
 
 
 def test_groups_that_exist_are_for_everybody():

@@ -58,7 +58,7 @@ def test_what_a_real_node_carried_is_not_counted_twice():
             groups=(group("g", machine("m", 4, 16), daemons=(there, mirror), daemons_are_known=known),),
             daemon_sets=sets,
         )
-        [offer] = options.scale_up_options(world, policy(force_ds=force)).options
+        [offer] = options.find_options(world, policy(force_ds=force)).options
         return [daemon.metadata.name for daemon in offer.daemons]
 
     assert carried(known=True, force=False) == ["a-x1", "proxy"]
@@ -73,7 +73,7 @@ def test_an_offer_has_left_what_daemons_do_not_take():
         machine_types=(machine("m", 4, 16),),
         daemon_sets=(daemon_set("a", "500m"),),
     )
-    offered = options.scale_up_options(world, nap()).options
+    offered = options.find_options(world, nap()).options
     assert [(offer.free["cpu"], offer.free["pods"], offer.exists) for offer in offered] == [
         (3500, 109, True),
         (3500, 109, False),
@@ -84,4 +84,4 @@ def test_a_type_is_not_offered_where_daemons_leave_too_little():
     world = snapshot(
         pending("p", pod("3600m")), machine_types=(machine("m", 4, 16),), daemon_sets=(daemon_set("a", "500m"),)
     )
-    assert options.scale_up_options(world, nap()).options == ()
+    assert options.find_options(world, nap()).options == ()

@@ -48,7 +48,7 @@ def under(max_cpu: int, **options: Any) -> Policy:
 
 
 def rooms(max_cpu: int) -> dict[str, int]:
-    offered = candidates.scale_up_options(worked_example(), under(max_cpu))
+    offered = candidates.find_options(worked_example(), under(max_cpu))
     return {offer.group: offer.room for offer in offered.options}
 
 
@@ -57,9 +57,7 @@ def test_the_worked_example_uses_28_cores():
 
 
 def test_at_5_cores_nothing_may_grow_and_the_limit_is_named():
-    offered = candidates.scale_up_options(
-        worked_example(pods=(pending("p", pod(), 10),), types=(standard(1),)), under(5)
-    )
+    offered = candidates.find_options(worked_example(pods=(pending("p", pod(), 10),), types=(standard(1),)), under(5))
     assert offered.options == ()
     codes = {(one.group or one.machine_type): one.code for one in offered.skipped_groups}
     assert codes == {
@@ -83,13 +81,13 @@ def test_at_80_cores_as_grows_by_one_and_nap_by_thirteen():
 @pytest.mark.parametrize(("cores", "nodes"), [(1, 4), (2, 2), (4, 1), (8, None)])
 def test_at_32_cores_new_groups_of_small_types_get_what_is_left(cores: int, nodes: int | None):
     small = pending("small", pod("500m", "1Gi", selector={"tier": "small"}), 6)
-    offered = candidates.scale_up_options(worked_example(pods=(small,), types=(standard(cores),)), under(32))
+    offered = candidates.find_options(worked_example(pods=(small,), types=(standard(cores),)), under(32))
     assert [offer.room for offer in offered.options if not offer.exists] == ([] if nodes is None else [nodes])
 
 
 def test_room_is_shared_as_one_row_a_limit():
     world = worked_example()
-    offered = candidates.scale_up_options(world, under(80, max_memory=1000, max_nodes_total=9))
+    offered = candidates.find_options(world, under(80, max_memory=1000, max_nodes_total=9))
     rows = resource_limits.rows(offered.ceilings, offered.options)
     assert [ceiling.code for ceiling in rows.ceilings] == ["CpuResourceLimit", "MemoryResourceLimit", "MaxNodesTotal"]
     assert rows.room.tolist() == [52_000, 1000 * GIB - int(127 * GIB), 4]
@@ -133,14 +131,14 @@ def test_accelerators_are_limited_by_resource_name_or_by_the_label_of_their_type
 def test_a_zero_or_max_group_needs_room_for_all_of_it():
     kind = machine("m", 4, 16)
     world = snapshot(groups=(group("g", kind, most=5, zero_or_max=True),))
-    assert [offer.room for offer in candidates.scale_up_options(world, policy(max_cpu=20)).options] == [5]
-    refused = candidates.scale_up_options(world, policy(max_cpu=19))
+    assert [offer.room for offer in candidates.find_options(world, policy(max_cpu=20)).options] == [5]
+    refused = candidates.find_options(world, policy(max_cpu=19))
     assert (refused.options, refused.skipped_groups[0].code) == ((), "CpuResourceLimit")
 
 
 def test_memory_is_named_when_memory_is_what_is_missing():
     world = snapshot(nodes=(node("n", amounts(8, 30)),), groups=(group("g", standard(4)),))
-    refused = candidates.scale_up_options(world, policy(max_memory=40)).skipped_groups
+    refused = candidates.find_options(world, policy(max_memory=40)).skipped_groups
     assert [(one.code, one.reason) for one in refused] == [
         (
             "MemoryResourceLimit",

@@ -14,7 +14,7 @@ OURS = "nodeautoprovisioning_m_12345678"
 
 
 def refusal(one: NodeGroup, rules: Policy | None = None) -> SkippedGroup:
-    offered = options.scale_up_options(snapshot(groups=(one,)), rules or policy())
+    offered = options.find_options(snapshot(groups=(one,)), rules or policy())
     assert offered.options == ()
     return offered.skipped_groups[0]
 
@@ -25,7 +25,7 @@ def sizes(one: NodeGroup, rules: Policy) -> tuple[int, int] | None:
 
 
 def test_a_usable_group_is_offered_with_its_price_and_room():
-    [offer] = options.scale_up_options(snapshot(groups=(group("g", KIND, target=3),)), policy()).options
+    [offer] = options.find_options(snapshot(groups=(group("g", KIND, target=3),)), policy()).options
     assert (offer.group, offer.size, offer.max_size, offer.room, offer.exists) == ("g", 3, 10, 7, True)
     assert offer.price_per_hour == 0.2
     assert offer.capacity == offer.free == amounts(4, 16)
@@ -67,7 +67,7 @@ def test_a_template_that_cannot_be_read_is_left_out_and_told():
 
 def test_a_group_named_by_nobody_but_the_option_is_told():
     assert refusal(group("g", KIND, autoscaled=False), policy(nodes="0:1:h")).code == "NotAutoscaled"
-    offered = options.scale_up_options(snapshot(), policy(nodes="0:1:h"))
+    offered = options.find_options(snapshot(), policy(nodes="0:1:h"))
     assert [(one.group, one.code) for one in offered.skipped_groups] == [("h", "UnknownNodeGroup")]
 
 
@@ -75,9 +75,7 @@ def test_templates_lose_what_was_passing_on_their_node():
     keep = Taint(key="dedicated", value="ml", effect="NoSchedule")
     passing = Taint(key="startup-taint.cluster-autoscaler.kubernetes.io/cni", effect="NoSchedule")
     template = node("real-1", amounts(4, 16), labels={"kubernetes.io/hostname": "real-1"}, taints=(passing, keep))
-    [offer] = options.scale_up_options(
-        snapshot(groups=(group("g", KIND, template=template, zone="z1"),)), policy()
-    ).options
+    [offer] = options.find_options(snapshot(groups=(group("g", KIND, template=template, zone="z1"),)), policy()).options
     assert offer.node.spec.taints == (keep,)
     labels = offer.node.metadata.labels
     assert labels["kubernetes.io/hostname"] == offer.node.metadata.name != "real-1"
@@ -94,13 +92,13 @@ def test_templates_lose_what_was_passing_on_their_node():
 )
 def test_caps_on_groups_are_named(rules: Policy, code: str, cap: str):
     groups = (group(OURS, KIND, autoprovisioned=True), group("a", KIND), group("b", KIND))
-    offered = options.scale_up_options(snapshot(groups=groups, machine_types=(KIND,)), rules)
+    offered = options.find_options(snapshot(groups=groups, machine_types=(KIND,)), rules)
     [found] = offered.skipped_groups
     assert (found.code, cap in found.reason, offered.new_groups_left) == (code, True, 0)
 
 
 def test_groups_left_are_the_smaller_of_both_caps():
     world = snapshot(groups=(group(OURS, KIND, autoprovisioned=True), group("a", KIND)))
-    assert options.scale_up_options(world, nap(max_node_groups=6)).new_groups_left == 4
-    assert options.scale_up_options(world, nap(max_autoprovisioned_node_group_count=3)).new_groups_left == 2
-    assert options.scale_up_options(world, policy()).new_groups_left == 0
+    assert options.find_options(world, nap(max_node_groups=6)).new_groups_left == 4
+    assert options.find_options(world, nap(max_autoprovisioned_node_group_count=3)).new_groups_left == 2
+    assert options.find_options(world, policy()).new_groups_left == 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, settings
 
 from plimsoll.nodes.model.node_templates import planned_node
-from plimsoll.nodes.planning.problem.options import scale_up_options
+from plimsoll.nodes.planning.problem.options import find_options
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replay import Replay
@@ -59,7 +59,7 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
     Who comes too early for the company it wants is asked again.
     """
     replay = Replay(snapshot.view)
-    known = {option.group: option for option in scale_up_options(snapshot, COST).options}
+    known = {option.group: option for option in find_options(snapshot, COST).options}
     room = {name: option.max_size - option.size for name, option in known.items()}
     alike = {pending.key: replay.alike(pending.pod) for pending in snapshot.pending}
     count = dict.fromkeys(alike, 0)
@@ -101,7 +101,7 @@ def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: 
         for pods in roomy.pending
         if any(
             isinstance(feasible(pods.pod, planned_node(offer, 0), roomy.view), Fits)
-            for offer in scale_up_options(roomy, COST).options
+            for offer in find_options(roomy, COST).options
         )
     ]
     for pending_pods in roomy.pending:
@@ -124,7 +124,7 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
         )
         new = any(
             isinstance(feasible(pending.pod, planned_node(offer, 0), alone.view), Fits)
-            for offer in scale_up_options(alone, COST).options
+            for offer in find_options(alone, COST).options
         )
         plan = plan_scale_up(alone, COST)
         assert plan.verification_failures == 0

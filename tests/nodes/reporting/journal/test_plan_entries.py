@@ -342,7 +342,7 @@ def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
 
 
 def test_a_group_that_lost_a_node_is_told_with_when_it_did():
-    loses = turn(health=standing_of(), scale_down=ScaleDownPart(ended=(ended(removal("n9")),)))
+    loses = turn(health=standing_of(), scale_down=ScaleDownPart(finished=(ended(removal("n9")),)))
 
     assert noted(loses)[0][0].endswith("; last lost node n9 at 2026-01-01 12:00:00 UTC")
 

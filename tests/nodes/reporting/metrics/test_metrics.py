@@ -336,8 +336,8 @@ def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, i
         result.failure is not None for t in turns for result in t.scale_up.grown
     )
     assert samples["created_node_groups_total"] == sum(result.created for t in turns for result in t.scale_up.grown)
-    assert samples["scaled_down_nodes_total"] == sum(len(loop_result.scale_down.ended) for loop_result in turns)
-    assert samples["evicted_pods_total"] == 2 * sum(len(loop_result.scale_down.ended) for loop_result in turns)
+    assert samples["scaled_down_nodes_total"] == sum(len(loop_result.scale_down.finished) for loop_result in turns)
+    assert samples["evicted_pods_total"] == 2 * sum(len(loop_result.scale_down.finished) for loop_result in turns)
     assert samples["deleted_node_groups_total"] == sum(
-        deleted_group.failure is None for t in turns for deleted_group in t.groups_gone
+        deleted_group.failure is None for t in turns for deleted_group in t.deleted_groups
     )

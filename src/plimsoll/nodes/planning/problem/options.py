@@ -5,7 +5,7 @@ limits for one node (specs/nodes.md 5.2, 5.3); groups that could be made when au
 leave room (5.5). Planners choose among the offers; `permissions` says who may be planned on which of them beyond what
 the scheduling rules say; `limits.rows(option_set.ceilings, option_set.options)` is the room all offers share.
 
-Public: `scale_up_options(snapshot, policy) -> Offered`, `sizes_of(group, policy)`, `group_room(snapshot, policy)`.
+Public: `find_options(snapshot, policy) -> Offered`, `sizes_of(group, policy)`, `group_room(snapshot, policy)`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BAD_TEMPLATE: Final = "UnreadableTemplate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpOptions:
-    """The answer of `scale_up_options`."""
+    """The answer of `find_options`."""
 
     options: tuple[ScaleUpOption, ...]
     skipped_groups: tuple[SkippedGroup, ...]
@@ -56,7 +56,7 @@ class ScaleUpOptions:
     """By zone, where groups may be made."""
 
 
-def scale_up_options(
+def find_options(
     snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None, usage: Usage | None = None
 ) -> ScaleUpOptions:
     """`planner` is who asks; unset, the one the policy comes to. `usage` is that of the snapshot, if counted before."""

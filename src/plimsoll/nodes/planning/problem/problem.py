@@ -22,7 +22,7 @@ from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
 from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
-from plimsoll.nodes.planning.problem.options import ScaleUpOptions, scale_up_options
+from plimsoll.nodes.planning.problem.options import ScaleUpOptions, find_options
 from plimsoll.nodes.planning.problem.queue import QueuePosition, class_order, queue_positions
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
 from plimsoll.nodes.planning.state.resource_limits import Rows, rows, usage_of_rows
@@ -91,7 +91,7 @@ class ScaleUpProblem:
         )
         arrays = arrays_cache.update(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
-        option_set = _in_tiers(scale_up_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
+        option_set = _in_tiers(find_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
         option_arrays = NodeArrays.of_states(
             [_empty_node(option) for option in option_set.options], resources=table.resources
         )

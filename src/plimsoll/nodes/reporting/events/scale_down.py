@@ -34,9 +34,9 @@ _NAMED_PODS: Final = 50
 
 def build_scale_down_events(loop: LoopResult) -> Iterator[EventMessage]:
     yield from _cleaned(loop)
-    for removal in loop.scale_down.begun:
+    for removal in loop.scale_down.started:
         yield from _begun(removal, loop)
-    for ended in loop.scale_down.ended:
+    for ended in loop.scale_down.finished:
         yield from _ended(ended, loop)
     yield from _groups(loop)
 
@@ -95,7 +95,7 @@ def _ended(ended: FinishedRemoval, loop: LoopResult) -> Iterator[EventMessage]:
 
 def _groups(loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
-    for deleted in loop.groups_gone:
+    for deleted in loop.deleted_groups:
         if deleted.failure is None:
             message = f"NodeAutoprovisioning: removed node group {deleted.group}"
             yield EventMessage(about=status, reason="DeletedNodeGroup", message=message)

@@ -71,7 +71,7 @@ def _repairs(loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
     for failed in loop.changes.failed:
         yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
-    for repaired in loop.repaired:
+    for repaired in loop.repairs:
         if repaired.reason.code == DELETE_UNREGISTERED:
             yield from _unregistered(repaired, loop)
         elif not is_raised(repaired) and not repaired.instances and repaired.failure is not None:
@@ -90,7 +90,7 @@ def _unregistered(one: GroupRepair, loop: LoopResult) -> Iterator[EventMessage]:
 
 
 def _growths(loop: LoopResult) -> Iterator[EventMessage]:
-    for result in loop.grown:
+    for result in loop.scale_up_results:
         if result.held_back is None:
             yield from _growth(result, loop)
     for raised in raised_groups(loop):
@@ -219,7 +219,7 @@ def _words(reason: Reason) -> list[str]:
 
 def _ignored(loop: LoopResult) -> Iterator[EventMessage]:
     """Pods that consume a request. Problems of the pod or the request are reported by `build_request_events`."""
-    for set_aside in (aside for aside in loop.set_aside if aside.reason.code == CONSUMING):
+    for set_aside in (aside for aside in loop.filtered_pods if aside.reason.code == CONSUMING):
         request = consumed_request_of(set_aside)
         message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
         yield EventMessage(about=pod_reference(set_aside.pod), reason=IGNORED, message=message)

@@ -75,7 +75,7 @@ class DebugViews:
                 lambda: explain_pod(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
             )
             return found
-        for set_aside in loop.set_aside:
+        for set_aside in loop.filtered_pods:
             if (set_aside.pod.metadata.namespace, set_aside.pod.metadata.name) == key:
                 return {"pod": str(key), "setAside": str(set_aside.reason)}
         for state in loop.snapshot.view.nodes.values():

@@ -46,10 +46,10 @@ class GroupNotes:
     def _note(self, loop: LoopResult) -> set[str]:
         """Record changes; returns the groups that were changed."""
         when = f"at {loop.at:%Y-%m-%d %H:%M:%S} UTC"
-        acted = {repaired.group for repaired in loop.repaired} | {result.group for result in loop.grown}
+        acted = {repaired.group for repaired in loop.repairs} | {result.group for result in loop.scale_up_results}
         for group, before, after in _growths(loop):
             self._grown[group] = f"last grown from {before} to {after} {when}"
-        for ended in loop.scale_down.ended:
+        for ended in loop.scale_down.finished:
             if ended.result is RemovalResult.REMOVED:
                 self._shrunk[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
         return acted
@@ -65,7 +65,7 @@ class GroupNotes:
 
 
 def _growths(loop: LoopResult) -> Iterator[tuple[str, int, int]]:
-    yield from ((result.group, result.before, result.after) for result in loop.grown if result.is_done)
+    yield from ((result.group, result.before, result.after) for result in loop.scale_up_results if result.is_done)
     yield from ((raised.group, raised.before, raised.after) for raised in raised_groups(loop) if raised.failure is None)
 
 

@@ -70,7 +70,7 @@ def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]
 
 
 def _repairs(loop: LoopResult) -> Iterator[Doing]:
-    for repaired in loop.repaired:
+    for repaired in loop.repairs:
         if repaired.instances:
             arguments = {"instances": list(repaired.instances)}
             action = Action(
@@ -88,7 +88,7 @@ def _repairs(loop: LoopResult) -> Iterator[Doing]:
 
 
 def _growths(loop: LoopResult) -> Iterator[Doing]:
-    grown = loop.grown
+    grown = loop.scale_up_results
     for result in grown:
         action = _growth(result.scale_up, result.group, result.before, result.after)
         yield action, _grown(action, result)
@@ -119,10 +119,10 @@ def _grown(action: Action, one: ScaleUpResult) -> Outcome:
 
 def _removals(loop: LoopResult) -> Iterator[Doing]:
     part = loop.scale_down
-    ended = {finished.removal.node: finished for finished in part.ended}
-    decided = {node_removal.node for node_removal in part.departures.removals}
-    before = (finished.removal for finished in part.ended if finished.removal.node not in decided)
-    for removal in (*before, *part.departures.removals):
+    ended = {finished.removal.node: finished for finished in part.finished}
+    decided = {node_removal.node for node_removal in part.nodes_to_delete.removals}
+    before = (finished.removal for finished in part.finished if finished.removal.node not in decided)
+    for removal in (*before, *part.nodes_to_delete.removals):
         action = _removal(removal)
         end = ended.get(removal.node)
         if removal.node in part.held_back:
@@ -140,7 +140,7 @@ def _removal(removal: NodeRemoval) -> Action:
 
 
 def _groups_gone(loop: LoopResult) -> Iterator[Doing]:
-    for deleted_group in loop.groups_gone:
+    for deleted_group in loop.deleted_groups:
         action = Action(
             verb=DELETE_GROUP, target=_group(deleted_group.group), reason=_EMPTY_GROUP, precondition={"size": 0}
         )
@@ -220,7 +220,7 @@ def _pods(loop: LoopResult) -> Iterator[NotDone]:
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
         if pod_outcome.placed:
             listed.add_pods("waits for the scheduler", _FITS, pod, pod_outcome.placed)
-    for aside in loop.set_aside:
+    for aside in loop.filtered_pods:
         pod = aside.pod
         listed.add_pods("is not planned for", aside.reason, pod, (pod.metadata.name,))
     yield from listed
@@ -238,12 +238,12 @@ def _nodes(loop: LoopResult) -> Iterator[NotDone]:
     """Every node that stays: unremovable nodes, then unneeded ones that are not removed yet."""
     part = loop.scale_down
     listed = _Listed()
-    for unremovable in part.kept:
+    for unremovable in part.unremovable:
         listed.add("is kept", unremovable.reason, (_node(unremovable.node),))
     if part.skipped is not None:
         told = {
-            *(unremovable_node.node for unremovable_node in part.kept),
-            *(node_removal.node for node_removal in part.departures.removals),
+            *(unremovable_node.node for unremovable_node in part.unremovable),
+            *(node_removal.node for node_removal in part.nodes_to_delete.removals),
         }
         waiting = (_node(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in told)
         listed.add("is not needed and stays for now", part.skipped, waiting)

@@ -58,14 +58,14 @@ class Metrics:
             self._observe_groups(loop.health, loop.snapshot, loop.policy)
         self._observe_nodes(loop)
         self._observe_failures(loop)
-        for result in loop.grown:
+        for result in loop.scale_up_results:
             self._observe_growth(result)
         for raised in raised_groups(loop):
             devices = NO_DEVICES if raised.template is None else gpu_labels_of(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
         self._observe_plan(loop)
         self._observe_scale_down(loop)
-        for ended in loop.scale_down.ended:
+        for ended in loop.scale_down.finished:
             self._observe_removal(ended, loop)
         observe_requests(loop, self.families)
         self._observe_work(loop)
@@ -132,7 +132,7 @@ class Metrics:
             for state in PodState:
                 to.unschedulable_pods.labels(state.value).set(loop.pods_by_state.get(state, 0))
             to.skipped_pods.clear()
-            for code, pods in Counter(set_aside.reason.code for set_aside in loop.set_aside).items():
+            for code, pods in Counter(set_aside.reason.code for set_aside in loop.filtered_pods).items():
                 to.skipped_pods.labels(code).set(pods)
         if loop.snapshot is not None:
             view = loop.snapshot.view
@@ -158,7 +158,7 @@ class Metrics:
             to.failed_scale_ups.labels(reason, *NO_DEVICES, "").inc()
             if not is_late:
                 to.failed_creations.labels(reason).inc(failed.nodes)
-        for repaired in loop.repaired:
+        for repaired in loop.repairs:
             if repaired.reason.code == DELETE_UNREGISTERED and repaired.failure is None:
                 to.unregistered_removed.inc(len(repaired.instances))
 
@@ -200,7 +200,7 @@ class Metrics:
 
     def _observe_scale_down(self, loop: LoopResult) -> None:
         to, part = self.families, loop.scale_down
-        for gone in loop.groups_gone:
+        for gone in loop.deleted_groups:
             if gone.failure is None:
                 to.deleted_groups.labels(AUTOPROVISIONED).inc()
         if loop.ended_early is not None:
@@ -209,9 +209,9 @@ class Metrics:
         to.unneeded_nodes.set(len(part.unneeded))
         to.in_cooldown.set(part.is_in_cooldown)
         to.unremovable_nodes.clear()
-        for code, nodes in Counter(unremovable_node.reason.code for unremovable_node in part.kept).items():
+        for code, nodes in Counter(unremovable_node.reason.code for unremovable_node in part.unremovable).items():
             to.unremovable_nodes.labels(code).set(nodes)
-        for unremovable in part.kept:
+        for unremovable in part.unremovable:
             if unremovable.reason.code == BELOW_MINIMUM:
                 # The planner names the minimum in its message: "minimal cluster cpu limit reached".
                 is_cpu = unremovable.reason.message.startswith(f"minimal cluster {CPU} ")
@@ -247,7 +247,10 @@ class Metrics:
 
 def _has_failed(loop: LoopResult) -> bool:
     """Whether a scale-up was rejected."""
-    failures = [*(result.failure for result in loop.grown), *(raised.failure for raised in raised_groups(loop))]
+    failures = [
+        *(result.failure for result in loop.scale_up_results),
+        *(raised.failure for raised in raised_groups(loop)),
+    ]
     return any(call_failed is not None for call_failed in failures)
 
 
