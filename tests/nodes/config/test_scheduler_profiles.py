@@ -14,7 +14,7 @@ from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling import ClusterView, DoesNotFit, feasible
-from tests.nodes.planning.clusters_to_shrink import node
+from tests.nodes.planning.scaledown.builders import node
 from tests.simulation.stories import group, outcome, template
 
 if TYPE_CHECKING:

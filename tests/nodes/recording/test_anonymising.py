@@ -23,7 +23,7 @@ from plimsoll.nodes.recording.policies import policy_json, read_policy
 from plimsoll.nodes.recording.replay import recording_of, replay_loop, replayed
 from plimsoll.nodes.recording.snapshots import _Snapshot
 from plimsoll.scheduling import ClusterView
-from tests.nodes.planning.clusters_to_shrink import NOON, group, node, pod, policy
+from tests.nodes.planning.scaledown.builders import NOON, group, node, pod, policy
 
 SECRET = "secret"
 ABOUT = About(subsystem="nodes", made_at=NOON, plimsoll="0")

@@ -33,10 +33,10 @@ from plimsoll.nodes.recording.scale_down_state import read_state, state_to_json
 from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
-from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
 from tests.nodes.planning.random_clusters import clusters
 from tests.nodes.planning.scale_up_clusters import policies, snapshots
-from tests.nodes.planning.test_removals_hold import worlds
+from tests.nodes.planning.scaledown.builders import NOON, budget, group, node, pod, policy, snapshot
+from tests.nodes.planning.scaledown.test_planner_properties import worlds
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy

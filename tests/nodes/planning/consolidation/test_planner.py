@@ -9,7 +9,7 @@ import pytest
 from plimsoll.nodes.config.disruption_budgets import DisruptionBudget
 from plimsoll.nodes.planning.consolidation.planner import Consolidation, ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
+from tests.nodes.planning.scaledown.builders import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plimsoll.solver.bounds.lower_bound import lower_bound
 from plimsoll.solver.knapsack.item_values import resource_prices
 from plimsoll.solver.problem import UNBOUNDED, Effort, Ints, PackingProblem
-from tests.solver.markets import demand, gpu_market, n1_types, packing, tiny_packings
+from tests.solver.packing_problems import demand, gpu_market, n1_types, packing, tiny_packings
 
 QUICK, PROVING = Effort(), Effort(rounds=200)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, most_constrained_first
 from plimsoll.solver.kernels import forced
-from tests.solver.standing_nodes import assert_holds, cap_of, demand_of, standing_of
+from tests.solver.existing_nodes import assert_holds, cap_of, demand_of, standing_of
 
 seeds = st.integers(0, 10**6)
 

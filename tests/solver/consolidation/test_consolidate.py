@@ -17,7 +17,7 @@ from plimsoll.solver.consolidation.consolidate import (
     remove_in_order,
 )
 from plimsoll.solver.kernels import forced
-from tests.solver.standing_nodes import cluster_of
+from tests.solver.existing_nodes import cluster_of
 
 seeds = st.integers(0, 10**6)
 

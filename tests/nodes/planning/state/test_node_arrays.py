@@ -12,8 +12,8 @@ from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView
+from tests.nodes.planning.predicates.trial_placements import Trial
 from tests.nodes.planning.random_clusters import clusters, nodes, pods, waiting
-from tests.nodes.planning.trial_placements import Trial
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from plimsoll.solver.knapsack.item_values import least_cost
 from plimsoll.solver.layout import build_layout
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.problem import UNBOUNDED, Effort, Packing, PackingProblem
-from tests.solver.checking import violations
+from tests.solver.checks import violations
 from tests.solver.workloads import n1_types, packing, pods, workload
 
 GIB = 1024

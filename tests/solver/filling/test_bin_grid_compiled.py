@@ -12,7 +12,7 @@ from plimsoll.solver.consolidation.consolidate import consolidate, remove_in_ord
 from plimsoll.solver.filling.fill import fill
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.packing.first_fit import estimate
-from tests.solver.standing_nodes import cluster_of, demand_of, packing_of, standing_of
+from tests.solver.existing_nodes import cluster_of, demand_of, packing_of, standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from plimsoll.solver.exact.assignment_milp import (
 from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, fill
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.problem import UNBOUNDED, Effort
-from tests.solver.standing_nodes import assert_holds, demand_of, standing_of
+from tests.solver.existing_nodes import assert_holds, demand_of, standing_of
 
 
 def sizes(requests: list[int], counts: list[int]) -> FillDemand:

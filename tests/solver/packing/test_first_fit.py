@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.packing.first_fit import estimate, score_order
 from plimsoll.solver.problem import UNBOUNDED, BinPattern, PackingProblem
-from tests.solver.standing_nodes import packing_of
+from tests.solver.existing_nodes import packing_of
 
 seeds = st.integers(0, 10**6)
 

@@ -13,7 +13,7 @@ from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods, is_placeholder, placeholder_pod
 from plimsoll.scheduling.cluster_view import PlacedPod
-from tests.nodes.planning.clusters_to_shrink import NOON, group, node, pod, policy, snapshot
+from tests.nodes.planning.scaledown.builders import NOON, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo, DrainabilityStatus, DrainOutcome, DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
-from tests.nodes.planning.clusters_to_shrink import NOON, budget, pod, policy
+from tests.nodes.planning.scaledown.builders import NOON, budget, pod, policy
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

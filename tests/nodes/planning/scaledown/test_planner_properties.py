@@ -22,7 +22,7 @@ from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
 from plimsoll.scheduling import ClusterView, Fits, feasible
 from plimsoll.scheduling.selectors import label_selector
-from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
+from tests.nodes.planning.scaledown.builders import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

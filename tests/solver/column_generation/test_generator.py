@@ -12,7 +12,7 @@ from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.packing.solution import join_patterns
 from plimsoll.solver.problem import BinPattern, Effort, Packing, PackingProblem
-from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
+from tests.solver.packing_problems import demand, faults, n1_types, packing, tiny_packings
 
 THOROUGH = Effort(rounds=20, gap=0.0)
 

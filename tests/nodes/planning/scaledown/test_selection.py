@@ -9,7 +9,7 @@ from plimsoll.nodes.model.snapshot import GroupScaleDownOptions
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
-from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
+from tests.nodes.planning.scaledown.builders import NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_down_plan import NodesToDelete

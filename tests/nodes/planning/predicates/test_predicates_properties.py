@@ -15,8 +15,8 @@ from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
+from tests.nodes.planning.predicates.trial_placements import Trial
 from tests.nodes.planning.random_clusters import clusters, waiting
-from tests.nodes.planning.trial_placements import Trial
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:

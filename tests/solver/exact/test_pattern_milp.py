@@ -14,8 +14,8 @@ from plimsoll.solver import pack as planner
 from plimsoll.solver.exact import pattern_milp
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import Effort, Packing, PackingProblem
-from tests.solver.markets import faults, packing, tiny_packings
-from tests.solver.test_bounds import cheapest
+from tests.solver.bounds.test_lower_bound import cheapest
+from tests.solver.packing_problems import faults, packing, tiny_packings
 
 BY_LUCK = packing(
     [[806, 1426], [818, 2300], [1044, 842], [1254, 135], [1462, 2511], [627, 1023]],

@@ -11,7 +11,7 @@ from plimsoll.nodes.planning.scaledown.eligibility import Utilization, Utilizati
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView
-from tests.nodes.planning.clusters_to_shrink import NOON, node, pod, policy
+from tests.nodes.planning.scaledown.builders import NOON, node, pod, policy
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import ScaleDownSimulation, find_unneeded
 from plimsoll.scheduling.cluster_view import PodKey
-from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
+from tests.nodes.planning.scaledown.builders import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot

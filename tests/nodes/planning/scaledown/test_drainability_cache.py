@@ -13,7 +13,7 @@ from plimsoll.nodes.planning.scaledown.drainability_cache import DrainabilityCac
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView
-from tests.nodes.planning.clusters_to_shrink import NOON, budget, node, pod, policy
+from tests.nodes.planning.scaledown.builders import NOON, budget, node, pod, policy
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaledown.drainability import DrainabilityStatus

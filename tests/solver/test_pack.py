@@ -14,7 +14,7 @@ from plimsoll.solver.pack import pack
 from plimsoll.solver.packing import mixed
 from plimsoll.solver.packing.first_fit import estimate
 from plimsoll.solver.problem import UNBOUNDED, Effort, Packing, PackingProblem
-from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
+from tests.solver.packing_problems import demand, faults, n1_types, packing, tiny_packings
 
 QUICK = Effort(rounds=4, gap=0.3)
 

@@ -8,7 +8,7 @@ import pytest
 from plimsoll.solver.kernels import cache_is_warm, forced
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
-from tests.solver.checking import violations
+from tests.solver.checks import violations
 from tests.solver.workloads import n1_types, packing, pods, workload
 
 pytestmark = pytest.mark.skipif(

@@ -15,8 +15,8 @@ from plimsoll.solver.knapsack.branch_and_bound import NEAR, best_content_exactly
 from plimsoll.solver.knapsack.item_values import worth_from
 from plimsoll.solver.layout import build_layout
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
-from tests.solver.markets import demand, n1_types, packing, tiny_packings
-from tests.solver.test_bounds import cheapest
+from tests.solver.bounds.test_lower_bound import cheapest
+from tests.solver.packing_problems import demand, n1_types, packing, tiny_packings
 
 PROVING = Effort(gap=0.0, rounds=200, branch_nodes=10_000)
 

@@ -15,7 +15,7 @@ from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned
 from plimsoll.solver.cells.packing import pack_in_cells, split_alike
 from plimsoll.solver.kernels import cache_is_warm, forced
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
-from tests.solver.markets import demand, faults, n1_types, packing
+from tests.solver.packing_problems import demand, faults, n1_types, packing
 
 COARSE = Effort(cells=8, value_vectors=1, gap=1.0)
 
