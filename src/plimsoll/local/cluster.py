@@ -1,8 +1,8 @@
-"""A whole simulated cluster on any API server: workload controllers, upkeep, scheduler, virtual kubelet, cloud, TiDB.
+"""A whole simulated cluster on any API server: controllers, scheduler, virtual kubelet, cloud, TiDB.
 
-The one place where the parts of `local` meet. `plimsoll up` runs one beside its API server, scenarios run one in
-virtual time; both take `services()` and give them to a supervisor. Nothing here decides about an object, and nothing
-is kept: a second cluster built from the same settings goes on where the first one was.
+The only place where the parts of `local` are combined. `plimsoll up` runs one with its API server, scenarios run one in
+virtual time; both pass `services()` to a supervisor. Nothing here decides about an object, and nothing is kept: a
+second cluster built from the same settings continues where the first one was.
 """
 
 from __future__ import annotations

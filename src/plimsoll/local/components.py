@@ -1,8 +1,8 @@
-"""What the simulated parts of a cluster work with: a client in the name of the real part, shared informers, events.
+"""The dependencies of the simulated components of a cluster: clients, shared informers, event recorders.
 
-On a real cluster the deployment controller writes as `kube-controller-manager` and tells events as
-`deployment-controller`; here likewise, so that managed fields and events read the same. Who puts a cluster together
-makes one `Components`, hands a `Component` to each part, and runs the services of both.
+On a real cluster the deployment controller writes as `kube-controller-manager` and records Events as
+`deployment-controller`; here likewise, so that managed fields and Events are the same. A cluster has one `Components`,
+which provides a `Component` per controller; the services of both must run.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Lets calls to an API server of the same process through, so many at a time, each part of the cluster in its turn.
+"""Fair queueing of requests to an API server in the same process, as API Priority and Fairness does.
 
-There is one event loop for the server, the cluster and everybody who asks: a controller that makes five hundred pods at
-once would keep people waiting for a `get`, and every other part of the cluster as well. Here the rest of a burst waits
-before the door. Whoever waits there is taken in turn by part, not by arrival: one lease is not behind five hundred
-pods. Events come last, because nothing depends on them: they pass when nobody else waits, and now and then all the
-same; who writes them drops what has waited too long.
+One event loop runs the server, the cluster and its clients: a controller that creates five hundred pods at once would
+delay a user's `get`, and every other component as well. So only a limited number of requests runs at a time, and the
+rest of a burst waits. Waiting requests are admitted round-robin by component, not by arrival: one lease does not wait
+behind five hundred pods. Events come last, because nothing depends on them: they are admitted when nothing else waits,
+and now and then nevertheless; their recorders drop what has waited too long.
 
-`app.py` makes one door for everybody and a turnstile for each part. Watches pass, as they take no turns.
+All components share one `FairQueue`, each through its own `FairQueueTransport`. Watches are not queued.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a simulated cluster begins with: our definitions, a cloud that sells machines, and one small group of them.
+"""The initial content of a simulated cluster: definitions, a cloud that sells machines, and one small node group.
 
-`plimsoll up` asks for it before its controllers start, `plimsoll run cloud` for the cloud alone. The definitions are
-brought up to date at every start. The rest is made once, for a cluster that has no cloud yet: what somebody has changed
-or deleted since then stays as it is.
+The definitions are updated at every start. The rest is created once, for a cluster without a cloud: later changes and
+deletions by users stay.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""When a node was last heard of: what the simulated node lifecycle controller decides by.
+"""When a node last reported, as the node lifecycle controller needs it.
 
-Where kubelets write, the answer is in the Leases of `kube-node-lease`: `LeaseLiveness`. In virtual time a hundred nodes
-would write 36,000 of them an hour to say that nothing happened; there the virtual kubelet of the same process tells
-`ReportedLiveness` once that a node lives, and once that it no longer does. `CombinedLiveness` knows both: with a
-thousand nodes in one process, a busy loop that renews a lease late says nothing about the node. Nothing here writes
-anything.
+`LeaseLiveness` reads the Leases of `kube-node-lease`. In virtual time a hundred nodes would write 36,000 Leases per
+hour without news; there the virtual kubelet of the same process reports to `ReportedLiveness` once that a node is
+alive, and once that it no longer is. `CombinedLiveness` uses both: with a thousand nodes in one process, a busy loop
+that renews a lease late does not mean that the node is down. Nothing here writes anything.
 """
 
 from __future__ import annotations

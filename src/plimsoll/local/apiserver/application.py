@@ -1,7 +1,7 @@
-"""The API server as one function: a request in, an answer out.
+"""The API server as one function: a request in, a response out.
 
-The order is the real server's: who asks, what for, whether he may, and then the handler. A `Refusal` raised anywhere
-below becomes a Status; anything unexpected becomes a 500 without a word about its cause, which goes to the log.
+The order is that of kube-apiserver: authentication, routing, authorisation, handler. A `StatusError` raised anywhere
+below becomes a Status. Anything unexpected becomes a 500 that does not reveal its cause, which goes to the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who asks, and what for: the values that authentication, authorisation and admission share."""
+"""Users, request attributes and decisions: the values that authentication, authorisation and admission share."""
 
 from __future__ import annotations
 

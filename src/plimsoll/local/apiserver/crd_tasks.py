@@ -1,7 +1,7 @@
-"""What a server has under way for its definitions: one follow-up at a time, and the watches that end with a definition.
+"""Background tasks for CustomResourceDefinitions: one at a time, with the watches that end with a definition.
 
-Used by `definitions`, by dispatching and by watches. Work that was begun is carried out even if the client that caused
-it goes, because what is served has to end as the store says. Knows nothing of what the work is.
+A task that has begun runs to its end even if the client that caused it disconnects, because what is served must agree
+with the store.
 """
 
 from __future__ import annotations

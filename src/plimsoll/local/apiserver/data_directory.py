@@ -1,14 +1,13 @@
-"""The directory that a server keeps everything in: its layout, its version, and files nobody else may read.
+"""The data directory of a server: its layout, its version, and files that only the owner can read.
 
-    schema-version   of this layout; a newer one is refused
-    objects.sqlite3  the store's (and its lock)
+    schema-version   of this layout; a newer one is rejected
+    objects.sqlite3  the store (and its lock)
     pki/             certificates and keys
     admin.token      the token of the kubeconfig's user
-    signing.key      what tokens of ServiceAccounts are signed with
+    signing.key      signs the tokens of ServiceAccounts
     kubeconfig
 
-Every file is written whole or not at all. Whoever opens the store holds the directory's lock, so nothing here needs
-one.
+Every file is written whole or not at all. The store holds the directory's lock, so nothing here needs one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A request and its answer, as plain values: what every part of the API server speaks in.
+"""HTTP requests and responses of the API server, as plain values.
 
-The network (`transport`) turns bytes into a `Request` and an `Answer` into bytes; the in-process transport passes them
-as they are, so that controllers under virtual time talk to the same application without a socket.
+The network transport converts them from and to bytes; the in-process transport passes them as they are, so that
+controllers under virtual time use the same application without a socket.
 """
 
 from __future__ import annotations

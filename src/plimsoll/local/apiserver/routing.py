@@ -1,7 +1,7 @@
-"""From a path and a method to what is asked for: a `ResourceRoute`, or none for what discovery answers.
+"""The route of a request: a `ResourceRoute` from path and method, or none for paths of discovery.
 
-The forms of "no such thing" are those of the recordings: a path below an unknown group, or an address that a custom
-resource does not have, is answered by a plain page; anything unknown below a built-in group by a Status.
+The forms of "not found" are those of the recordings: a path below an unknown group, or an address that a custom
+resource does not have, gets a plain page; anything unknown below a built-in group a Status.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A whole API server: its parts put together, and run from a data directory until it is cancelled.
+"""A whole API server: built from its parts, and run from a data directory until it is cancelled.
 
-`build_application` is for whoever has a store already (scenarios under virtual time, tests); `run` is what `plimsoll
-apiserver` and `plimsoll up` do; the latter has services of its own run beside it. Nothing here decides about a request.
+`build_application` takes an existing store (scenarios under virtual time, tests); `run` is the command `plimsoll
+apiserver` and part of `plimsoll up`, which passes services to run with it. Nothing here decides about a request.
 """
 
 from __future__ import annotations

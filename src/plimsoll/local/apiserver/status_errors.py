@@ -1,7 +1,7 @@
-"""Every way the API server says no: a `StatusError` is raised anywhere below the application and becomes a Status.
+"""The errors of the API server: a `StatusError` is raised anywhere below the application and becomes a Status.
 
-The wording and the details are those of a recorded 1.34 server, where they are less regular than one would think: a
-body without a reason for what Go calls an unexpected error, `details: {}` for an unknown resource.
+The wording and the details are those of a recorded 1.34 server, where they are less regular than expected: a body
+without a reason for what Go calls an unexpected error, `details: {}` for an unknown resource.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One method for each thing the cloud does to its objects: idempotent, with a precondition, harmless when repeated.
+"""The actions of the cloud on its objects, one method each: idempotent, with a precondition, harmless when repeated.
 
 The controller calls them in the order of its plan. None of them decides anything.
 """

@@ -1,10 +1,10 @@
-"""The cloud as a node autoscaler sees it: groups, sizes, instances, machine types, prices.
+"""The cloud's API for a node autoscaler: groups, sizes, instances, machine types, prices.
 
-Names and rules are those of Cluster Autoscaler's provider interface. Every change is one write to one NodeGroup, under
-the condition that nobody changed it in between: it happens whole or not at all, and what follows from it is the
-controller's business (`local.cloud.controller`). Reads go to the server; who wants a cache keeps one.
+Names and rules are those of Cluster Autoscaler's provider interface. Every change is one write to one NodeGroup, on
+condition that no other writer changed it in between: it happens whole or not at all, and the controller does the rest
+(`local.cloud.controller`). Reads go to the server without a cache.
 
-Changing calls are logged and may be struck by the faults of the `Cloud` object. Reads are neither.
+Mutating calls are logged and subject to the faults of the `Cloud` object. Reads are neither.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The cost meter: what machines have cost, to the microsecond and without floats.
 
 A machine costs from its start until its removal begins; one whose price is unknown costs nothing, its hours count.
-While it is there, its cost follows from the machine itself; when it goes, its cost is written into the cloud's books
-(`Cloud.status.spent`) together with its uid (`settled`), in one write, before the machine is removed. So a crash at any
-point neither loses nor doubles it.
+While it exists, its cost follows from the machine itself; when it is removed, its cost is added to `Cloud.status.spent`
+together with its uid (`settled`), in one write, before the removal. So a crash at any point neither loses nor doubles
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Catalogues of machine types: JSON files, shipped with the package or given by people, read once at the edge.
+"""Catalogues of machine types: JSON files, shipped with the package or provided by users.
 
-`catalogues/catalogue.schema.json` is the contract; the schema of `Cloud.spec.machineTypes` says the same. What a schema
-cannot say (a quantity that is one, a name that is there once) is checked here. Every complaint names its field:
-`machineTypes[3].price`.
+`catalogues/catalogue.schema.json` is the contract; the schema of `Cloud.spec.machineTypes` is the same. What a schema
+cannot express (valid quantities, unique names) is checked here. Every error names its field: `machineTypes[3].price`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The cloud itself: makes machines of what node groups want, boots them into nodes, removes them, counts the cost.
+"""The cloud controller: creates the machines that node groups request, boots them into nodes, removes and bills them.
 
-One key, one worker: stock and quotas bind all groups together, so they are planned together. The controller keeps
-nothing that is not in the objects; its timers are due times of objects, reckoned anew every turn, so a restart takes
-over where it was. It never schedules pods, drains nodes or makes them ready: that is the kubelet's.
+One key, one worker: stock and quotas are shared by all groups, so they are planned together. The controller keeps
+nothing that is not in the objects; its timers are due times of objects, computed anew in every pass, so a restart
+continues where it was. It never schedules pods, drains nodes or makes them ready: that is the kubelet's task.
 
-Who deletes a Machine by hand pulls its plug: node and machine go, and the group gets another one. Who deletes a Node
-by hand deletes only that: as in a real cloud the machine goes on, costs, and has no node.
+Deleting a Machine by hand is a power failure: node and machine disappear, and the group gets another one. Deleting a
+Node by hand deletes only that: as in a real cloud the machine continues, costs, and has no node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The events of the cloud: what it refused and why, and when it had room again; on the machine and on its group.
+"""The Events of the cloud: what it rejected and why, and when it had capacity again; on the machine and on its group.
 
-For `kubectl describe ng` and `kubectl get events`. A group hears once a turn of each cause, however many machines it
-struck. Nothing depends on them: states and errors are in the objects.
+A group gets one Event per pass and cause, however many machines it affects. Nothing depends on them: states and errors
+are in the objects.
 """
 
 from __future__ import annotations

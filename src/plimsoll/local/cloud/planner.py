@@ -1,7 +1,7 @@
-"""What the cloud has to do next: which machines to make, start, boot and remove.
+"""The plan of the cloud: which machines to create, start, boot and remove.
 
-Pure: everything that is there and the time go in, a `Plan` comes out. The controller acts on it; the interface uses
-the same reckoning to say whether a growth would find room.
+Pure: the observed objects and the time go in, a `Plan` comes out. The controller acts on it; the API uses the same
+computation to check whether a size increase would find capacity.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is left: stock and quotas, counted over the machines that there are.
+"""The remaining stock and quotas, counted over the existing machines.
 
-Pure bookkeeping. Nothing is written down between two turns: what is left follows from the machines, so that it cannot
-be lost or counted twice. A machine holds its place from its start until it is gone.
+Pure. Nothing is stored between passes: the rest follows from the machines, so it cannot be lost or counted twice. A
+machine holds its share from its start until it is gone.
 """
 
 from __future__ import annotations

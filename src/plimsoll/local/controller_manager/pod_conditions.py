@@ -1,7 +1,7 @@
-"""What upkeep writes onto pods before it acts: that their node is not ready, and why they are about to go.
+"""Conditions that the controllers write on pods before they act: node not ready, disruption target.
 
-Strategic patches on the status, which touch one condition and nothing else, carrying the pod's uid: a pod of the same
-name that came later is left alone.
+They are strategic merge patches on the status, which touch one condition and nothing else, and carry the pod's uid: a
+later pod of the same name is left alone.
 """
 
 from __future__ import annotations

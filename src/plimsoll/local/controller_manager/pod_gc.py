@@ -1,7 +1,7 @@
-"""The pod garbage collector: pods of nodes that are no more, and finished pods beyond what is worth keeping.
+"""The pod garbage collector: deletes pods of missing nodes, and finished pods beyond a limit.
 
-A node that is missing may be on its way (caches are filled one after the other), so it has to be missing for a while,
-and the server is asked once more before anything goes. Keys are names of nodes; `FINISHED` stands for finished pods.
+A missing node may still appear (caches fill one after the other), so it has to be missing for a while, and the server
+is asked once more before a deletion. Keys are names of nodes; `FINISHED` stands for finished pods.
 """
 
 from __future__ import annotations

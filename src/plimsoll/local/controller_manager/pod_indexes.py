@@ -1,4 +1,4 @@
-"""The indexes upkeep adds to the shared informer of pods, by node and by label. Several of its parts ask for them."""
+"""Indexes on the shared informer of pods, by node and by label."""
 
 from __future__ import annotations
 

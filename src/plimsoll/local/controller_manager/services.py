@@ -1,4 +1,4 @@
-"""Each part of upkeep on its own: what whoever puts a cluster together asks for."""
+"""The services of the controller manager, one function per controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods are behind a Service, on which ports and in which state: what slices and Endpoints are made of. Pure."""
+"""The backends of a Service: its pods with their ports and states. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The endpoints controller: keeps the Endpoints object of every Service that selects pods.
 
-The object is called like its Service, so making it twice is impossible. It has no owner: it is deleted here when its
-Service is gone, and only if it is one that was made here.
+The object has the name of its Service, so it cannot be created twice. It has no owner: this controller deletes it when
+its Service is gone, and only if it created it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pods a Service selects, and the Services that select a pod: found by index, not by going through all of them."""
+"""The pods that a Service selects, and the Services that select a pod, by index."""
 
 from __future__ import annotations
 

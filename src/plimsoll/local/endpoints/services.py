@@ -1,4 +1,4 @@
-"""Both endpoint controllers at once: what whoever puts a cluster together asks for."""
+"""The services of both endpoint controllers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The endpoint slice controller: keeps the EndpointSlices of every Service that selects pods.
 
-One turn: look at the Service, its pods and its slices, write what the plan says. Slices have random names, so nothing
-is done about a Service while the cache does not show what an earlier turn wrote. The slices of a Service that is gone
-are the garbage collector's.
+One reconciliation: read the Service, its pods and its slices, write what the plan contains. Slices have random names,
+so a Service waits while the cache misses earlier writes. The garbage collector deletes the slices of a deleted Service.
 """
 
 from __future__ import annotations

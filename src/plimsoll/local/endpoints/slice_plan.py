@@ -1,8 +1,8 @@
-"""How the backends of a Service are laid out in EndpointSlices. Pure.
+"""The layout of a Service's backends in EndpointSlices. Pure.
 
-A slice holds up to a hundred endpoints of one address family and one set of ports. An endpoint stays in the slice it is
-in, so that one pod's change is one slice's; new ones fill slices that are written anyway, then those with most in
-them. A Service without any endpoint has one empty slice.
+A slice holds up to a hundred endpoints of one address family and one set of ports. An endpoint stays in its slice, so
+that a change of one pod changes one slice; new ones fill slices that are written anyway, then the fullest ones. A
+Service without any endpoint has one empty slice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The older form of the same: one Endpoints object a Service, its addresses grouped by port. Pure."""
+"""The subsets of an Endpoints object: the addresses of a Service grouped by port. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The virtual kubelet: plays nodes and the pods on them against any API server, without running anything.
+"""The virtual kubelet: simulates nodes and the pods on them against any API server, without running anything.
 
-`node_status`, `containers`, `pod_conditions`, `pod_status` and `pod_patches` are pure: they say what a kubelet would
-write at a given moment. `nodes`, `pods` and `heartbeats` carry it out through a client. All state is in the objects.
+`node_status`, `containers`, `pod_conditions`, `pod_status` and `pod_patches` are pure: they compute what a kubelet
+would write at a given moment. `nodes`, `pods` and `heartbeats` write it through a client. All state is in the objects.
 """
 
 from plimsoll.local.kubelet.kubelet import Kubelet

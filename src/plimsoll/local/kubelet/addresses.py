@@ -1,7 +1,7 @@
-"""Addresses for nodes and pods: each given out once while it is in use.
+"""Addresses of nodes and pods: each is unique while it is in use.
 
-Which ones are in use stands in the objects; a pool only remembers what it was told of and what it gave out. They are
-given out in turn, so that an address just freed is not somebody else's a moment later.
+The objects hold the addresses in use; a pool only remembers those reported to it and those it assigned. They are
+assigned in sequence, so that an address just released is not reused at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whether a node takes a pod: a kubelet refuses what its node has no room for, whoever bound it there.
+"""The admission of pods to a node: a kubelet rejects a pod that its node has no room for.
 
-The scheduler counts the same way, so this speaks up only for pods bound by hand, by a stale scheduler, or to a node
-that shrank. The books hold what the pods of a node take as a running sum, because ten thousand pods that start at once
-must not each add up all others. They can be thrown away at any time: all of it stands in the pods.
+The scheduler counts the same way, so this rejects only pods bound by hand, by a stale scheduler, or to a node that
+shrank. The demand of the admitted pods of a node is a running sum, because ten thousand pods that start at once must
+not each add up all others. It can be rebuilt at any time from the pods.
 """
 
 from __future__ import annotations

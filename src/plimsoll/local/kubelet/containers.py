@@ -1,8 +1,7 @@
-"""The life of a container, read from its status and the time: starts, ends, waits, starts again. Pure.
+"""The lifecycle of a container, computed from its status and the time: starts, ends, waits, restarts. Pure.
 
-`pod_status` asks for each container of a pod. A state that has begun keeps the times that stand in the object; a new
-one gets them from the clock. Ids are hashes of what makes a container this one, so a kubelet that writes a state twice
-writes the same.
+A state that has begun keeps the times in the object; a new one takes them from the clock. Ids are hashes of a
+container's identity, so a kubelet that writes a state twice writes the same.
 """
 
 from __future__ import annotations

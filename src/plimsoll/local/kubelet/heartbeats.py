@@ -1,9 +1,8 @@
-"""How the world learns that a node lives: by Leases written every ten seconds, or by being told once.
+"""Heartbeats of nodes: Leases renewed every ten seconds, or one report within the process.
 
-Written heartbeats are for API servers with a node lifecycle controller of their own, and for everything that lasts;
-where that controller runs in this process it is told as well, because a busy process may write late. Told ones alone
-are for virtual time, where nobody outside the process listens; a Lease is still written when a node comes up, so that
-the objects are there. Who runs the kubelet chooses.
+Leases are for API servers with a node lifecycle controller of their own, and for long runs; where that controller runs
+in this process it gets reports as well, because a busy process may renew late. Reports alone are for virtual time,
+where no other process reads Leases; a Lease is still written when a node comes up, so that the objects exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Puts the virtual kubelet together: what `plimsoll run kubelet` and the simulated cluster run."""
+"""The virtual kubelet, built from its parts."""
 
 from __future__ import annotations
 

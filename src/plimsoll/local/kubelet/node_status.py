@@ -1,7 +1,7 @@
-"""What a node's kubelet says about its node at a given moment. Pure: asked by `nodes` and `pods`, and by nobody else.
+"""The status that a node's kubelet writes at a given moment. Pure.
 
-Everything follows from the Node object and the time, so a kubelet that takes a node over says what the one before it
-would have said. What somebody else wrote (capacity, a machine's own nodeInfo, further conditions) stays.
+Everything follows from the Node object and the time, so another kubelet that takes a node over writes the same. What
+others wrote (capacity, a machine's own nodeInfo, further conditions) stays.
 """
 
 from __future__ import annotations

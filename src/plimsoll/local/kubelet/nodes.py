@@ -1,7 +1,7 @@
-"""Plays the nodes: brings each up after its boot, keeps its status true, and has its heart beat.
+"""The node controller of the virtual kubelet: brings nodes up after their boot and keeps their status and heartbeats.
 
-Thin: `node_status` says what is to be said, `heartbeats` how a node shows that it lives. Nothing is kept here but the
-addresses given out; a node taken over from another process keeps its own.
+`node_status` computes the status, `heartbeats` keeps a node alive. Nothing is kept here but the assigned addresses; a
+node taken over from another process keeps its own.
 """
 
 from __future__ import annotations

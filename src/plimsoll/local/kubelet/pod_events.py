@@ -1,4 +1,4 @@
-"""The events of a pod's life that a kubelet writes: pulled, created, started, stopping, backing off, refused."""
+"""The Events that a kubelet records about a pod: pulled, created, started, stopping, backing off, rejected."""
 
 from __future__ import annotations
 

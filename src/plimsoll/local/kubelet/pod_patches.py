@@ -1,7 +1,7 @@
-"""From the status a pod should show to the patch that makes it show it. Pure.
+"""The patch that gives a pod its new status. Pure.
 
-A strategic merge patch, as real kubelets send: conditions are merged by their type, so those that others keep in the
-same list (readiness gates, DisruptionTarget) stay. In such a merge a field that is to go must be named with null.
+A strategic merge patch, as real kubelets send: conditions are merged by their type, so those of other writers in the
+same list (readiness gates, DisruptionTarget) stay. In such a merge a removed field must be named with null.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What a pod's kubelet says about the pod at a given moment, and when it must look again. Pure.
+"""The status that a pod's kubelet writes at a given moment, and when it changes next. Pure.
 
     Pending ──start──▶ Running ──containers end──▶ Succeeded | Failed
        └──────────────────┴──────────deleted──────────────┘ ──▶ removed
 
-`pod_status_at` reads the pod, what it says about its own pace, and the time. The times a pod's future hangs on stand in
-its status (`startTime`, `startedAt`, `finishedAt`) and metadata (`deletionTimestamp`), so another kubelet that takes
-the node over goes on where this one was. Whole seconds: that is what Kubernetes keeps.
+`pod_status_at` reads the pod, its pace annotations and the time. The times that decide a pod's future are in its status
+(`startTime`, `startedAt`, `finishedAt`) and metadata (`deletionTimestamp`), so another kubelet that takes the node over
+continues where this one was. Whole seconds: that is the precision of Kubernetes.
 """
 
 from __future__ import annotations

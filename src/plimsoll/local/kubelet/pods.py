@@ -1,8 +1,8 @@
-"""Plays the pods of our nodes: starts them, runs them, ends them, as `pod_status` says.
+"""The pod controller of the virtual kubelet: starts, runs and ends the pods of its nodes, as `pod_status` computes.
 
-Thin: observe pod and node from the caches, ask the planner, patch the status or delete the object, tell an event. The
-work queue is the only timer. Writes carry the version they are based on, because the cache lags behind our own writes;
-a conflict is just looked at again.
+One reconciliation: read pod and node from the caches, compute the status, patch it or delete the object, record Events.
+The work queue is the only timer. Writes carry the version they are based on, because the cache lags behind our own
+writes; after a conflict the pod is reconciled again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the virtual kubelet behaves: for all nodes by its settings, for one node or pod by annotations.
+"""The settings of the virtual kubelet, for all nodes, and the annotations that override them per node or pod.
 
-An annotation that cannot be read counts as absent: people write them by hand, and no pod shall hang on a typing error.
+An unreadable annotation counts as absent: users write them by hand, and no pod should hang on a typing error.
 """
 
 from __future__ import annotations

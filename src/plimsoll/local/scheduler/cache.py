@@ -1,11 +1,10 @@
-"""The cluster as the scheduler counts it: what informers show, and what it has decided and they do not show yet.
+"""The scheduler cache: the informers' view of the cluster, with assumed pods that they do not have yet.
 
-One node's state is replaced when something about it changes, all others stay as they are, so a pod placed costs the
-same in a cluster of ten nodes and of ten thousand. `view` is the rules' view of this very moment and is not to be kept
-over an await; `snapshot` is one that may be kept.
+A change replaces the state of one node, all others stay, so placing a pod costs the same in a cluster of ten nodes and
+of ten thousand. `view` is the rules' view of this moment and must not be kept over an await; `snapshot` may be kept.
 
-States of nodes are compared by identity by those who remember verdicts about them; a change that no rule looks at
-(a heartbeat, a pod's phase) therefore leaves the state alone.
+Caches of verdicts compare node states by identity; a change that no rule looks at (a heartbeat, a pod's phase)
+therefore leaves the state as it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Verdicts remembered for pods that ask for the same: replicas, mostly.
+"""Equivalence classes of pods: verdicts and scores are cached for pods with the same requirements, mostly replicas.
 
 The first rules in kube-scheduler's order look at one node only (taints, affinity, ports, resources). For two pods of
-one shape they say the same of a node until something about that node changes, which the board shows by giving it
-another state object. So placing the next replica judges one node anew instead of all, and ranks it anew (`ranking`).
-The rules that look further (`WIDE`) are asked every time, and only about nodes that passed the first ones.
+one class they give the same verdict until that node changes, which the cache shows by a new state object. So placing
+the next replica evaluates one node again instead of all, and updates its rank (`ranking`). The rules that look further
+(`WIDE`) run every time, and only for nodes that passed the first ones.
 """
 
 from __future__ import annotations

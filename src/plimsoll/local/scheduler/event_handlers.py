@@ -1,7 +1,6 @@
-"""From informers to the board and the queue: what the scheduler knows of the cluster, kept up to date change by change.
+"""Event handlers: update the scheduler's cache and queue from the informers.
 
-Every change is worked off in one go, without awaiting, so that board and queue always tell the same story: whoever
-looks at a pod sees the cluster as it was when the pod was last moved. Writes nothing.
+Every change is handled without awaiting, so that cache and queue always agree. Nothing is written.
 """
 
 from __future__ import annotations

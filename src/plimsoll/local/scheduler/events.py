@@ -1,10 +1,10 @@
-"""The scheduler's events, in the newer style (`events.k8s.io/v1`) that kube-scheduler writes them in.
+"""The scheduler's Events, in the newer API (`events.k8s.io/v1`) that kube-scheduler uses.
 
-The recorder in `kube.recorder` writes the older style, which every other component uses; readers and recordings tell
-the two apart (`eventTime`, `action`, no counts). The same thing said again of the same version of an object becomes a
-series: the second time it is written, further ones are counted and written at most every six minutes.
+The recorder in `kube.recorder` writes the older API, which every other component uses; readers and recordings
+distinguish the two (`eventTime`, `action`, no counts). A repeated Event about the same version of an object becomes a
+series: the second one is written, further ones are counted and written at most every six minutes.
 
-Telling never holds up scheduling: what waits is bounded, what cannot be written is dropped and counted.
+Recording never delays scheduling: the buffer is bounded, what cannot be written is dropped and counted.
 """
 
 from __future__ import annotations

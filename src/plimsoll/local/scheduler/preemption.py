@@ -1,7 +1,7 @@
-"""Making room: which pods of lower priority would have to go, searched in slices on a snapshot of the cluster.
+"""Preemption: the search for victims of lower priority, in slices on a snapshot of the cluster.
 
-The rules of the choice are `plimsoll.scheduling.preemption`; this module asks it about a few nodes at a time and lets
-others run between. Budgets are not weighed, and nobody is deleted here.
+The rules are those of `plimsoll.scheduling.preemption`; this module evaluates a few nodes at a time and yields to other
+tasks in between. Disruption budgets are not considered, and nothing is deleted here.
 """
 
 from __future__ import annotations

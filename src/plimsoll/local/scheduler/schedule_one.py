@@ -1,8 +1,7 @@
-"""Where does this pod go? One pod, the board as it is now, an answer. Never awaits, never changes anything.
+"""The scheduling of one pod on the current cache. It never awaits and never changes anything.
 
-The answer is a node, or why there is none, in kube-scheduler's words. Pods for which room is being made (nominated)
-count as if they were there already, towards pods that do not outrank them; a pod that is itself nominated tries its
-node first.
+The result is a node, or why there is none, in kube-scheduler's words. Nominated pods count as present for pods that do
+not outrank them; a pod that is itself nominated tries its node first.
 """
 
 from __future__ import annotations

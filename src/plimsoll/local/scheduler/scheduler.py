@@ -1,12 +1,11 @@
-"""The embedded scheduler: gives pods their nodes as kube-scheduler does, on any API server.
+"""The embedded scheduler: assigns pods to nodes as kube-scheduler does, on any API server.
 
-Live, `run` (or `service`) takes one pod after the other from the queue: observe, decide, act, tell; bindings are under
-way while the next pod is looked at. In stepped worlds `schedule_once` places all it can, once, whatever waits for
-what. Not both at a time.
+`run` (or `service`) takes one pod after the other from the queue; bindings run while the next pod is scheduled. In
+stepped scenarios `schedule_once` places everything that fits, once, regardless of back-off. The two exclude each other.
 
-Nothing is kept but what can be had again: pods without a node are the queue, nominations stand in their status. A
-scheduler that is killed between any two writes leaves at worst a pod that the next one looks at again; a pod is never
-bound twice, because the server binds it once.
+All state can be rebuilt: pods without a node are the queue, nominations are in their status. A scheduler that is killed
+between any two writes leaves at worst a pod that the next one schedules again; a pod is never bound twice, because the
+server binds it once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be set on the scheduler. The defaults are kube-scheduler's."""
+"""The settings of the scheduler, with kube-scheduler's defaults."""
 
 from __future__ import annotations
 

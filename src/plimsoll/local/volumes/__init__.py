@@ -1,4 +1,4 @@
-"""Persistent volumes: claims are bound to volumes, volumes are made for claims, and neither goes while it is used.
+"""Persistent volumes: binding of claims, provisioning, and protection while in use.
 
 Entry point: `plimsoll.local.volumes.services.volume_services`.
 """

@@ -1,4 +1,4 @@
-"""How binder, scheduler and provisioner tell each other how far a volume is: annotations as Kubernetes spells them."""
+"""The annotations of Kubernetes by which binder, scheduler and provisioner coordinate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The persistent volume controller: brings claims and volumes together and keeps their phases.
+"""The persistent volume controller: binds claims to volumes and keeps their phases.
 
-One worker looks at claims and volumes in turn: two that looked at once could choose one volume for two claims, and
-one of them would have to be told that it was too late. What it decides is in `plans`, what it writes in
-`binding_writes`. It makes no volumes: provisioners do.
+One worker handles claims and volumes in sequence: two at once could choose one volume for two claims, and one of the
+writes would fail. `plan` decides, `binding_writes` writes. Provisioners create volumes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The writes of the binder. Each carries the version it was decided from, and is left out where nothing would change.
+"""The writes of the binder. Each carries the version it was decided from, and is skipped where nothing would change.
 
-A binding is written from the volume to the claim: a volume that names a claim is nobody else's, so a process that dies
-half-way leaves something that can only be finished.
+A binding is written from the volume to the claim: a volume that names a claim is reserved for it, so a process that
+crashes half-way leaves a state that can only be completed.
 """
 
 from __future__ import annotations

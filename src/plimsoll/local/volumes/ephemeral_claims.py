@@ -1,7 +1,7 @@
-"""The ephemeral volume controller: makes the claims that belong to one pod and go with it.
+"""The ephemeral volume controller: creates the claims that belong to one pod and are deleted with it.
 
-A claim is called `<pod>-<volume>`, so that it is made once. One of that name that is not the pod's own is left alone:
-the pod waits, and an event says why.
+A claim is named `<pod>-<volume>`, so that it is created once. A claim of that name that the pod does not own is left
+alone: the pod waits, and an Event gives the reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which volume a claim gets: the one kept for it, else the smallest of those that suit. Pure.
+"""The volume for a claim: the one reserved for it, else the smallest that matches. Pure.
 
-The scheduler answers the same question for claims that wait for their first consumer, with a node in hand
-(`scheduling.volumes`); here no node is known, and such claims get only what was kept for them.
+The scheduler makes the same choice for claims that wait for their first consumer, on a given node
+(`scheduling.volumes`); here no node is known, and such claims get only what is reserved for them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the binder does next about a claim or a volume: the rules of Kubernetes' persistent volume controller. Pure.
+"""The next step of the binder for a claim or a volume: the rules of Kubernetes' persistent volume controller. Pure.
 
 A claim that was bound once (`bind-completed`) keeps its volume or loses it. Any other is bound, provisioned for, or
-waits, and says why. A volume follows its claim: when the claim is gone it is released, when the claim took another
-volume it is free again.
+waits, and reports why. A volume follows its claim: when the claim is gone it is released, when the claim took another
+volume it is available again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pods by the claims they use: an index on the shared informer of pods that several parts of this package ask for."""
+"""An index on the shared informer of pods by the claims they use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keeps claims while pods use them, and volumes while they are bound: the two protection controllers.
+"""The protection controllers: keep claims while pods use them, and volumes while they are bound.
 
-The API server puts the finalizers on; here they are taken off when nothing is in the way any more, and put on objects
-that came without.
+The API server adds the finalizers; the controllers remove them when nothing is in the way any more, and add them to
+objects that lack them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The simulated provisioner: makes and deletes the volumes of classes whose provisioner is `plimsoll.io/simulated`.
+"""The simulated provisioner: creates and deletes the volumes of classes whose provisioner is `plimsoll.io/simulated`.
 
-It stands where a storage vendor's driver stands in a real cluster, and speaks with the binder as one: it acts on the
-annotations of claims, and on volumes that are released. There is no disk behind its volumes.
+It takes the place of a storage vendor's driver in a real cluster, and works with the binder like one: it acts on the
+annotations of claims, and on released volumes. There is no disk behind its volumes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What volume the simulated provisioner makes for a claim, and in which zone. Pure.
+"""The volume that the simulated provisioner creates for a claim, and its zone. Pure.
 
-A claim that waited for its consumer gets its volume in the zone of the node that was chosen. For any other the zone is
-free, among those of its class or else of the cluster's nodes: the one with the fewest volumes, so that the claims of
-a stateful set spread, and a process that starts again goes on where the last one was.
+A claim that waited for its consumer gets its volume in the zone of the selected node. For any other the zone is free,
+among those of its class or else of the cluster's nodes: the one with the fewest volumes, so that the claims of a
+stateful set spread, and a restarted process continues where the last one was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything about volumes at once: what whoever puts a cluster together asks for."""
+"""The services of the volume controllers."""
 
 from __future__ import annotations
 

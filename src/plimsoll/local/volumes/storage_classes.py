@@ -1,4 +1,4 @@
-"""The storage class a simulated cluster begins with."""
+"""The default storage class of a simulated cluster."""
 
 from __future__ import annotations
 

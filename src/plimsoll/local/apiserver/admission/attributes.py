@@ -1,4 +1,4 @@
-"""A write somebody attempts, as admission sees it, and the way admission says no to it."""
+"""The attributes of a write under admission, and the 403 that rejects it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the plugins: Kubernetes', because one sees what the one before it has filled in."""
+"""The plugins in Kubernetes' order: each sees what the previous ones have filled in."""
 
 from __future__ import annotations
 

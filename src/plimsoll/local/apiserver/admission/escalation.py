@@ -1,6 +1,6 @@
-"""Nobody grants what they do not have: asked at every write of a role or a binding.
+"""The check of privilege escalation at every write of a role or a binding.
 
-Not a plugin of Kubernetes' but part of its storage of roles; it stands before everything that looks at valid objects.
+In Kubernetes it is not a plugin but part of the storage of roles; it runs before everything that needs valid objects.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""LimitRanger: fills the requests and limits a pod leaves open, and holds pods and claims to a namespace's bounds.
+"""LimitRanger: fills missing requests and limits of a pod, and enforces a namespace's LimitRanges on pods and claims.
 
-What a LimitRange has against a pod or a claim, in Kubernetes' sentences. Used by `limit_ranges`; knows no store.
+The messages are those of Kubernetes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is written into a namespace that is not there, nothing new into one that is going."""
+"""NamespaceLifecycle: rejects writes into a missing namespace and creations in a terminating one."""
 
 from __future__ import annotations
 

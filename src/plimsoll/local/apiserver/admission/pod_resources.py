@@ -1,8 +1,8 @@
-"""How much a pod asks for as a whole, in exact quantities: what LimitRanges and ResourceQuotas are compared with.
+"""The total requests and limits of a pod, in exact quantities, as LimitRanges and ResourceQuotas compare them.
 
 The formula is the scheduler's (see `plimsoll.scheduling.rules.resources_fit`): containers and sidecars run together, an
-init container runs beside the sidecars started before it, the larger counts; what the pod says as a whole goes before
-it. Here it is needed for limits too, and in the units the objects were written in.
+init container runs beside the sidecars started before it, and the larger sum counts; pod-level resources take
+precedence. Here limits are needed as well, in the units of the objects.
 """
 
 from __future__ import annotations

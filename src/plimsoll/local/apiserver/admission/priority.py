@@ -1,4 +1,4 @@
-"""Priority: a pod's class becomes its number, and at most one class is everybody's default."""
+"""Priority: sets a pod's priority from its class, and allows at most one class as the global default."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Status that the server itself keeps: a budget's disruptions, a quota's use. Written under the server's own name.
+"""Status that the server itself writes: the disruptions of a budget, the usage of a quota.
 
-Used by eviction and by quota admission. Such a write comes from no request: it passes no admission and is atomic.
+Such a write belongs to no request: it passes no admission, is atomic, and has the server's own field manager.
 """
 
 from __future__ import annotations

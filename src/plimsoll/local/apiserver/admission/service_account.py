@@ -1,4 +1,4 @@
-"""ServiceAccount: every pod runs as an account of its namespace and, unless it declines, finds that account's token."""
+"""ServiceAccount: a pod runs as an account of its namespace and, unless it opts out, mounts that account's token."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Server-side apply and the book-keeping behind it: who owns which field of an object (`metadata.managedFields`).
+"""Server-side apply and field management: which manager owns which field of an object (`metadata.managedFields`).
 
-The request handlers use `field_management.FieldManagement` for every write (create, update and patch track ownership
-too), `scale.ScaleOwnership` for the scale subresource and `schemas.TypeSchema` to say what a kind looks like. The parts
-below follow Kubernetes' own division: sets of field paths (`field_sets`), values walked beside their type (`comparing`,
-`merging`, `removing`, `owning`, `checking`), ownership (`updating`) and its written form (`managed_entries`).
+The request handlers use `field_manager.FieldManager` for every write (create, update and patch track ownership too),
+`scale.ScaleOwnership` for the scale subresource and `typed.schemas.TypeSchema` for the type of a kind. The division
+follows structured-merge-diff: sets of field paths (`fieldpath`), typed values (`typed`), ownership (`updater`) and its
+stored form (`managed_fields`).
 
 Everything is pure: time is passed in, inputs are never changed, results share what stayed the same. Values must have
-been let in by `objects.schema.json_values.take_over`, which bounds their nesting; so the walks may recurse.
+passed `objects.schema.json_values.take_over`, which bounds their nesting; so the walks may recurse.
 """

@@ -1,4 +1,4 @@
-"""Apply conflicts and refusals as a client reads them."""
+"""Apply conflicts and rejections, in the form a client receives."""
 
 from __future__ import annotations
 

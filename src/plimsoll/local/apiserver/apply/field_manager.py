@@ -1,8 +1,8 @@
-"""What the request handlers call: the new `managedFields` after a write, and the object after an apply.
+"""The new `managedFields` after a write, and the object after an apply.
 
-One `FieldManager` stands for one endpoint (kind, version, subresource). A create is a write over `schema.blank`; it
-is tracked before admission changes the object, so what admission adds has no owner. A write to an object whose list of
-managers is empty stays untracked until the first apply, and `[{}]` is how a client empties the list.
+One `FieldManager` serves one endpoint (kind, version, subresource). A create is a write over `schema.blank`; it is
+tracked before admission changes the object, so what admission adds has no owner. A write to an object whose list of
+managers is empty stays untracked until the first apply; a client empties the list with `[{}]`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who owns what, in memory and as it is written: `metadata.managedFields`.
+"""The field managers of an object, in memory and as `metadata.managedFields`.
 
-`Managers` holds one set of fields for every identity (manager, operation, version of an update, subresource). Reading
-is strict, for the ownership of a whole object hangs on it; what becomes of an unreadable list is the caller's choice.
+`Managers` holds one set of fields per identity (manager, operation, version of an update, subresource). Decoding is
+strict, because the ownership of a whole object depends on it; the caller decides what to do with an unreadable list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fields that an endpoint never writes, and whose ownership it therefore never records.
 
-The main resource leaves `status` alone, its status subresource `spec`; a few kinds say more. Facts of the kinds' own
-strategies in Kubernetes; `field_management` asks for them through `reset_fields`.
+The main resource resets `status`, its status subresource `spec`; a few kinds reset more, as their strategies in
+Kubernetes do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ownership across the scale subresource: `spec.replicas` of a Scale is a field of the object behind it.
+"""Ownership across the scale subresource: `spec.replicas` of a Scale is a field of its parent object.
 
-A write to scale is tracked on the Scale alone, with the entries that `scale_entries` gives it; `parent_entries` takes
-the result back. The real server forgets the time of an entry that is new to the parent; so do we.
+A write to scale is tracked on the Scale alone, with the entries of `scale_entries`; `parent_entries` translates the
+result back. Like kube-apiserver, it drops the time of an entry that is new to the parent.
 """
 
 from __future__ import annotations

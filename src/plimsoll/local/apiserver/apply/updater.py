@@ -1,8 +1,8 @@
-"""Ownership itself: who keeps, gains and loses fields when an object is written or a configuration applied.
+"""Ownership of fields: which managers keep, gain and lose fields at a write or an apply.
 
-Used by `field_management`, which knows names, times and the written form; here managers are only keys. Objects are the
-same in every version (conversion strategy None), but may have another type in each: managers of a version that is not
-served lose their entry.
+Managers are only keys here; `field_manager` knows their names and times. Objects are the same in every version
+(conversion strategy None), but may have another type in each: managers of a version that is no longer served lose their
+entry.
 """
 
 from __future__ import annotations

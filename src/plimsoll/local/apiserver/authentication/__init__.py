@@ -1,9 +1,8 @@
-"""Who asks: bearer tokens of users and of ServiceAccounts, and acting as somebody else.
+"""Authentication: bearer tokens of users and of ServiceAccounts, and impersonation.
 
-`bearer.TokenAuthenticator` is what the application calls for every request; `tokens` makes and checks ServiceAccount
-tokens, `static_tokens` holds the fixed ones (the administrator's and those of a token file), `impersonation` reads the
-Impersonate headers. What the caller may do is `authorization`'s business. No token ever stands in a log, an error or a
-repr.
+`bearer.TokenAuthenticator` authenticates every request; `tokens` issues and verifies ServiceAccount tokens,
+`static_tokens` holds the fixed ones (the administrator's and those of a token file), `impersonation` reads the
+Impersonate headers. No token ever appears in a log, an error or a repr.
 """
 
 from plimsoll.local.apiserver.authentication.bearer import (

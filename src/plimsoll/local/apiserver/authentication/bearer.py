@@ -1,7 +1,7 @@
-"""From a request to a user: the bearer token, if there is one, and then whom the user asks to act as.
+"""The user of a request: its bearer token, if there is one, and impersonation.
 
-The application calls `authenticate` for every request; TokenReview asks `authenticate_token` about a token. A request
-without a bearer token is anonymous, as in Kubernetes; one with a token that is none is refused with 401.
+The application calls `authenticate` for every request; a TokenReview calls `authenticate_token`. A request without a
+bearer token is anonymous.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Acting as somebody else: the Impersonate headers, each of them checked against the rules for the real caller.
+"""Impersonation: the Impersonate headers, each checked against the permissions of the real user.
 
-Called by `bearer` after the caller is known. Repeated headers come joined by commas, as HTTP allows; so a group whose
-name has a comma in it cannot be asked for.
+Repeated headers arrive joined by commas, as HTTP allows; so a group whose name contains a comma cannot be requested.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tokens that are simply known: the administrator's, and those of a token file as kube-apiserver reads it.
+"""Static tokens: the administrator's, and those of a token file in kube-apiserver's format.
 
-Tokens are kept by their digest, so that neither a repr nor the time of a look-up tells anything about them.
+Tokens are stored by their digest, so neither a repr nor the time of a look-up reveals anything about them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who may do what: role-based access control over the Role, ClusterRole and binding objects of the store.
+"""Authorisation: role-based access control over the Role, ClusterRole and binding objects of the store.
 
-`rbac.RbacAuthorizer` is what the application asks for every request; `refusing.forbidden` is how it says no;
-`escalation.check_escalation` keeps people from granting what they do not have. Below them: `rules` (one rule),
-`policies` (all roles and bindings, indexed by subject) and `reading` (where they come from, and when to look again).
+`rbac.RbacAuthorizer` decides every request; `forbidden` builds the 403; `escalation.check_escalation` rejects grants
+beyond the user's own permissions. Below them: `rules` (one rule), `policies` (all roles and bindings, indexed by
+subject) and `policy_source` (where they come from, and when to read them again).
 """
 
 from plimsoll.local.apiserver.authorization.escalation import check_escalation

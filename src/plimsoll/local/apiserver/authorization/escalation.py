@@ -1,8 +1,8 @@
-"""Nobody grants what they do not have: the checks of every write to roles and bindings.
+"""The escalation checks: a write to a role or a binding must not grant more than the user's own permissions.
 
-Called before such a write with the object as it would be stored, and where: what a body calls itself does not count.
-The verbs `escalate` (on roles) and `bind` (on the role that is bound) and the group `system:masters` set the checks
-aside, as in Kubernetes.
+They run before such a write with the object and the place as they would be stored: the name in the body does not count.
+The verbs `escalate` (on roles) and `bind` (on the role that is bound) and the group `system:masters` lift the checks,
+as in Kubernetes.
 """
 
 from __future__ import annotations

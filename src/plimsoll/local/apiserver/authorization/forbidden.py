@@ -1,4 +1,4 @@
-"""How the server says that somebody may not: the 403 refusal with the sentence a real server writes."""
+"""The 403 error, with the message of kube-apiserver."""
 
 from __future__ import annotations
 

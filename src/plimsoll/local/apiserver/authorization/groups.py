@@ -1,4 +1,4 @@
-"""The groups the server itself gives a meaning to."""
+"""The groups that have a meaning to the server itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""All roles and bindings at one moment, indexed so that a decision looks only at the bindings of its user.
+"""All roles and bindings at one moment, indexed so that a decision reads only the bindings of its user.
 
-Made by `reading` when something changed and never changed itself. A ClusterRole with an aggregation rule has the rules
-of the roles its selectors pick, found when first asked for: there is no controller that would write them into it, so
-the rules that stand in the object itself do not count, just as a controller would overwrite them.
+Immutable. A ClusterRole with an aggregation rule has the rules of the roles its selectors match, found on first use. No
+controller writes them into the object, so the rules in the object itself do not count, just as a controller would
+overwrite them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where policies come from, and when they have to be read again: always after a change, never without one.
+"""The source of policies: they are read again after every change, and only then.
 
-`StoredPolicies` is the fast one: as long as the store has not moved on it does nothing, and after a write elsewhere it
-only compares which objects there are. `ListedPolicies` asks a plain function every time and is for tests and tools.
-Both compile an object once for each version of it.
+`StoredPolicies` is the fast one: it does nothing while the store's revision stays the same, and after a write elsewhere
+it only compares which objects exist. `ListedPolicies` calls a plain function every time, for tests and tools. Both
+compile an object once per version of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The authorizer: may this user do that, by the roles and bindings there are at this moment.
+"""The RBAC authorizer: whether a user may do something, by the roles and bindings of this moment.
 
-Asked by the application for every request, by access reviews, by impersonation and by the escalation checks. It only
-reads; a change of a role counts from the next decision on.
+It only reads; a change of a role takes effect with the next decision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""One rule of a role: what it allows, which other rules it covers, and how a real server prints it.
+"""One rule of a role: what it allows, which other rules it covers, and its text in kube-apiserver's format.
 
-A rule grants; nothing denies. `*` stands for everything in each of its lists. Pure; used by `policies`, `rbac` and
-`escalation`.
+A rule grants; nothing denies. `*` stands for everything in each of its lists. Pure.
 """
 
 from __future__ import annotations

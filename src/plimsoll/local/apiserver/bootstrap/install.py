@@ -1,6 +1,6 @@
-"""A fresh store gets what a real server makes when it starts: namespaces, roles and bindings, priority classes.
+"""The creation of the bootstrap objects in an empty store: namespaces, roles and bindings, priority classes.
 
-A store that holds a namespace is not fresh: what somebody has changed or deleted there stays as it is.
+A store that holds a namespace is not empty: what was changed or deleted there stays as it is.
 """
 
 from __future__ import annotations

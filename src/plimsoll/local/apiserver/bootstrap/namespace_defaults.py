@@ -1,8 +1,8 @@
-"""Gives every namespace what pods in it need: the default ServiceAccount and the certificate of the server.
+"""The objects that pods need in every namespace: the default ServiceAccount and the server's certificate.
 
-On a real cluster two small controllers do this. Without it nobody could create a pod in a namespace of their own, so
-the server that people start by hand runs it too. It sees namespaces that are there when it starts as well as new ones;
-what somebody deletes on purpose is made again at the next start only.
+On a real cluster two small controllers create them. Without them no pod could be created in a new namespace, so the API
+server runs this service even without a controller manager. It handles namespaces that exist at the start as well as new
+ones; an object that a user deletes is created again at the next start only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The roles and bindings of a fresh server: `roles_table` made into objects.
+"""The roles and bindings of a new server, built from `roles_table`.
 
-`admin`, `edit` and `view` carry the rules that their selectors pick, as a real cluster's controller writes them; the
-authorizer finds those rules by itself, so they are there for people who read the object.
+`admin`, `edit` and `view` contain the rules that their selectors pick, as a real cluster's controller writes them, for
+readers of the object; the authorizer aggregates them itself.
 """
 
 from __future__ import annotations

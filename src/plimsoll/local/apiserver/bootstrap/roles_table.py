@@ -1,7 +1,7 @@
-"""The default roles of Kubernetes 1.34, as a table: who is allowed what on a server that nobody has configured.
+"""The default roles of Kubernetes 1.34, as a table.
 
 Left out are the roles of single controllers (`system:controller:…`), of certificate signing and of resource claims:
-nothing here is served to them. Subjects are written `Group name`, `User name` and `ServiceAccount namespace/name`.
+this server does not serve them. Subjects are written `Group name`, `User name` and `ServiceAccount namespace/name`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The life of a CustomResourceDefinition: what a stored one makes the server serve, and what it is told about itself.
+"""The lifecycle of a CustomResourceDefinition: names, conditions, serving, and deletion with its objects.
 
-After every write (`follow_change`), a definition that was written is settled (names, conditions, serving), and
-one that is being deleted is finished, object by object. `restore` and `resume` do the same for everything the store
-holds at the start. Deterministic: there is no controller beside it and no delay; one follow-up runs at a time. The
-definition itself is written under the server's name.
+After every write (`follow_change`), the definition gets its names and conditions and is served; a definition that is
+being deleted loses its objects first. `restore` and `resume` do the same at the start for everything in the store.
+Deterministic: there is no separate controller and no delay; one task runs at a time. The definition is written with the
+server's field manager.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which of the names a CustomResourceDefinition asks for it gets, and the conditions that say so.
+"""The names a CustomResourceDefinition requests, which of them are accepted, and the conditions that report it.
 
-Pure. A name is refused if another definition of the group or a built-in resource has it; names that were accepted stay
-accepted, except for those of built-in resources, which no definition ever gets.
+Pure. A name is rejected if another definition of the group or a built-in resource has it. Accepted names stay accepted,
+except names of built-in resources, which are never accepted.
 """
 
 from __future__ import annotations

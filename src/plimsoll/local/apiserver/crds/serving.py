@@ -1,7 +1,7 @@
-"""Which resources a stored CustomResourceDefinition makes the server serve.
+"""The resources that a stored CustomResourceDefinition makes the server serve.
 
-Used by `definitions`. A definition with the plural or the kind of a built-in resource is never served, whatever its
-status says: a client may write that. Watches end here with what they were opened for. Writes nothing to the store.
+A definition with the plural or the kind of a built-in resource is never served, whatever its status says: a client may
+write that status. Watches end with the version they were opened for. Nothing is written to the store.
 """
 
 from __future__ import annotations

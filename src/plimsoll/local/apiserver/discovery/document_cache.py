@@ -1,7 +1,7 @@
-"""Finished documents, kept until what they describe changes.
+"""Finished discovery documents, cached until what they describe changes.
 
-kubectl reads several of them before every command, and an OpenAPI document takes tens of milliseconds to make. A new
-definition makes a new generation of the catalogue; a group version whose resources stayed the same keeps its document.
+kubectl reads several of them before every command, and an OpenAPI document takes tens of milliseconds to build. A new
+definition makes a new generation of the registry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Groups and versions in the order in which a real server lists them; kubectl resolves short names by that order.
+"""Groups and versions in kube-apiserver's order, by which kubectl resolves short names.
 
-Built-in groups have fixed priorities; groups of custom resources come after all of them, by name. Versions go by
-`version_priority`.
+Built-in groups have fixed priorities; groups of custom resources follow by name. Versions are ordered by version
+priority.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""From a path to a document: everything the server says about itself.
+"""The discovery handler: the document of a path that names no resource.
 
-The application asks here for every path that names no resource. Paths below a group version (`/api/v1/pods`) are not
-ours and give None.
+Paths below a group version (`/api/v1/pods`) are not discovery and give None.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`/healthz`, `/livez`, `/readyz`: in one word, or check by check with `?verbose`.
 
-The checks carry the names of a real 1.34 server, because probes and scripts name them (`/readyz/etcd`,
-`?exclude=etcd`). Most of what they name is one process here, and whoever gets an answer has its proof; what can fail by
-itself is the store, and that is what the etcd checks ask.
+The checks have the names of a 1.34 server, because probes and scripts use them (`/readyz/etcd`, `?exclude=etcd`). Most
+of what they name is this one process, so a response proves it is well; only the store can fail separately, and the etcd
+checks report it.
 """
 
 from __future__ import annotations

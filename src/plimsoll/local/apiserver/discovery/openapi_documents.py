@@ -1,6 +1,6 @@
 """OpenAPI v3: an index with a hash for every group version, and a document for each.
 
-A client keeps a document for as long as the index names the same hash, so the hash is taken of the bytes themselves.
+A client caches a document as long as the index has the same hash, so the hash is that of the bytes themselves.
 """
 
 from __future__ import annotations

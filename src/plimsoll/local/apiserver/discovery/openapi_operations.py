@@ -1,8 +1,8 @@
-"""Path items of OpenAPI v3: what may be done with a resource and which query parameters each operation takes.
+"""Path items of OpenAPI v3: the operations of a resource and the query parameters of each.
 
 kubectl finds the PATCH operation of a kind by its `x-kubernetes-group-version-kind` and looks there for `dryRun` and
-`fieldValidation`; the rest is for clients that generate code and for our own fuzzer. Protobuf is left out of the media
-types: it is read, never written.
+`fieldValidation`; the rest is for code generators and for the fuzz tests. Protobuf is not among the media types: it is
+read, never written.
 """
 
 from __future__ import annotations

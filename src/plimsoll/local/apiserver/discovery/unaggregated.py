@@ -1,7 +1,7 @@
-"""The discovery documents one by one: which versions, which groups, which resources.
+"""The unaggregated discovery documents: versions, groups and resources.
 
-Older clients read these; kubectl and client-go prefer the aggregated form (`aggregated`). Subresources are listed
-after their resource, for built-in kinds by name, for custom ones status before scale.
+Older clients read them; kubectl and client-go prefer the aggregated form (`aggregated`). Subresources are listed after
+their resource.
 """
 
 from __future__ import annotations

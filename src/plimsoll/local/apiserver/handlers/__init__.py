@@ -1,1 +1,1 @@
-"""What the API server does with a request, one module a verb; `writing` is the guarded write behind most of them."""
+"""The HTTP handlers of the API server, one module per verb. Writes go through `registry`."""

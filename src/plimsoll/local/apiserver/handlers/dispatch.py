@@ -1,4 +1,4 @@
-"""The dispatch of a routed request to its handler; a change of a CustomResourceDefinition has consequences."""
+"""The dispatch of a routed request to its handler, and the follow-up of changes to CustomResourceDefinitions."""
 
 from __future__ import annotations
 

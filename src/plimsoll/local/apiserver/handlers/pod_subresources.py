@@ -1,4 +1,4 @@
-"""pods/resize and pods/ephemeralcontainers: the two parts of a pod's spec that change after all."""
+"""pods/resize and pods/ephemeralcontainers: the two parts of a pod's spec that can change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Subresources: who answers for which part of an object.
+"""The dispatch of subresources.
 
-Status is an ordinary read or write of the object (the strategies isolate it); everything else is done by
-`subresources` and `reviews`, and only its body is read here.
+Status is an ordinary read or write of the object (the strategies isolate it); `subresources` and `reviews` handle the
+others, and only their bodies are read here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Watches: a stream of events from the store, with bookmarks, until its time is up or the client goes.
+"""Watches: a stream of events from the store, with bookmarks, until the timeout or until the client disconnects.
 
-A watch of custom resources also ends, after what it has, with the definition it was opened under.
-
-The plain form sends the bytes that the store encoded once for all watchers. Everything is one asynchronous generator
-without tasks of its own: closing it closes the watch.
+A watch of custom resources also ends, after its pending events, with the definition it was opened under. The plain form
+sends the bytes that the store encoded once for all watchers. Everything is one asynchronous generator without tasks of
+its own: closing it closes the watch.
 """
 
 from __future__ import annotations

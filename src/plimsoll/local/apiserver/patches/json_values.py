@@ -1,7 +1,7 @@
-"""JSON values measured, copied and named: what the patch formats share.
+"""JSON values measured, copied and named, for all patch formats.
 
-Nothing here recurses. A JSON patch can pile nesting upon nesting, operation by operation, so a value in the making may
-be deeper than what the front door lets in.
+Nothing here recurses. The operations of a JSON patch can add up nesting, so an intermediate value may be deeper than
+what a request body may contain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How a patch ends: `Patched` with the new value, or `PatchRefused` with what the API server answers.
-
-Used by the three formats beside it and by the handlers, which make a Status of a refusal.
-"""
+"""The result of a patch: `Patched` with the new value, or `PatchRefused` with the error response."""
 
 from __future__ import annotations
 

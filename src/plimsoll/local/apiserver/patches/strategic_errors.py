@@ -1,4 +1,4 @@
-"""What can be wrong with a strategic merge patch, in the words of the real server."""
+"""The errors of a strategic merge patch, in kube-apiserver's words."""
 
 from __future__ import annotations
 

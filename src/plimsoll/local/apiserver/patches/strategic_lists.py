@@ -1,8 +1,8 @@
-"""Lists under strategic merge: maps are matched by their merge key, scalars united; order is a matter of its own.
+"""Lists under strategic merge: maps are matched by their merge key, scalars united; order has its own rules.
 
-Used by `strategic_merge` alone. The order of a merged list: items the patch names stand in the patch's order (or in
-that of `$setElementOrder`), the others in the server's; where both orders leave a choice, the patch goes first.
-Every lookup is by key, so that lists of many thousand items stay linear.
+The order of a merged list: items that the patch names have the patch's order (or that of `$setElementOrder`), the
+others the server's; where both orders leave a choice, the patch comes first. Every look-up is by key, so that lists of
+many thousand items stay linear.
 """
 
 from __future__ import annotations

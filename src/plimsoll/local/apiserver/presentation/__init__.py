@@ -1,8 +1,8 @@
-"""How objects are shown: JSON, YAML, tables or metadata only, as the client's Accept header asks.
+"""Response formats: JSON, YAML, tables or metadata only, as the client's Accept header requests.
 
-Handlers call `negotiate` before they do anything and `present_*` with the result, unless the form is plain JSON
-(`MediaForm.is_plain`): then the stored bytes are the answer. `printer_columns` and `json_paths` make the tables of
-custom resources, `rows` and its `*_rows` those of built-in kinds. Nothing here reads the store.
+Handlers call `negotiate` first and `encode_*` with the result, unless the form is plain JSON (`MediaForm.is_plain`):
+then the stored bytes are the response. `custom_printers` and `json_paths` make the tables of custom resources,
+`builtin_printers` and the `*_rows` modules those of built-in kinds. Nothing here reads the store.
 """
 
 from plimsoll.local.apiserver.presentation.encoding import (

@@ -1,7 +1,7 @@
-"""Which columns a kind has and who fills its row: the table of all printers.
+"""The printers of built-in kinds: their columns and the functions that fill their rows.
 
 Column definitions are data (`columns.json`, recorded from a real server; the descriptions of kinds that were not
-recorded are our own). A kind that is not listed has a name and the time of its creation, as in Kubernetes.
+recorded are our own). A kind that is not listed has its name and creation time, as in Kubernetes.
 """
 
 from __future__ import annotations

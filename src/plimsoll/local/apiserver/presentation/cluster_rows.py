@@ -1,4 +1,4 @@
-"""Rows of nodes, namespaces and the objects that configure and account for them. Only `rows` uses this."""
+"""Table rows of nodes, namespaces and cluster configuration."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Columns and rows of custom resources, from `additionalPrinterColumns` of their definition.
+"""The columns and rows of custom resources, from the `additionalPrinterColumns` of their definition.
 
-A path that leads nowhere, and a value of another type than the column's, is an empty cell. Of several values the first
-is shown, as in Kubernetes.
+A path that finds nothing, and a value of another type than the column's, is an empty cell. Of several values the first
+is printed, as in Kubernetes.
 """
 
 from __future__ import annotations

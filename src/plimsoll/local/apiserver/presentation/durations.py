@@ -1,6 +1,6 @@
-"""How long ago, as kubectl says it: `45s`, `2m10s`, `5d3h`, `<unknown>`.
+"""Ages in kubectl's format: `45s`, `2m10s`, `5d3h`, `<unknown>`.
 
-Tables carry ages as finished text, so they are made here, on the server, from the time it is now.
+Tables carry ages as text, so the server formats them, relative to its own clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Objects, lists and watch events in the form the client asked for, as bytes.
+"""Objects, lists and watch events in the form the client requested, as bytes.
 
-The plain JSON form of a stored object or list needs none of this: handlers join the stored bytes
-(`MediaForm.is_plain`). A Status is never made a table or metadata, whatever was asked for.
+The plain JSON form of a stored object or list does not pass here: handlers join the stored bytes
+(`MediaForm.is_plain`). A Status is never converted to a table or metadata, whatever the client requested.
 """
 
 from __future__ import annotations

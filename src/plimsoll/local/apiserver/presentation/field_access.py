@@ -1,8 +1,4 @@
-"""Reading objects for a table: a field of the wrong type counts as absent, so that no object can spoil a list.
-
-Built-in objects were checked when they were written and custom ones by their schema; what is odd all the same (an old
-schema, a bookmark without a spec) still has to become a row.
-"""
+"""Typed reads of objects for tables: a field of the wrong type counts as absent, so no object can break a list."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The JSON paths of printer columns: `.spec.size`, `.status.conditions[?(@.type=="Ready")].status`.
 
-What client-go's JSONPath knows of fields, indexes, slices, unions, wildcards, filters and recursive descent; a missing
-field is no error, it finds nothing. Parsing is one pass and evaluation keeps a list of values, so neither can hang or
-overflow on what somebody wrote into a definition.
+They support client-go's fields, indexes, slices, unions, wildcards, filters and recursive descent; a missing field is
+no error, it finds nothing. Parsing is one pass and evaluation uses a list of values, so neither can hang or overflow on
+a hostile definition.
 """
 
 from __future__ import annotations

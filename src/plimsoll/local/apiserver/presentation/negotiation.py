@@ -1,8 +1,8 @@
-"""What a client wants to read, from its Accept header: a `MediaForm`.
+"""Content negotiation: from the Accept header of a request to a `MediaForm`.
 
-The rules are those of a real server, in two steps that refuse with different words: built-in resources first check
-whether any of the media types is known at all, then parameters (`as=Table`, `stream=watch`) are looked at. Protobuf may
-be offered and is never chosen: every client that offers it takes JSON as well.
+The rules are those of kube-apiserver, in two steps that reject with different words: built-in resources first check
+whether any of the media types is known at all, then the parameters (`as=Table`, `stream=watch`) are read. Protobuf may
+be listed and is never chosen: every client that lists it accepts JSON as well.
 """
 
 from __future__ import annotations

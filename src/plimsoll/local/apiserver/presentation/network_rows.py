@@ -1,4 +1,4 @@
-"""Rows of services, the addresses behind them, and network policies. Only `rows` uses this."""
+"""Table rows of services, endpoints and network policies."""
 
 from __future__ import annotations
 

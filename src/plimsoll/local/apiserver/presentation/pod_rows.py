@@ -1,7 +1,6 @@
-"""The row of a pod: what its phase, its containers and its conditions add up to in one word.
+"""The table row of a pod: its phase, containers and conditions summarised in one word.
 
-The word is derived as Kubernetes derives it, in the same order; people and scripts read `CrashLoopBackOff` and
-`Init:1/2` from it. Only `rows` uses this.
+The word is derived in Kubernetes' order; people and scripts read `CrashLoopBackOff` and `Init:1/2` from it.
 """
 
 from __future__ import annotations

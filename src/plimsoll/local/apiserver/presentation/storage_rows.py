@@ -1,4 +1,4 @@
-"""Rows of volumes, claims, storage classes and what CSI drivers report. Only `rows` uses this."""
+"""Table rows of volumes, claims, storage classes and CSI objects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""An object or a list of objects as a `meta.k8s.io` Table: what `kubectl get` shows.
+"""Objects and lists as a `meta.k8s.io` Table, which `kubectl get` prints.
 
-Rows carry the object beside its cells as far as the client asked (`includeObject`), because kubectl needs at least the
-metadata to sort, to watch and to print labels.
+Rows carry the object beside their cells as far as the client requests (`includeObject`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Rows of what makes pods: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, templates, revisions.
-
-Only `rows` uses this.
-"""
+"""Table rows of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, templates and revisions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Answers in YAML, as sigs.k8s.io/yaml writes it: sorted keys, quotes where plain text would be read as something else.
+"""Responses in YAML, in the style of sigs.k8s.io/yaml: sorted keys, quotes where plain text would be ambiguous.
 
-The events go to libyaml's emitter one by one instead of through PyYAML's representer, which calls itself for every
-level and ends the process on what somebody nested a thousand times.
+The events go to libyaml's emitter one by one instead of through PyYAML's representer, which recurses per level and
+would crash the process on an object nested a thousand times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether an object is the one its URL names, and in the state its writer has seen."""
+"""The identity of an object: its name, namespace, uid and resourceVersion against the URL and the stored object."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Request bodies: from bytes of some content type to the object that was meant, or the refusal a real server gives.
+"""Request bodies: from bytes of some content type to the object, or kube-apiserver's error.
 
-JSON, YAML and protobuf; an absent content type means JSON. Whether fields are known is for the strategies to say; what
-only the text shows (a field that stands twice) is reported here.
+JSON, YAML and protobuf; an absent content type means JSON. The strategies check whether fields are known; repeated
+fields, which only the text shows, are reported here.
 """
 
 from __future__ import annotations

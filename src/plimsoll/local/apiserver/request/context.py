@@ -1,6 +1,6 @@
-"""A request for a resource, understood: what every handler, subresource and review gets to know about it.
+"""The context of a routed request: its resource, user, options and warnings.
 
-Made by the application after routing and authorisation. Nothing here acts; `warnings` is the one part that grows.
+It has no behaviour; `warnings` is the only part that grows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Continue tokens: where a list goes on, and at which revision. Base64url of a small JSON object, as recorded.
+"""Continue tokens: where a list continues, and at which revision. Base64url of a small JSON object, as recorded.
 
-`start` is the key of the next object below the prefix of the list, with a leading slash when the list is consistent.
-A revision of -1 means: go on with whatever is there now.
+`start` is the key of the next object below the prefix of the list, with a leading slash when the list is consistent. A
+revision of -1 means: continue with the current state.
 """
 
 from __future__ import annotations

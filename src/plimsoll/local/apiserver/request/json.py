@@ -1,6 +1,6 @@
-"""JSON as Go reads it: the value, the fields that stand twice, and Go's complaint about what is no JSON.
+"""JSON as Go reads it: the value, the repeated fields, and Go's error for what is not JSON.
 
-Used for request bodies and patches. What is read was taken over (`schema.json_values`), so walks may recurse.
+Values have passed `schema.json_values.take_over`, so walks may recurse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Query parameters and option bodies of requests, read and judged as the real server does.
+"""Query parameters and option bodies of requests, read and validated as kube-apiserver does.
 
-One function a kind of request. Texts of numbers that are none are Go's; options that contradict each other are 422 with
-the options' own kind as the culprit.
+There is one function per kind of request. Messages about invalid numbers are Go's; contradicting options are a 422 that
+names the kind of the options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Answers with objects and lists, in the form the client asked for.
+"""Responses with objects and lists, in the form the client requested.
 
-The plain form is joined from stored bytes, without decoding; `presentation` makes every other one. Items of built-in
-lists do not repeat their kind and apiVersion, those of custom resources do.
+The plain form is joined from stored bytes, without decoding; `presentation` makes every other one.
 """
 
 from __future__ import annotations

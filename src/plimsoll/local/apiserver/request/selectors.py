@@ -1,4 +1,4 @@
-"""Label and field selectors of a request, as one test that the store asks of each object."""
+"""Label and field selectors of a request, as one predicate for stored objects."""
 
 from __future__ import annotations
 

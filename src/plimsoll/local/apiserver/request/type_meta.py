@@ -1,4 +1,4 @@
-"""Is the body of a write what its URL is for? Kind and apiVersion of what was sent, and the 400s about them.
+"""Kind and apiVersion of a request body, checked against the URL, and the 400s about them.
 
 A built-in body may leave them out; a custom resource may not.
 """

@@ -1,6 +1,6 @@
-"""YAML request bodies: as `objects.yaml_text` reads them, but with repeated keys reported instead of refused.
+"""YAML request bodies: as `objects.yaml_text` reads them, but repeated keys are reported instead of rejected.
 
-A real server takes the last of two equal keys, and only strict validation complains, with the line of the second one.
+kube-apiserver takes the last of two equal keys, and so does this.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The table of built-in resources the server serves: names, verbs and subresources as a real 1.34 discovers them.
-
-The catalogue starts from it. What a kind looks like is in `objects`, what differs in behaviour in `strategies`. A test
-compares every row with the recorded discovery documents.
-"""
+"""The built-in resources that the server serves: names, verbs and subresources as a 1.34 server lists them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is served: built-in resources from a table, custom ones from the definitions that exist at the moment.
+"""The served resources: built-in ones from a table, custom ones from the current definitions.
 
-Routing, discovery, OpenAPI, tables and RBAC reviews all ask here, so that a new definition shows everywhere at once.
-The catalogue only describes; what a resource does is in its strategy.
+Routing, discovery, OpenAPI, tables and RBAC reviews all read it, so a new definition appears everywhere at once. The
+registry only describes; the behaviour of a resource is in its strategy.
 """
 
 from __future__ import annotations

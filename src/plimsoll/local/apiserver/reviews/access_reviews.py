@@ -1,4 +1,4 @@
-"""May somebody do something, and what may I do: access reviews and the review of one's own rules."""
+"""SubjectAccessReviews and SelfSubjectRulesReview: what a user may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies of reviews: read as Go reads them, and the parts all answers begin with."""
+"""The bodies of reviews: read as Go reads them, and the common parts of the responses."""
 
 from __future__ import annotations
 

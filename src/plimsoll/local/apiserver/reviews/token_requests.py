@@ -1,4 +1,4 @@
-"""Tokens on request: the token subresource of a ServiceAccount."""
+"""The token subresource of a ServiceAccount: TokenRequest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose token is this, and who am I."""
+"""TokenReview and SelfSubjectReview: the user of a token, and the user of the request."""
 
 from __future__ import annotations
 

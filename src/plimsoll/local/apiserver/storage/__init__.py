@@ -1,7 +1,7 @@
 """Storage of the API server: one contract, two drivers, a watch cache and its history.
 
-`store` is what handlers use; `SqliteDriver` and `MemoryDriver` are what `app.py` chooses from. Below them: `objects`
-(bytes and what selectors ask for), `changes` (events, encoded once), `history`, `collections` (lists), `watches`.
+Handlers use `Store`; `SqliteDriver` and `MemoryDriver` make its writes durable or not. Below them: `objects` (stored
+bytes with labels and fields for selectors) and `watch_cache` (events, history, lists and watchers).
 """
 
 from plimsoll.local.apiserver.storage.drivers.memory import MemoryDriver

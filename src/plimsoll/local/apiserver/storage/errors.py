@@ -1,18 +1,18 @@
-"""What can go wrong below the handlers of the API server, as one tree.
+"""The errors of the storage layer, as one tree.
 
     StorageError
     ├── StoreUnusable      the data directory cannot be opened; the message names the file
     │   ├── StoreInUse     another process (or another store of this one) holds it
     │   ├── SchemaTooNew   written by a newer Plimsoll
     │   └── StoreCorrupt   not a database, or one whose content does not add up
-    ├── StoreClosed        asked for something after `aclose`
+    ├── StoreClosed        used after `aclose`
     ├── TooLarge           an object is more than may be stored; nothing was written
     ├── NotStored          a write did not reach the disk; nothing of it is visible, and the store goes on
-    ├── Compacted          the revision asked for is older than what history still holds (410 Gone above)
-    ├── RevisionAhead      the revision asked for does not exist yet
-    └── Expired            a watcher was slower than history is long (410 Gone above)
+    ├── Compacted          the requested revision is older than the history (410 Gone above)
+    ├── RevisionAhead      the requested revision does not exist yet
+    └── Expired            a watcher was slower than the history is long (410 Gone above)
 
-A failed precondition is not here: it is an exception of whoever gave the change function, and passes through untouched.
+A failed precondition is not among them: it is an exception of the change function, and passes through unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One stored object: its bytes, and beside them what selectors ask for, so that no read parses JSON.
+"""One stored object: its bytes, with labels and fields for selectors, so that no read parses JSON.
 
-Made by the store on a write (labels are taken from the dict at hand, and fields if anybody selects by them) and by
-recovery. What was not taken is read out of the bytes when somebody first asks: most objects of a large store are never
+The store makes it on a write (labels come from the dict at hand, fields only if a selector uses them), and recovery
+from a row. What was not taken then is read from the bytes on first use: most objects of a large store are never
 selected by anything.
 """
 

@@ -1,4 +1,4 @@
-"""Turns what a driver kept back into collections: states older than history first, then history, change by change."""
+"""Recovery of collections from a driver: states older than the history first, then the history, change by change."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""The store: objects by key under one revision, for the handlers of the API server.
+"""The store: objects by key under one revision.
 
 Reads are synchronous and come from memory. Writes go through `update`: the change function sees the newest state under
-the key's turn, and what it decides is acknowledged, and visible to readers and watchers, only once the driver has made
-it durable. The store belongs to the thread of one event loop; it starts no task and no timer.
+the key's lock, and its decision is acknowledged, and visible to readers and watchers, only once the driver has made it
+durable. The store belongs to the thread of one event loop; it starts no task and no timer.
 
     store = Store.open(SqliteDriver(directory), clock=clock)
     pod = await store.update(Key("pods", "default", "web"), lambda current: Put(body))
     with store.watch("pods", since=pod.revision) as events:
         async for event in events: ...
 
-What a change function may decide about one object. `Keep` writes nothing and leaves the revision as it is.
+A change function decides `Put`, `Delete` or `Keep` per object; `Keep` writes nothing and leaves the revision as it is.
 """
 
 from __future__ import annotations

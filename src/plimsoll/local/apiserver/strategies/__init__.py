@@ -1,4 +1,1 @@
-"""What differs from kind to kind, behind one interface: decoding, defaults, generation, status, versions, selectors.
-
-`finding.strategy_of` gives the strategy of a served resource. Handlers know no kinds.
-"""
+"""Strategies: the rules of each kind for preparing, validating and storing its objects, as in kube-apiserver."""

@@ -1,7 +1,7 @@
-"""Built-in kinds: decoded, defaulted and judged by `objects.builtin`, written as Go writes them.
+"""The strategy of built-in kinds: decoded, defaulted and validated by `objects.builtin`, serialised as Go does.
 
-Small things that only some kinds do on the way are functions in `kind_preparation`; addresses of services are in
-`service_allocation`, the two groups of Event in `events`.
+What only some kinds do is in `kind_preparation`; addresses of services are in `service_allocation`, the two groups of
+Event in `events`.
 """
 
 from __future__ import annotations

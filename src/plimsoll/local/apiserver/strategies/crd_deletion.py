@@ -1,4 +1,4 @@
-"""How a CustomResourceDefinition is marked for deletion: its objects go first, and a finalizer holds it until then."""
+"""The deletion mark of a CustomResourceDefinition: a finalizer holds it until its objects are deleted."""
 
 from __future__ import annotations
 

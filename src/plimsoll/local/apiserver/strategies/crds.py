@@ -1,7 +1,4 @@
-"""The strategy of CustomResourceDefinition itself: a built-in kind whose rules are `objects.schema`'s.
-
-What a stored definition makes the server serve is the business of the neighbour module `apiserver.definitions`.
-"""
+"""The strategy of CustomResourceDefinition itself: a built-in kind whose rules are those of `objects.schema`."""
 
 from __future__ import annotations
 

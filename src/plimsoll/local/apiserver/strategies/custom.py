@@ -1,6 +1,6 @@
-"""Custom resources: pruned, defaulted and judged by the compiled version of their definition.
+"""The strategy of custom resources: pruned, defaulted and validated by the compiled version of their definition.
 
-Stored objects are shown through the version that is asked for, with its defaults: conversion is None, so that only the
+Stored objects are presented in the requested version, with its defaults: the conversion strategy is None, so only the
 apiVersion differs.
 """
 

@@ -1,6 +1,6 @@
-"""Event is one stored resource with two faces: core/v1, as it is stored, and events.k8s.io/v1.
+"""Event is one stored resource with two API versions: core/v1, as it is stored, and events.k8s.io/v1.
 
-Conversion renames fields; validation differs by the version of the request. Facts of Kubernetes' own event strategy.
+Conversion renames fields; validation depends on the version of the request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which fields each kind can be selected by, how they are read from an object, and the complaint about others.
+"""The fields that each kind can be selected by, how they are read, and the error for other fields.
 
-The store keeps the texts beside each object (`Store.select_fields`), so that selecting parses nothing. Facts of the
-kinds' registrations in Kubernetes.
+The store keeps the texts beside each object (`Store.select_fields`), so that selecting parses nothing. The tables are
+those of the kinds' registrations in Kubernetes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Who has a generation, and what makes it grow: facts of the kinds' own strategies in Kubernetes.
+"""metadata.generation: which kinds have one, and which changes increment it.
 
-A kind that is not named here keeps whatever generation its creator sent.
+A kind that is not listed keeps the generation it has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects as Go writes them back: zero values of optional fields left out, times in UTC.
+"""Objects as Go serialises them: zero values of optional fields left out, times in UTC.
 
 Built-in kinds are read into Go structs and written out of them, which loses an empty list and a `false` that is the
 zero value, but not one behind a pointer (`protobuf.presence` has the table of those). Works on decoded objects.

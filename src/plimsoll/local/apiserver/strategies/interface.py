@@ -2,7 +2,7 @@
 
 A write goes through `decode`, `prepare_create` or `prepare_update`, and `validate_create` or `validate_update`, with
 field management and admission in between. Values are JSON objects in the version of the request; `present` and
-`to_storage` lead to and from the stored version. Nothing here reads the store, except `allocate` and `reallocate`.
+`to_storage` convert from and to the stored version. Only `allocate` and `reallocate` read the store.
 """
 
 from __future__ import annotations

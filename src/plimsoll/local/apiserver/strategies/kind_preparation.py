@@ -1,6 +1,6 @@
-"""Small things that single kinds do when they are created or changed; everything here changes what it is given.
+"""Preparation of single kinds at creation and update, as their strategies in Kubernetes do it.
 
-Facts of the kinds' own strategies in Kubernetes. Found by kind through the tables at the end.
+Every function modifies the object it receives. The tables at the end select them by kind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The strategy of a served resource: made once, kept as long as the resource is served."""
+"""The strategy of a served resource: built once, kept as long as the resource is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update can not change in any object's metadata, whatever a client sends."""
+"""Metadata that an update cannot change, whatever a client sends."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a service is given from a common stock: a cluster IP, and node ports.
+"""The allocation of cluster IPs and node ports to services.
 
-Taken deterministically: from a place that the service's name decides, the next address that is free; of the ports the
-lowest. What is taken is read from the store, with the writes on their way to the disk, so nothing has to be remembered
-or given back. It holds for the instant only: handlers ask once for what they show and judge, and once more inside the
-write itself, where nobody can come in between.
+Deterministic: a cluster IP is the next free address after a place derived from the service's name; a node port is the
+lowest free one. What is taken is read from the store, including pending writes, so nothing has to be remembered or
+released. The result holds for the instant only: handlers allocate once for what they validate and return, and once more
+inside the write itself, where no other writer can interfere.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Pods of one template: prepared and judged once for all of them.
+"""A cache for pods of one template: prepared and validated once for all of them.
 
-A replica set creates pods that differ in nothing but what the server gives each: a name, a uid, a time, who owns its
-fields since when, and the name of the volume with its token. To fill in defaults, spell out and judge each of them anew
-was a twentieth of a busy hour. Used by the strategy of pods alone; a pod that somebody named himself has no siblings.
+A replica set creates pods that differ only in what the server assigns: a name, a uid, a time, managed-field times, and
+the name of the token volume. Defaulting, serialising and validating each of them took a twentieth of a busy hour. A pod
+with a name of its own does not use the cache.
 """
 
 from __future__ import annotations

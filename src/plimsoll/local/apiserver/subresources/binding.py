@@ -1,6 +1,6 @@
-"""pods/binding and the older bindings: a scheduler's decision, written into a pod that has no node yet.
+"""pods/binding and the older bindings: sets the node of a pod that has none yet.
 
-The write is the server's own and has no field manager: nobody owns a pod's nodeName.
+The server itself writes it, without a field manager: a pod's nodeName has no owner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The object in the body of a subresource's request, decoded as Go does it."""
+"""The object in the body of a subresource request, decoded as Go does it."""
 
 from __future__ import annotations
 

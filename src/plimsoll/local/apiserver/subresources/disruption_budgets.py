@@ -1,6 +1,6 @@
-"""What a PodDisruptionBudget says to one more eviction: pure arithmetic on its status, which a controller keeps.
+"""Whether a PodDisruptionBudget allows one more eviction: pure arithmetic on its status.
 
-Used by `eviction`, inside one atomic write, so that of many evictions at once only as many pass as there is room for.
+It runs inside one atomic write, so that of many concurrent evictions only the allowed number passes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""pods/eviction: a deletion that asks the pod's disruption budget first.
+"""pods/eviction: a deletion that respects the pod's disruption budget.
 
-A pod that does no work (finished, not started, already leaving) goes without asking. Otherwise the one budget that
+A pod that does no work (finished, not started, terminating) is deleted without a budget. Otherwise the one budget that
 covers it is charged, atomically, and only then the pod is marked and deleted.
 """
 

@@ -1,7 +1,6 @@
-"""The scale subresource: the number of replicas of anything that has one, as an autoscaling/v1 Scale.
+"""The scale subresource: the replicas of a scalable object as an autoscaling/v1 Scale.
 
-Who owns the number is kept on the object behind it (`apply.scale`); everything else about a write to scale is an
-ordinary update of that object.
+The managed fields of the number are kept on the parent object (`apply.scale`).
 """
 
 from __future__ import annotations

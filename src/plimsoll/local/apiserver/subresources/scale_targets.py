@@ -1,4 +1,4 @@
-"""Where the kinds that scale keep their replicas: the built-in ones in one place, custom ones where they declare it."""
+"""The scale targets: where a kind keeps its replicas; built-in kinds in one place, custom ones as they declare it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The application as ASGI: reads a request within its limits, and writes an answer that ends when its client goes.
+"""The application as ASGI: reads a request within its limits, and writes a response until the client disconnects.
 
-`connections` calls it once per request. It is raw ASGI because an answer is bytes already: nothing is left for a
-framework to do. It never interprets a path and never authenticates; its own refusals are about size, number and host.
+It is raw ASGI because a response is bytes already: nothing is left for a framework to do. It never interprets a path
+and never authenticates; its own errors are about size, number and host.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One client's connection: uvicorn's HTTP/1.1, and the patience it lacks.
+"""One client connection: uvicorn's HTTP/1.1 with the timeouts it lacks.
 
-uvicorn waits for ever for the first request, for the rest of a request's head, and for a client that does not read; it
-takes heads of any size. Here every wait for the client has an end, measured by the loop's time, and the connections
-that wait for their client stand in a queue (`IdleConnections`), from which `listening` takes the first when there are
-too many.
+uvicorn waits without limit for the first request, for the rest of a request's head, and for a client that does not
+read; it accepts heads of any size. Here every wait for the client has a deadline, measured by the loop's time, and the
+connections that wait for their client are queued (`IdleConnections`); `listener` closes the first of them when there
+are too many.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The embedded server as a `kube.exchange.Transport`: the client's calls become requests without a socket.
+"""The embedded server as a `kube.transport.Transport`: the client's requests without a socket.
 
-The twin of `kube.http`: the same calls end in the same ways, timeouts and closing included, so that what a controller
-goes through under virtual time is what it goes through on a network. Nothing here leaves the loop.
+The counterpart of `kube.http`: the same requests end in the same ways, timeouts and closing included, so that a
+controller behaves under virtual time as on a network. Nothing here leaves the event loop.
 """
 
 from __future__ import annotations

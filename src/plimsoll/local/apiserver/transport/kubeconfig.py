@@ -1,4 +1,4 @@
-"""The file that makes kubectl and every other client talk to this server."""
+"""The kubeconfig for kubectl and other clients of this server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How much of anything a client may take, and who is over it.
+"""Limits per client: request sizes, held bodies and requests in flight.
 
-Used by every transport. Counts are per credential, so that a client without a valid one, or a controller gone wild,
-uses up only its own share. Nothing here waits: whoever is over a limit is told so at once.
+Counts are per credential, so that a client without a valid one, or a faulty controller, uses up only its own share.
+Nothing here waits: a request over a limit is rejected at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The TLS socket: accepts connections up to a number, and on cancellation lets what is under way come to its end.
+"""The TLS socket: accepts a limited number of connections, and on cancellation lets running requests finish.
 
-`running` awaits `Listener.serve` under the supervisor. Accepting is our own loop instead of asyncio's server, because a
-client that never finishes its handshake is a connection too, and asyncio's server does not count it.
+Accepting is our own loop instead of asyncio's server, because a client that never finishes its handshake is a
+connection too, and asyncio's server does not count it.
 """
 
 from __future__ import annotations

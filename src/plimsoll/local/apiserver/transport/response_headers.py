@@ -1,4 +1,4 @@
-"""The headers of an answer: those that every answer has, and those its maker gave, made safe to be sent."""
+"""Response headers: the common ones and those of the handler, made safe to send."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which fault strikes a call to the cloud, and how often it has struck already.
+"""The fault that affects a call to the cloud, and how often it has already done so.
 
-Faults are fields of the `Cloud` object, so that a scenario, a person with kubectl and a test inject them alike. Those
-that strike a number of times are counted in its status before they strike: a crash may lose a strike, never repeat one.
+Faults are fields of the `Cloud` object, so that a scenario, a user with kubectl and a test inject them alike. Faults
+with a limited number of failures are counted in its status before they take effect: a crash may lose one, never repeat
+one.
 """
 
 from __future__ import annotations

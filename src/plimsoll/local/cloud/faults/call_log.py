@@ -1,7 +1,7 @@
-"""What was asked of the cloud: every call that would change something, refused ones and those under way too.
+"""The log of mutating calls to the cloud, including rejected ones and those in progress.
 
-The log outlives the callers: a scenario keeps one and hands it to each `SimulatedCloud` it builds, so that a crash of
-the autoscaler does not lose what it did before. Who runs for months keeps the latest calls only.
+The log outlives the callers: a scenario keeps one and passes it to each `SimulatedCloud` it builds, so that a crash of
+the autoscaler does not lose what it did before. It keeps the latest calls only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What people and scenarios do to the cloud: take its stock away, let calls fail, move a group's limits.
+"""Fault injection: reduces stock, makes calls fail, changes the limits of a group.
 
-Each is a change to the `Cloud` or to a NodeGroup that kubectl could make as well; here they are calls, for the scenario
-runner (`{provider: {failIncrease: …, stockout: …, setGroup: …}}`), tests and the console.
+Each is a change to the `Cloud` or to a NodeGroup that kubectl could make as well; here they are calls, for scenarios
+(`{provider: {failIncrease: …, stockout: …, setGroup: …}}`) and tests.
 """
 
 from __future__ import annotations

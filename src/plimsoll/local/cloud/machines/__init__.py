@@ -1,1 +1,1 @@
-"""Machine shapes of the simulated cloud and the Node objects they register."""
+"""Machine templates of the simulated cloud and the Node objects of its machines."""

@@ -1,8 +1,8 @@
-"""The Node object a machine becomes when it has booted.
+"""The Node object of a booted machine.
 
-Pure. A node comes as a kubelet registers it: with its capacity, labels and taints, and not ready, for the virtual
-kubelet to take over. Where no kubelet runs (a stepped scenario, a boot time of 0) it comes ready. The server taints
-every new node as not ready; taking that taint away is the actuator's business.
+Pure. A node has what a kubelet registers: capacity, labels and taints, and it is not ready, for the virtual kubelet to
+take over. Where no kubelet runs (a stepped scenario, a boot time of 0) it is ready. The server taints every new node as
+not ready; the actuator removes that taint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the machines of a group are: its machine type and its own template, put together once.
-
-Pure. Used by whoever plans machines, makes nodes of them, or tells an autoscaler what a node would be like.
-"""
+"""The machine template of a group: its machine type merged with the group's own template. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How many pods a disruption budget can spare now: the numbers of its status. Pure.
+"""The status of a PodDisruptionBudget: how many disruptions it allows now. Pure.
 
-Whoever counts the scale of the pods' controllers tells it here. Rules are those of the disruption controller 1.34:
-percentages round up, for `minAvailable` and `maxUnavailable` alike; a whole `minAvailable` counts the pods there are,
-everything else counts the pods there should be.
+Rules are those of the disruption controller 1.34: percentages round up, for `minAvailable` and `maxUnavailable` alike;
+an absolute `minAvailable` counts the existing pods, everything else counts the pods there should be (the scale of their
+controllers).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The disruption controller: keeps the status of every PodDisruptionBudget, which is what evictions are decided by.
+"""The disruption controller: keeps the status of every PodDisruptionBudget, which decides evictions.
 
 A budget is counted when it changes, when a pod it covers does, and when a granted eviction should have happened. The
-eviction of the API server writes the same status; each write carries the version it was planned from.
+eviction handler of the API server writes the same status; each write carries the version it was planned from.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How many pods the controllers of some pods want: the whole of which a disruption budget spares a part.
+"""The scale of the controllers of some pods: the total of which a disruption budget is a part.
 
-Deployments, replica sets, stateful sets and replication controllers are known from caches; of any other kind the scale
-is asked for, as custom workloads have one. A controller that cannot be found or has no scale is an answer, not an
+Deployments, replica sets, stateful sets and replication controllers come from caches; for any other kind the scale
+subresource is read, as custom workloads have one. A controller that is not found or has no scale is a result, not an
 error: the budget then allows nothing.
 """
 

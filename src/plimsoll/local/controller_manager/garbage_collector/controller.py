@@ -1,10 +1,10 @@
-"""The garbage collector: objects go with their owners, in the background, in the foreground, or not at all.
+"""The garbage collector: deletes dependents with their owners, in the background, in the foreground, or not at all.
 
-It follows the metadata of every kind that is served, custom ones as their definitions come and go, and keeps a graph
-of owners. Keys are uids; one turn brings one object to where its owners want it. An owner that the graph does not know
-is asked for at the server before it counts as absent: a cache that is late is no evidence.
+It follows the metadata of every served kind, custom ones as their definitions appear and disappear, and keeps a graph
+of owners. Keys are uids; one reconciliation handles one object. An owner that the graph does not know is read from the
+server before it counts as absent: a late cache is no evidence.
 
-Events are left out, as in Kubernetes: nobody owns through them, and there are too many.
+Events are left out, as in Kubernetes: they own nothing, and there are too many.
 """
 
 from __future__ import annotations

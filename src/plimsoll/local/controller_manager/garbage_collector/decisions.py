@@ -1,8 +1,8 @@
-"""What the garbage collector does about one object, given how its owners are. Pure.
+"""What the garbage collector does with one object, given the state of its owners. Pure.
 
 An owner is `SOLID` while it stays, `WAITING` when it is being deleted in the foreground and waits for its dependents,
 `ABSENT` when there is no such object. An object with a solid owner is kept and loses the references to the others; one
-with none goes. One that nobody owns is nobody's garbage.
+without a solid owner is deleted. An object without owners is not garbage.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who owns whom, of all objects of all kinds that are watched: by uid, both ways.
+"""The graph of owners and dependents over all watched kinds, by uid, in both directions.
 
-The garbage collector's informers write it; objects are told apart by uid, never by name. An object stays in it as long
-as its informer shows it. Nothing here decides anything.
+The garbage collector's informers write it; objects are identified by uid, never by name. An object stays in it as long
+as its informer has it. Nothing here decides anything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every kind a server serves, as far as objects of it can be listed and deleted: for who works on all kinds alike.
+"""Every served kind whose objects can be listed and deleted.
 
-Garbage collection and namespace deletion read only metadata, so a kind that is in no table of structs is as good as
-any other.
+The garbage collector and the namespace controller read only metadata, so kinds without a struct are handled like any
+other.
 """
 
 from __future__ import annotations

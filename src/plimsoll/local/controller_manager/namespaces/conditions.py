@@ -1,4 +1,4 @@
-"""What a namespace that is being deleted says about it: five conditions, in the words of Kubernetes. Pure."""
+"""The five conditions of a namespace that is being deleted, in the words of Kubernetes. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The namespace controller: a namespace that is being deleted is emptied, of every kind there is, and then let go.
+"""The namespace controller: deletes the content of a terminating namespace, of every kind, and then finalizes it.
 
-As in Kubernetes it begins a few seconds after the deletion, so that what was created at the last moment is seen, and
-looks again while anything is left: kinds of all sorts have finalizers of all sorts, and nobody tells when they end.
+As in Kubernetes it begins a few seconds after the deletion, so that objects created at the last moment are seen, and
+checks again while anything is left: finalizers of other controllers end without notice.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The node lifecycle controller: who has not been heard of gets conditions that say so, and taints that act on it.
+"""The node lifecycle controller: marks nodes that stop reporting with conditions and taints.
 
-One turn for a node: learn when it was last heard of, write Unknown conditions if that is too long ago, keep the taints
-that its conditions ask for, mark its pods not ready. Pods are driven off by `taint_eviction`, which looks at the taints
-alone. Nothing is polled: a node is looked at when it changes, when its liveness does, and when its grace ends.
+One reconciliation of a node: find when it last reported, write Unknown conditions if that is too long ago, keep the
+taints that its conditions require, mark its pods not ready. `taint_eviction` evicts pods; it looks at the taints alone.
+Nothing is polled: a node is reconciled when it changes, when its liveness does, and when its grace period ends.
 
-What is in memory only is when a report was last seen; after a restart every node has its grace again, as in Kubernetes.
-Grace is measured on the clock that only goes on, and the server is asked before a node is told silent: neither a step
-of the wall clock nor a late cache makes a node unreachable.
+Only the time of the last report is in memory; after a restart every node has its grace period again, as in Kubernetes.
+Grace is measured on the monotonic clock, and the server is asked before a node counts as silent: neither a step of the
+wall clock nor a late cache makes a node unreachable.
 """
 
 from __future__ import annotations

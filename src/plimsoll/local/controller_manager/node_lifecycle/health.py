@@ -1,7 +1,6 @@
-"""What follows from a node's state: conditions of a silent one, the taints its conditions ask for. Pure.
+"""The health of a node: the conditions of a silent one, and the taints its conditions require. Pure.
 
-Used by the node lifecycle controller; texts and orders are those of Kubernetes 1.34. Nothing here knows who heard of
-the node: it is told when that was last.
+Texts and orders are those of Kubernetes 1.34. The time of the node's last report is a parameter.
 """
 
 from __future__ import annotations

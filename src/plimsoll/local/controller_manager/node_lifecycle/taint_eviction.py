@@ -1,7 +1,7 @@
 """The taint eviction controller: deletes pods that do not, or no longer, tolerate a NoExecute taint of their node.
 
-Who added the taint does not matter, nor when. How long a pod holds out counts from when this process first saw it on
-the node with the taint, as in Kubernetes: a pod that came later has its whole time, and after a restart all have.
+Neither the origin nor the age of the taint matters. The toleration time counts from when this process first saw the pod
+on the tainted node, as in Kubernetes: a pod that came later has its whole time, and after a restart all have.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How many nodes of a zone may be emptied, and how fast: many silent nodes are more likely our fault than theirs.
+"""The eviction rate per zone: many silent nodes are more likely a fault of the control plane than of the nodes.
 
-The node lifecycle controller tells a `Zones` of every node and asks it for leave before it drives pods off one. Rules
-and rates are kube-controller-manager's: a node every ten seconds in a healthy zone; in a zone where most nodes are not
+The node lifecycle controller reports every node to `Zones` and asks it before it evicts the pods of one. Rules and
+rates are kube-controller-manager's: a node every ten seconds in a healthy zone; in a zone where most nodes are not
 ready a node every hundred seconds if the zone is large, none if it is small; none anywhere when no node at all is
-ready. Kept up node by node, so that a change costs nothing in a large cluster. Without clock or I/O: told the time.
+ready. Updates are incremental, so that a change costs nothing in a large cluster. Without clock or I/O: the time is a
+parameter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What may help a pod that found no place: which change of the cluster is worth another look, by who refused it.
+"""Cluster events and queueing hints: which change of the cluster may make an unschedulable pod schedulable.
 
-Used by the queue. kube-scheduler calls this queueing hints. A pod refused by rules that look at one node only is helped
-by a change of a node only if it could go there now, which the caller knows; for the other rules the kind of the change
-decides.
+A pod rejected by rules that look at one node only is helped by a change of a node only if it fits there now, which the
+caller checks; for the other rules the kind of the change decides.
 """
 
 from __future__ import annotations

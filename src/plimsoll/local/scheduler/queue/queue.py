@@ -1,13 +1,12 @@
-"""Which pod is next. Pure: pods, times and events in, the next pod out.
+"""The scheduling queue. Pure: pods, times and events in, the next pod out.
 
-A pod is in one of three places. *Active*: to be tried, the highest priority first, then who has waited longest.
-*Backing off*: something has changed since it failed, but it failed lately; such pods are tried when no active one is
-left (as kube-scheduler does since 1.33) or when their time has come. *Unschedulable*: nothing has changed that could
-help; an event brings it back, or the flush after five minutes. A pod that failed through an error of ours waits out its
-back-off whatever else there is to do.
+A pod is in one of three places. *Active*: to be tried, by priority, then by waiting time. *Backing off*: something has
+changed since it failed, but it failed recently; such pods are tried when no active one is left (as kube-scheduler does
+since 1.33) or when their back-off ends. *Unschedulable*: nothing has changed that could help; an event moves it back,
+or the flush after five minutes. A pod that failed through an internal error waits for its back-off in any case.
 
-Pods with scheduling gates are not put in by the caller. Nothing here outlives the process: a pod that is pending is
-active again after a restart.
+The caller does not add pods with scheduling gates. Nothing here outlives the process: a pending pod is active again
+after a restart.
 """
 
 from __future__ import annotations

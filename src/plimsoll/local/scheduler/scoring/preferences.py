@@ -1,8 +1,8 @@
-"""What a pod would like about the company it gets: soft spreading, and preferred affinity between pods.
+"""Scores beyond one node: soft topology spreading, and preferred affinity between pods.
 
-Scores beyond one node, added to those of `scoring` for the nodes a pod fits on. Pods of a controller that say nothing
-about spreading are spread over hosts and zones as kube-scheduler's default constraints do. Nothing here refuses a node,
-and terms that cannot be read are passed over.
+They are added to those of `scoring` for the feasible nodes. Pods of a controller without spread constraints are spread
+over hosts and zones as kube-scheduler's default constraints do. Nothing here rejects a node, and unreadable terms are
+skipped.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The best node for the next pod of a shape, without looking at all nodes again.
+"""The best node for the next pod of a class, without scoring all nodes again.
 
-`preferences.best_of` goes through every node that fits, for every pod: at a thousand nodes that is most of what
-scheduling costs. What it finds for a pod without wishes of its own depends on little, though: how good the node is in
-itself, how many siblings it has, and how many its zone has. So nodes are kept in tiers of the same zone and the same
-siblings, each with its best one on top, and only the tops are compared. The answer is that of `best_of`, to the point;
-a test holds the two together. Who has wishes (spread constraints, company) goes the long way.
+`preferences.best_node` scores every feasible node for every pod: at a thousand nodes that is most of the cost of
+scheduling. For a pod without preferences of its own the result depends on little: the node's own score, its number of
+pods of the same class, and that of its zone. So nodes are kept in tiers of the same zone and the same number, each with
+its best node on top, and only the tops are compared. The result equals that of `best_node`; a test compares the two.
+Pods with preferences (spread constraints, pod affinity) use `best_node`.
 """
 
 from __future__ import annotations

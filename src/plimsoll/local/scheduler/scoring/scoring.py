@@ -1,9 +1,9 @@
-"""How good a node is for a pod, looking at the node alone: kube-scheduler's scores of its default profile.
+"""The score of a single node for a pod: kube-scheduler's scores of its default profile.
 
 Least allocated and balanced resources, PreferNoSchedule taints, preferred node affinity, each out of 100 with
-kube-scheduler's weights; whole numbers throughout. Scores that kube-scheduler scales by the best node are here out of
-what could be reached, so that a node's score does not depend on others and can be remembered. What looks beyond the
-node is in `preferences`. Images are not looked at.
+kube-scheduler's weights; whole numbers throughout. Scores that kube-scheduler normalises by the best node are relative
+to the reachable maximum here, so that a node's score does not depend on others and can be cached. Scores beyond the
+node are in `preferences`. Images are not scored.
 """
 
 from __future__ import annotations

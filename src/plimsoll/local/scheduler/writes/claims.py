@@ -1,7 +1,7 @@
-"""Claims that wait for their first consumer: says on which node it will run, and whether they are bound yet.
+"""Claims that wait for their first consumer: the selected node, and whether they are bound yet.
 
-The binding itself is the volume controller's. A claim to be provisioned is annotated with the node; a volume that is
-there already is reserved for its claim. Both can be done twice without harm, so after a crash it is simply done again.
+The volume controller does the binding. A claim to be provisioned is annotated with the node; an existing volume is
+reserved for its claim. Both are idempotent, so after a crash they are done again.
 """
 
 from __future__ import annotations

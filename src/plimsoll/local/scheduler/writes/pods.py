@@ -1,8 +1,7 @@
-"""What the scheduler writes into the cluster: conditions, nominations, victims' ends, bindings. Each call by itself.
+"""The scheduler's writes: conditions, nominations, deletions of victims, bindings.
 
-Every write names the uid it is meant for, and a pod that is gone or was made anew makes it an outcome, not an error.
-Conditions go by strategic patch, as kube-scheduler sends them, so that those of others stay and managed fields read
-the same.
+Every write names the uid it is meant for; a pod that is gone or was recreated is an outcome, not an error. Conditions
+are strategic merge patches, as kube-scheduler sends them, so that those of others stay and managed fields are the same.
 """
 
 from __future__ import annotations

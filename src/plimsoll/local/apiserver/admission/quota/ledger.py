@@ -1,12 +1,12 @@
-"""How much of a quota is used: a running sum over the stored objects it is about, and over writes on their way.
+"""The usage of a quota: a running sum over the stored objects it covers, and over pending writes.
 
-The sum follows the store's watches, so a judgement costs as much as has changed since the last one, not as much as
-there is. Kubernetes keeps this number in the quota's status and has a controller mend it; here the objects themselves
-are the truth, and what is freed by a deletion is free at once.
+The sum follows the store's watches, so a check costs as much as has changed since the last one, not as much as there
+is. Kubernetes keeps this number in the quota's status and has a controller correct it; here the objects themselves are
+the truth, and a deletion frees its share at once.
 
-A write that was let in is reserved until its object is seen in the store, or until somebody says it came to nothing.
-Even then it may still be on its way to the disk, when only its caller was cancelled; so it counts until it is settled.
-What a write will free is free once it is durable, not before.
+An admitted write is reserved until its object appears in the store, or until it is released because the write failed.
+Even then it may still be on its way to the disk, if only its caller was cancelled; so it counts until it is settled.
+What a write will free is free only once the write is durable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ResourceQuota: a namespace does not get more than its quotas give, however many ask at the same moment.
+"""ResourceQuota: keeps a namespace within its quotas, also under concurrent requests.
 
-The judgement and the reservation of what was let in happen in one go, without anybody else running in between; only
-then is the new use written into the quotas' status, where people look for it.
+The check and the reservation of an admitted write happen without an await between them; only then is the new usage
+written into the status of the quotas.
 """
 
 from __future__ import annotations

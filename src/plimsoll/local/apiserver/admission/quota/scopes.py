@@ -1,4 +1,4 @@
-"""Which pods a quota is about: its scopes. A quota with scopes is never about anything but pods."""
+"""The scopes of a quota: which pods it covers. A quota with scopes covers nothing but pods."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What one object uses of a quota: the names of a ResourceQuota's `hard`, and how much of each an object takes.
+"""The usage of one object: the names of a ResourceQuota's `hard`, and how much of each the object takes.
 
-Pods, services and claims are measured, everything else is counted (`count/deployments.apps`). Pure; `now` only matters
-for pods that should have gone. Used by the ledger, which adds this up, and by the plugin, which asks about one object.
+Pods, services and claims are measured, everything else is counted (`count/deployments.apps`). Pure; `now` matters only
+for pods that are overdue to terminate.
 """
 
 from __future__ import annotations

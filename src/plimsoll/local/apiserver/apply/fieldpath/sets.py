@@ -1,8 +1,8 @@
-"""Sets of field paths: what a manager owns, what a write changed. The algebra behind every ownership decision.
+"""Sets of field paths, the algebra behind every ownership decision: what a manager owns, what a write changed.
 
-A set is a tree: `members` are the steps at which a path of the set ends, `children` the steps below which others go on.
-Sets are values: every operation returns a new one and shares what it can. Builders (`comparing`, `owning`) fill a fresh
-set through `add` and `attach` before anybody else sees it. The written form is a value too, made once for every set.
+A set is a tree: `members` are the elements at which a path of the set ends, `children` the elements below which others
+continue. Sets are values: every operation returns a new one and shares what it can. Builders fill a fresh set through
+`add` and `attach` before it is shared. The encoded form is cached per set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Two values of one type: which fields were added, changed and removed.
+"""The comparison of two values of one type: the fields that were added, changed and removed.
 
-The heart of ownership: a write owns what it added and changed, everybody loses what it removed.
+A write owns what it added and changed; all managers lose what it removed.
 """
 
 from __future__ import annotations

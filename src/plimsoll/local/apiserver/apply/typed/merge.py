@@ -1,4 +1,4 @@
-"""The applied configuration laid over the live object: what it says wins, what it does not mention stays.
+"""The merge of an applied configuration into the live object: its fields win, fields it does not mention stay.
 
 Lists that are merged by key keep both orders as far as possible, and the configuration's where they disagree.
 """

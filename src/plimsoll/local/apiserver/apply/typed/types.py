@@ -1,8 +1,7 @@
-"""What a value may look like, as far as ownership and merging are concerned: scalars, lists and maps with their rules.
+"""The types that ownership and merging know: scalars, lists and maps with their merge rules.
 
-`schemas` makes these from OpenAPI; the walks (`comparing`, `merging`, `removing`, `owning`, `checking`) follow them
-beside a value. Kubernetes' division is kept: an `Atom` allows one or several of the three, and a walk takes the one
-that fits the value.
+`schemas` makes them from OpenAPI. As in structured-merge-diff, an `Atom` allows one or several of the three, and a walk
+takes the one that fits the value.
 """
 
 from __future__ import annotations

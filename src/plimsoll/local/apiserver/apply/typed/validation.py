@@ -1,6 +1,7 @@
-"""An applied configuration against its type: unknown fields, wrong types, keys that are missing or stand there twice.
+"""The validation of an applied configuration: unknown fields, wrong types, missing or repeated list keys.
 
-The real server answers with 500 and these words; it reads maps in no particular order, we in the order of the body.
+kube-apiserver answers with 500 and these words; it reads maps in no particular order, this server in the order of the
+body.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The port between the store and what makes writes durable; `memory` and `sqlite` implement it.
+"""The port between the store and its durability; `memory` and `sqlite` implement it.
 
-A driver is a log: rows come in with rising revisions, are told of in the same order, and are forgotten by number. It
-knows nothing of objects, selectors or watchers, and never looks into the bytes.
+A driver is a log: rows arrive with rising revisions, are acknowledged in the same order, and are compacted by number.
+It knows nothing of objects, selectors or watchers, and never reads the bytes.
 """
 
 from __future__ import annotations

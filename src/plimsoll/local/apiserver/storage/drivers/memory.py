@@ -1,4 +1,4 @@
-"""The driver that keeps nothing: for virtual time and tests. No thread, no file, every write settled at once."""
+"""The driver without persistence, for virtual time and tests: no thread, no file, every write is settled at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The driver that keeps everything in a SQLite file: one writer thread, many writes in one commit.
+"""The driver that keeps everything in a SQLite file: one writer thread, many writes per commit.
 
-Writes that wait while a commit is under way go into the next one together, so the cost of a commit is shared by
-whoever writes at the same time. A write that fails in company is tried again alone: what fails (a full disk, an object
-too large) fails by itself. The thread never touches the store: it tells the event loop, which applies.
+Writes that arrive during a commit go into the next one together, so concurrent writers share its cost. A write that
+fails in a batch is tried again alone, so that only the cause of a failure (a full disk, an object too large) fails. The
+thread never touches the store: it notifies the event loop, which applies the write.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Stored objects as dicts, for as long as they are likely to be asked for again.
+"""A cache of stored objects as dicts.
 
-A pod is written five times within its first seconds and its last, each time as a change of what was written before: to
-decode it again for each was a fifteenth of a busy hour. What is kept is bounded by the bytes of the objects, and the
-oldest go first. Used by the store alone.
+A pod is written five times within its first seconds and its last, each time as a change of the previous state; decoding
+it again each time took a fifteenth of a busy hour. The cache is bounded by the bytes of the objects; the oldest are
+evicted first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Changes of objects, and the events that watchers see of them.
+"""Changes of objects, and the watch events made from them.
 
-A `Change` is what history keeps: an object's state before and after a write. An `Event` is what a watcher is told, and
-depends on its selector: an object that leaves the selector is DELETED for that watcher, one that enters is ADDED. The
-three events a change can be are made at most once and shared by all watchers, and so are their encoded forms.
+A `Change` is what the history keeps: an object's state before and after a write. An `Event` depends on the watcher's
+selector: an object that no longer matches is DELETED for that watcher, one that begins to match is ADDED. The three
+possible events of a change are made at most once and shared by all watchers, and so are their encoded forms.
 """
 
 from __future__ import annotations

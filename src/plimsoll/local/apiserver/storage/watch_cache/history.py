@@ -1,9 +1,8 @@
-"""The recent changes of one resource: what watchers resume from, and what lists at an earlier revision are made of.
+"""The recent changes of one resource, for resumed watches and for lists at an earlier revision.
 
-It is the watchers' queue as well: each watcher is a position in it, so a change is kept once however many watch, and a
-slow watcher costs nothing and slows nobody; when what it has not seen is forgotten, it is told so.
-
-Every change has a place, counted from the start of the process and never given twice.
+It is the watchers' queue as well: each watcher is a position in it, so a change is kept once however many watchers
+there are, and a slow watcher costs nothing and slows no other; when changes it has not read are dropped, it expires.
+Every change has a place, counted from the start of the process and never reused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Watching: positions in a resource's history that are woken when something for them comes.
+"""Watchers: positions in a resource's history that are woken when a change matches them.
 
-The hub wakes only watchers that wait and only for changes they see, so a thousand watchers of one namespace each cost
-one look, not one task switch, per change elsewhere. A watcher that falls out of history gets `Expired` and is done.
+Only watchers that wait are woken, and only for changes they see, so a thousand watchers of one namespace each cost one
+look, not one task switch, per change elsewhere. A watcher that falls out of the history gets `Expired` and ends.
 """
 
 from __future__ import annotations

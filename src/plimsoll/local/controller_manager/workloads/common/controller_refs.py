@@ -1,7 +1,6 @@
-"""Whose is an object: controllers take over orphans their selector matches and let go of what it no longer matches.
+"""Controller references: a controller adopts orphans that its selector matches and releases what no longer matches.
 
-Used by every workload controller for its pods, by the deployment controller for replica sets. An object has at most one
-controller; it is never taken from another.
+An object has at most one controller; it is never taken from another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which pods go first when there are too many: those whose loss hurts least. Pure.
+"""The order in which surplus pods are deleted: the least costly first. Pure.
 
-The order is Kubernetes': without a node before placed, pending before unknown before running, not ready before ready,
-cheaper by annotation, on nodes with more pods of the same owner, ready for a shorter time, restarted more often,
-younger. Times are compared by their order of magnitude, so that not always the newest goes.
+The order is Kubernetes': unassigned before assigned, pending before unknown before running, not ready before ready,
+lower deletion cost, on nodes with more pods of the same owner, ready for a shorter time, restarted more often, younger.
+Times are compared by their order of magnitude, so that not always the newest is deleted.
 """
 
 from __future__ import annotations

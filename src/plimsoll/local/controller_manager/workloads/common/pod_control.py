@@ -1,7 +1,7 @@
-"""Pods from templates: what replica sets, daemon sets, jobs and stateful sets make, and how they tell of it.
+"""Pod control: creates and deletes the pods of replica sets, daemon sets, jobs and stateful sets, with Events.
 
-Templates are plain JSON, taken from the bytes of their owner, so that no field is lost on the way. A pod that could not
-be made is a value (`PlimsollError`), because the owner has to tell it in its status before it tries again.
+Templates are plain JSON, taken from the bytes of their owner, so that no field is lost. A failed creation is a value
+(`PlimsollError`), because the owner reports it in its status before it tries again.
 """
 
 from __future__ import annotations

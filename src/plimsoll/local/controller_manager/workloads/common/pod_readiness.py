@@ -1,4 +1,4 @@
-"""Whether a pod counts: active, ready, available. The words every workload controller uses in its status. Pure."""
+"""Whether a pod is active, ready and available, as workload controllers count it. Pure."""
 
 from __future__ import annotations
 

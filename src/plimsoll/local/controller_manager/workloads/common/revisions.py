@@ -1,8 +1,8 @@
-"""The templates a stateful or daemon set had: one ControllerRevision for each, numbered, the old ones forgotten.
+"""ControllerRevisions: the numbered history of the templates of a stateful or daemon set.
 
-Both controllers ask `Revisions.ensure_current` for the revision of the template they have now, which makes one where
-there is none, or gives an older one the highest number when somebody went back to it. A revision's name follows from
-what is in it, so making it twice finds the first. What a set's pods are does not matter here.
+`Revisions.ensure_current` returns the revision of the current template; it creates one where there is none, or gives an
+older one the highest number after a rollback. A revision's name follows from its content, so creating it twice finds
+the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts of status patches that the workload controllers write alike. Pure."""
+"""Common parts of the status patches of workload controllers. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Templates told apart: whether two are the same, and the short hash that names and labels what came of one. Pure.
+"""The hash of a pod template, for names and labels, and the comparison of templates. Pure.
 
 The hash has the form Kubernetes gives it (a 32-bit FNV-1a number in letters and digits that spell no words), but
-Kubernetes hashes the memory of a Go program; ours is over the canonical JSON, so the values are not a real cluster's.
+Kubernetes hashes the memory of a Go program; this one hashes the canonical JSON, so the values are not a real
+cluster's.
 """
 
 from __future__ import annotations

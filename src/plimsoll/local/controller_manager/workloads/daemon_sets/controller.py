@@ -1,8 +1,8 @@
-"""The daemon set controller: one pod on every node that is fit for it, replaced node by node when the template changes.
+"""The daemon set controller: one pod on every eligible node, replaced node by node when the template changes.
 
-One turn: look at the set, its pods and the nodes, have a revision for the template, create and delete what the plan
-says, forget old revisions, write the status. While writes of an earlier turn are not in the cache yet nothing is
-created or deleted.
+One reconciliation: read the set, its pods and the nodes, ensure a revision for the template, create and delete what the
+plan contains, trim old revisions, write the status. While earlier writes are missing in the cache, nothing is created
+or deleted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a daemon set's pods belong, and what such a pod looks like. Pure.
+"""The nodes that are eligible for a daemon set, and the pod for a node. Pure.
 
-A daemon pod is bound to its node by affinity, not by `spec.nodeName`: the scheduler still looks whether it fits. So
-only what the node itself says (labels, taints, its name) decides here; resources do not.
+A daemon pod is bound to its node by affinity, not by `spec.nodeName`: the scheduler still checks whether it fits. So
+only the node itself (labels, taints, its name) decides here; resources do not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is to be done about a daemon set, and what its status says. Pure.
+"""The plan and the status of a daemon set. Pure.
 
-First every node gets its pod and loses what it should not have; only when nothing of that is left to do, old pods give
-way to new ones, as many at a time as the update strategy allows. Nodes are looked at in the order of their names.
+First every node gets its pod and loses surplus ones; only when nothing of that is left to do, old pods are replaced, as
+many at a time as the update strategy allows. Nodes are handled in the order of their names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a deployment's status says: counts, availability, progress, failures. Pure.
+"""The status of a deployment: counts, availability, progress, failures. Pure.
 
-Progress is judged by comparing the new status with the one told last; times and the order of conditions are
-Kubernetes', which drops a condition and appends it when it changes.
+Progress is found by comparing the new status with the stored one; times and the order of conditions are Kubernetes',
+which drops a condition and appends it when it changes.
 """
 
 from __future__ import annotations

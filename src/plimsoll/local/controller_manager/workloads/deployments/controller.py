@@ -1,8 +1,8 @@
 """The deployment controller: replica sets for templates, rolled from the old ones to the new one.
 
-One turn: look at the deployment and its sets, plan (`deployment_plans`), make, change and remove sets, write the status
-and the revision. Every write carries the version it was decided on; while the caches do not show an earlier turn's
-writes nothing is decided. It never touches pods: that is the replica set controller's work.
+One reconciliation: read the deployment and its sets, plan (`plan`), create, change and delete sets, write the status
+and the revision. Every write carries the version it was decided on; while the caches miss earlier writes, nothing is
+decided. It never touches pods: that is the replica set controller's task.
 """
 
 from __future__ import annotations

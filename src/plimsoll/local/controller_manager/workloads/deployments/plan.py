@@ -1,9 +1,9 @@
-"""What is to be done about a deployment in one turn, and what its status says then. Pure.
+"""The plan and the status of a deployment. Pure.
 
     plan = rollout_plan(deployment, owned, now, new_name="web-5bb5df796c")
 
-A plan is complete in itself: the controller makes the new set, changes and removes sets in the order given, and writes
-the status. Turns follow each other as sets change, until a plan holds nothing.
+A plan is complete in itself: the controller creates the new set, changes and deletes sets in the given order, and
+writes the status. Reconciliations follow each other as sets change, until a plan is empty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""How many pods a deployment may have above and below what it wants, and how sets share a change of size. Pure.
+"""Surge and unavailability of a deployment, and the share of each set in a change of size. Pure.
 
-`ReplicaSizes` is the arithmetic of one turn: how many replicas each set wants by now, as the steps of the turn change
-it.
+`ReplicaSizes` tracks the replicas of each set through the steps of one reconciliation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which of a deployment's replica sets is the new one, and the annotations that number them. Pure.
+"""The new replica set of a deployment among its sets, and the annotations with their revisions. Pure.
 
-The new set is the oldest whose template is the deployment's; a rollback makes an old set the new one again, which then
-gets the next revision number and remembers the ones it had.
+The new set is the oldest whose template equals the deployment's; a rollback makes an old set the new one again, which
+then gets the next revision number and keeps its previous ones.
 """
 
 from __future__ import annotations

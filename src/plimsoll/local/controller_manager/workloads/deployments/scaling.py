@@ -1,7 +1,6 @@
-"""How many replicas each set of a deployment should want next: rolling on, recreating, scaling in proportion. Pure.
+"""The next replicas of each set of a deployment: rolling update, recreation, proportional scaling. Pure.
 
-Each function gives sizes by set name, holding only sets it has something to say about, in the order in which they are
-to be changed.
+Each function returns sizes by set name, only of sets that change, in the order of the changes.
 """
 
 from __future__ import annotations

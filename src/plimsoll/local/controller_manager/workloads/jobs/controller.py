@@ -1,10 +1,10 @@
-"""The job controller: pods until enough of them have succeeded, and an exact count of how they ended.
+"""The job controller: pods until enough of them have succeeded, and an exact count of their outcomes.
 
-One turn: look at the job and its pods, make or delete pods, enter ended pods in the status, take their finalizers off,
-count them. Nothing is done while a write of an earlier turn, to a pod or to the job, is not in the cache yet: so a turn
+One reconciliation: read the job and its pods, create or delete pods, record ended pods in the status, remove their
+finalizers, count them. Nothing is done while an earlier write, to a pod or to the job, is missing in the cache: so it
 never counts from an old status, and its writes carry the version they were computed from.
 
-Changes of pods are taken up a second later, together: a job of many pods would otherwise write its status for each.
+Changes of pods are handled together after a second: a job of many pods would otherwise write its status for each.
 """
 
 from __future__ import annotations

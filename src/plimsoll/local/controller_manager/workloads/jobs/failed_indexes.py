@@ -1,7 +1,7 @@
-"""Indexes of a job that have a limit of failures each (`backoffLimitPerIndex`). Pure; `jobs_plans` decides with it.
+"""Failed indexes of a job with a limit of failures per index (`backoffLimitPerIndex`). Pure.
 
-How often an index has failed stands on its pods: each says how many went before it. So the last one that failed is
-held, uncounted and with its finalizer, until there is a successor that says one more.
+The pods carry the number of failures of their index: each has that of its predecessors. So the last failed pod is held,
+uncounted and with its finalizer, until there is a successor with the next number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What is to be done about a job: which pods to make or delete, whether it is over and why. Pure.
+"""The plan of a job: which pods to create or delete, whether the job has finished and why. Pure.
 
-`job_plan` says what to do with pods. What a turn wrote is put together by `job_status`, in two steps around the removal
-of finalizers, see `jobs_counting`.
+`job_plan` decides about pods; `tracking` counts their endings, in two steps around the removal of finalizers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hands of the job controller: makes pods that carry its finalizer, deletes them, and takes the finalizer off."""
+"""The pods of a job: creates them with the tracking finalizer, deletes them, and removes the finalizer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a job's own rules say of pods that failed and of indexes that are done. Pure; `jobs_plans` decides with it.
+"""Pod failure policies and success policies of a job. Pure.
 
-A pod failure policy is asked for each failed pod: the first rule that matches says whether the job fails with it, only
-its index, or whether the failure counts at all. A success policy ends an indexed job before all its indexes are done.
+The first rule of a pod failure policy that matches a failed pod decides whether the job fails with it, only its index,
+or whether the failure counts at all. A success policy ends an indexed job before all its indexes are done.
 """
 
 from __future__ import annotations

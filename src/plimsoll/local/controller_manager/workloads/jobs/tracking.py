@@ -1,8 +1,8 @@
-"""Which of a job's pods have ended and how, counted so that none is ever counted twice. Pure.
+"""Job tracking: which pods have ended and how, counted so that none is counted twice. Pure.
 
-A pod that ends still has our finalizer, so it cannot vanish. Its uid goes into `uncountedTerminatedPods`; then the
-finalizer comes off; then, in one write, the uid leaves that list and the number beside it grows. A crash between any
-two of these steps is gone on from: a uid in the list whose pod has no finalizer (or is gone) is counted, once. For
+A pod that ends still has the job's finalizer, so it cannot vanish. Its uid goes into `uncountedTerminatedPods`; then
+the finalizer is removed; then, in one write, the uid leaves that list and the number beside it grows. A crash between
+any two of these steps is recovered: a uid in the list whose pod has no finalizer (or is gone) is counted, once. For
 completions of an indexed job the index itself is the proof, and no uid is kept.
 """
 

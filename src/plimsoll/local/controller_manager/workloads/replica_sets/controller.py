@@ -1,7 +1,7 @@
-"""The replica set controller: as many pods of a template as are wanted, and a status that says how they are.
+"""The replica set controller: keeps the desired number of pods of a template, and their status.
 
-One turn: look at the set and its pods, take over and let go of pods, create or delete what the plan says, write the
-status. While the cache does not show what an earlier turn wrote nothing is created or deleted: nothing is done twice.
+One reconciliation: read the set and its pods, adopt and release pods, create or delete what the plan contains, write
+the status. While the cache misses earlier writes, nothing is created or deleted: nothing is done twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is to be done about a replica set, and what its status says. Pure.
+"""The plan and the status of a replica set. Pure.
 
-plan = replica_plan(replica_set, pods, now)     # so many to create, or these to delete
+plan = replica_plan(replica_set, pods, now)     # a number to create, or pods to delete
 status = replica_status(replica_set, pods, now, failure=…)
 """
 

@@ -1,9 +1,9 @@
-"""The stateful set controller: pods with names that last, started and ended in order, each with its own claims.
+"""The stateful set controller: pods with stable names, started and stopped in order, each with its own claims.
 
-One turn: look at the set and its pods, have a revision for the template, do what the plan says, forget old revisions,
-write the status. While writes of an earlier turn are not in the cache yet nothing is created or deleted. Claims are
-made before the pod that mounts them, and are never deleted here: where the retention policy wants that, the owner
-reference they get leaves it to the garbage collector.
+One reconciliation: read the set and its pods, ensure a revision for the template, carry out the plan, trim old
+revisions, write the status. While earlier writes are missing in the cache, nothing is created or deleted. Claims are
+created before the pod that mounts them, and are never deleted here: where the retention policy requires that, their
+owner reference leaves it to the garbage collector.
 """
 
 from __future__ import annotations

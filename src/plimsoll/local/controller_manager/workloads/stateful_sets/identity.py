@@ -1,7 +1,7 @@
-"""What makes the pods of a stateful set ones of a kind: their names, labels and claims. Pure.
+"""The identity of the pods of a stateful set: their names, labels and claims. Pure.
 
-A pod's identity is its ordinal. Everything about it that lasts follows from set and ordinal: its name, its host name,
-the names of its claims. So whoever makes it a second time finds it there.
+A pod's identity is its ordinal. Everything stable about it follows from set and ordinal: its name, its host name, the
+names of its claims. So creating it a second time finds the first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What is to be done about a stateful set, and what its status says. Pure.
+"""The plan and the status of a stateful set. Pure.
 
-An ordered set does one thing at a time: the lowest ordinal that is missing or not well decides, and only when all are
-well the highest one too many goes, and after that the highest one of an old revision. A parallel set does not wait
-between pods when it scales, but updates in the same order.
+An ordered set does one thing at a time: the lowest ordinal that is missing or unhealthy decides; only when all are
+healthy is the highest surplus one deleted, and after that the highest one of an old revision. A parallel set does not
+wait between pods when it scales, but updates in the same order.
 """
 
 from __future__ import annotations

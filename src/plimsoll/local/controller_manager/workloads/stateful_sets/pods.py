@@ -1,7 +1,7 @@
-"""The hands of the stateful set controller: makes, labels and deletes pods and their claims, and tells events of it.
+"""The pods of a stateful set: creates, labels and deletes them and their claims, with Events.
 
-Every call is safe to make twice: names follow from the ordinal, and what is there already is what was wanted. What a
-call could not do is its answer, so that the turn can still write the status.
+Every call is idempotent: names follow from the ordinal, and an existing object is the desired one. A failure is a
+return value, so that the reconciliation can still write the status.
 """
 
 from __future__ import annotations
