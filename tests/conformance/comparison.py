@@ -78,7 +78,7 @@ def _cut_like(recorded: Any, came: Any) -> Any:
     result = {key: came[key] for key in recorded if key in came}
     if "items" in recorded:
         paired = zip(recorded["items"], came["items"], strict=False)
-        result["items"] = [_cut_like(one, other) for one, other in paired] + came["items"][len(recorded["items"]) :]
+        result["items"] = [_cut_like(item, other) for item, other in paired] + came["items"][len(recorded["items"]) :]
     elif "metadata" in recorded:
         result["metadata"] = {key: came["metadata"].get(key) for key in recorded["metadata"]}
     return result
@@ -97,8 +97,8 @@ def _walk(recorded: Any, came: Any, path: str) -> Iterator[str]:
     elif isinstance(recorded, list) and isinstance(came, list):
         if len(recorded) != len(came):
             yield f"{path}: recorded {len(recorded)} elements, ours {len(came)}: {_short(came)}"
-        for number, (one, other) in enumerate(zip(recorded, came, strict=False)):
-            yield from _walk(one, other, f"{path}[{number}]")
+        for number, (item, other) in enumerate(zip(recorded, came, strict=False)):
+            yield from _walk(item, other, f"{path}[{number}]")
     elif isinstance(recorded, str) and recorded.endswith("…"):
         yield from (f"{path}: {line}" for line in _text_differences(recorded, str(came)))
     elif recorded != came or isinstance(recorded, bool) != isinstance(came, bool):

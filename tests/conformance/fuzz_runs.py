@@ -42,7 +42,7 @@ def published_operations(client: Conversation) -> tuple[Operation, ...]:
     """What `/openapi/v3` says is served."""
     index = client.send("GET", "/openapi/v3")
     paths = _json(index)["paths"]
-    urls = [str(one["serverRelativeURL"]).split("?")[0] for _, one in sorted(paths.items())]
+    urls = [str(item["serverRelativeURL"]).split("?")[0] for _, item in sorted(paths.items())]
     return operations([_json(client.send("GET", url)) for url in urls])
 
 

@@ -144,7 +144,7 @@ def _operations(document: Json) -> Iterator[Operation]:
         for method in METHODS:
             if method in item:
                 content = item[method].get("requestBody", {}).get("content", {})
-                schema = next((one.get("schema") for one in content.values()), None)
+                schema = next((item.get("schema") for item in content.values()), None)
                 kind = item[method].get("x-kubernetes-group-version-kind", {})
                 yield Operation(method.upper(), path, schema, schemas, kind)
 
@@ -308,7 +308,7 @@ class Fuzzer:
         if isinstance(value, dict) and value and self._chance.random() < 0.8:
             name = self._chance.choice(sorted(value))
             if self._chance.random() < 0.2:
-                return {**{key: one for key, one in value.items() if key != name}, f"{name}x": value[name]}
+                return {**{key: item for key, item in value.items() if key != name}, f"{name}x": value[name]}
             return {**value, name: self._mutated(value[name])}
         if isinstance(value, list) and value and self._chance.random() < 0.8:
             place = self._chance.randrange(len(value))

@@ -38,14 +38,14 @@ def masked(value: Any, *, key: str = "") -> Any:
         return _masked_object(value)
     if isinstance(value, list):
         cells = key == "cells"
-        return [_masked_cell(one) if cells else masked(one, key=key) for one in value]
+        return [_masked_cell(item) if cells else masked(item, key=key) for item in value]
     if isinstance(value, str):
         return _masked_text(value, key)
     return value
 
 
 def _masked_object(value: dict[str, Any]) -> dict[str, Any]:
-    result = {_masked_text(name, ""): masked(one, key=name) for name, one in value.items()}
+    result = {_masked_text(name, ""): masked(item, key=name) for name, item in value.items()}
     if value.get("kind") == "SelfSubjectRulesReview" and "status" in value:
         result["status"] = _rules_in_any_order(result["status"])
     prefix = value.get("generateName")
@@ -56,7 +56,7 @@ def _masked_object(value: dict[str, Any]) -> dict[str, Any]:
 
 def _rules_in_any_order(status: dict[str, Any]) -> dict[str, Any]:
     """Rules are collected from bindings in the order of a Go map: two recordings of the same roles differ in it."""
-    return {key: sorted(one, key=repr) if isinstance(one, list) else one for key, one in status.items()}
+    return {key: sorted(item, key=repr) if isinstance(item, list) else item for key, item in status.items()}
 
 
 def _masked_text(text: str, key: str) -> str:

@@ -173,7 +173,9 @@ class OperationMachine(RuleBasedStateMachine):
             assert status == 404
             return
         assert status == 200
-        self._written(key, before._replace(labels={one: v for one, v in before.labels.items() if one != name}), answer)
+        self._written(
+            key, before._replace(labels={item: v for item, v in before.labels.items() if item != name}), answer
+        )
 
     @rule(key=_KEYS)
     def release(self, key: Key) -> None:
@@ -209,7 +211,7 @@ class OperationMachine(RuleBasedStateMachine):
 
     def _gone(self, key: Key, before: Held) -> None:
         """The revision of a deletion is only told to watchers."""
-        event = next(one for one in self._watched(since=self._model.revision, label="") if one.type == "DELETED")
+        event = next(item for item in self._watched(since=self._model.revision, label="") if item.type == "DELETED")
         assert event.key == key
         assert event.labels == tuple(sorted(before.labels.items()))
         self._model.change(key, None, revision=event.revision)

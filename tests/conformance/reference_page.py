@@ -47,7 +47,7 @@ def _share() -> str:
 
 
 def _differences() -> str:
-    rows = [f"| {one} | {by_id(one).title} | {reason} |" for one, reason in KNOWN_DIFFERENCES.items()]
+    rows = [f"| {item} | {by_id(item).title} | {reason} |" for item, reason in KNOWN_DIFFERENCES.items()]
     table = "\n".join(("| recorded answer | about | why it differs |", "|---|---|---|", *map(_in_cells, rows)))
     return f"{table}\n\nkubectl commands:\n\n" + "\n".join((*_kubectl_rows(), ""))
 
@@ -59,10 +59,10 @@ def _in_cells(row: str) -> str:
 def _kubectl_rows() -> Iterator[str]:
     yield "| command | why |"
     yield "|---|---|"
-    for one, reason in KUBECTL_DIFFERENCES.items():
-        yield f"| {one} | differs: {reason} |"
-    for one, reason in NEEDS_CONTROLLERS.items():
-        yield f"| {one} | left to the local cluster: {reason} |"
+    for item, reason in KUBECTL_DIFFERENCES.items():
+        yield f"| {item} | differs: {reason} |"
+    for item, reason in NEEDS_CONTROLLERS.items():
+        yield f"| {item} | left to the local cluster: {reason} |"
 
 
 def _errors() -> str:

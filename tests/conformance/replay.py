@@ -194,11 +194,11 @@ class Replay:
 def _written_at(value: Any, *, key: str = "") -> Iterator[datetime]:
     """The moments at which an answer says that something was written."""
     if isinstance(value, dict):
-        for name, one in value.items():
-            yield from _written_at(one, key=name)
+        for name, item in value.items():
+            yield from _written_at(item, key=name)
     elif isinstance(value, list):
-        for one in value:
-            yield from _written_at(one, key=key)
+        for item in value:
+            yield from _written_at(item, key=key)
     elif key in {"creationTimestamp", "time"} and isinstance(value, str):
         yield datetime.fromisoformat(value)
 
@@ -206,7 +206,7 @@ def _written_at(value: Any, *, key: str = "") -> Iterator[datetime]:
 def _status_of(recorded: Recorded, *, without: Sequence[str]) -> dict[str, Any]:
     status = dict(recorded.response.get("status") or {})
     if without:
-        status["conditions"] = [one for one in status["conditions"] if one["type"] not in without]
+        status["conditions"] = [condition for condition in status["conditions"] if condition["type"] not in without]
     return status
 
 

@@ -33,8 +33,8 @@ class Substitutions:
                 else:
                     self.learn(value, other)
         elif isinstance(recorded, list) and isinstance(ours, list):
-            for one, other in zip(recorded, ours, strict=False):
-                self.learn(one, other)
+            for item, other in zip(recorded, ours, strict=False):
+                self.learn(item, other)
 
     def put(self, key: str, recorded: str, ours: str) -> None:
         self._ours[key].setdefault(recorded, ours)
@@ -66,9 +66,9 @@ class Substitutions:
 
     def body(self, value: Any, *, key: str = "") -> Any:
         if isinstance(value, dict):
-            return {self._text(name): self.body(one, key=name) for name, one in value.items()}
+            return {self._text(name): self.body(item, key=name) for name, item in value.items()}
         if isinstance(value, list):
-            return [self.body(one, key=key) for one in value]
+            return [self.body(item, key=key) for item in value]
         if isinstance(value, str):
             if key in {"resourceVersion", "name"}:
                 return self._ours[key].get(value, value)
@@ -83,9 +83,9 @@ class Substitutions:
     def answer(self, value: Any) -> Any:
         """Our answer with our tokens hidden as the recording hides them."""
         if isinstance(value, dict):
-            return {name: self.answer(one) for name, one in value.items()}
+            return {name: self.answer(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [self.answer(one) for one in value]
+            return [self.answer(item) for item in value]
         if isinstance(value, str):
             return next((placeholder for placeholder, token in self._tokens.items() if token == value), value)
         return value

@@ -44,7 +44,7 @@ def differences(recorded: Any, ours: Any) -> list[str]:
 
 
 def by_controllers(metadata: Any) -> list[Any]:
-    fields = [one for one in metadata.get("managedFields", []) if one["manager"] == _NEVER_SILENT]
+    fields = [item for item in metadata.get("managedFields", []) if item["manager"] == _NEVER_SILENT]
     return sorted(fields, key=lambda field: field.get("subresource", ""))
 
 
@@ -125,10 +125,10 @@ def test_when_every_node_is_silent_nodes_and_pods_are_as_recorded(world: NodeWor
     world.run.advance_by(60)
     for id_, name in (("nodelifecycle-007", "ok"), ("nodelifecycle-008", "never")):
         assert differences(of_node(line(id_)), of_node(world.ask("GET", f"{NODES}/{name}").body)) == []
-    ours = [of_pod(one) for one in world.ask("GET", pods).body["items"]]
-    assert differences([of_pod(one) for one in line("nodelifecycle-009")["items"]], ours) == []
+    ours = [of_pod(item) for item in world.ask("GET", pods).body["items"]]
+    assert differences([of_pod(item) for item in line("nodelifecycle-009")["items"]], ours) == []
     events = world.ask("GET", "/api/v1/namespaces/nl/events").body["items"]
-    recorded = [of_event(one) for one in line("nodelifecycle-011")["items"]]
+    recorded = [of_event(item) for item in line("nodelifecycle-011")["items"]]
     assert differences(recorded, [of_event(event) for event in events]) == []
 
 
@@ -142,15 +142,15 @@ def test_one_silent_node_among_others_is_as_recorded(world: NodeWorld):
     world.run.advance_by(20)
 
     assert differences(of_node(line("nodelifecycle-018")), of_node(world.ask("GET", f"{NODES}/bad").body)) == []
-    ours = [of_pod(one) for one in world.ask("GET", pods).body["items"]]
-    assert differences([of_pod(one) for one in line("nodelifecycle-019")["items"]], ours) == []
+    ours = [of_pod(item) for item in world.ask("GET", pods).body["items"]]
+    assert differences([of_pod(item) for item in line("nodelifecycle-019")["items"]], ours) == []
     events = world.ask("GET", "/api/v1/namespaces/nl2/events").body["items"]
-    recorded = [of_event(one) for one in line("nodelifecycle-023")["items"]]
+    recorded = [of_event(item) for item in line("nodelifecycle-023")["items"]]
     assert differences(recorded, [of_event(event) for event in events]) == []
     for id_, name in (("nodelifecycle-024", "bad"), ("nodelifecycle-025", "gone")):
         url = f"/api/v1/events?fieldSelector=involvedObject.kind%3DNode,involvedObject.name%3D{name}"
-        told = [of_event(one) for one in world.ask("GET", url).body["items"]]
-        assert differences([of_event(one) for one in line(id_)["items"]], told) == []
+        told = [of_event(item) for item in world.ask("GET", url).body["items"]]
+        assert differences([of_event(item) for item in line(id_)["items"]], told) == []
 
 
 def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeWorld):
@@ -161,7 +161,7 @@ def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeWorld):
     watch = world.watch(f"{pods}?watch=true")
     world.ask("DELETE", f"{NODES}/gone")
     world.run.advance_by(60)
-    ended = next(one for one in line("nodelifecycle-021") if one["object"]["metadata"]["name"] == "ongone")
+    ended = next(item for item in line("nodelifecycle-021") if item["object"]["metadata"]["name"] == "ongone")
     ours = next(event for event in watch.events if event["type"] == "MODIFIED")
     assert differences(of_pod(ended["object"]), of_pod(ours["object"])) == []
 

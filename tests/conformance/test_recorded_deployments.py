@@ -74,7 +74,7 @@ class _Story(LocalWorld):
     def one_more_is_ready(self) -> bool:
         self.run.advance_by(1)
         pods = self.ask("GET", f"{_PODS}?labelSelector=app=d").body["items"]
-        pod = next((one for one in pods if not is_ready(one)), None)
+        pod = next((item for item in pods if not is_ready(item)), None)
         if pod is not None:
             status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
             url = f"{_PODS}/{pod['metadata']['name']}/status"
@@ -118,8 +118,8 @@ def _answers() -> dict[str, Any]:
         story.tell()
         sets = story.ask("GET", f"{_APPS}/replicasets").body["items"]
         text = json.dumps(story.answers)
-    for one in sets:
-        text = text.replace(one["metadata"]["labels"][_HASH], _recorded_hash(one))
+    for set_ in sets:
+        text = text.replace(set_["metadata"]["labels"][_HASH], _recorded_hash(set_))
     answers: dict[str, Any] = json.loads(text)
     return answers
 
@@ -128,8 +128,8 @@ def _recorded_hash(ours: Any) -> str:
     """Of the recorded set of the same deployment and revision."""
     found: dict[tuple[str, str], str] = {}
     for recorded_id in ("controllers-010", "controllers-015"):
-        for one in by_id(recorded_id).response["items"]:
-            found[_which(one)] = one["metadata"]["labels"][_HASH]
+        for item in by_id(recorded_id).response["items"]:
+            found[_which(item)] = item["metadata"]["labels"][_HASH]
     found["dl", "1"] = "c7577c67c"
     return found[_which(ours)]
 

@@ -54,7 +54,7 @@ def _answers() -> dict[str, Reply]:
 
 
 def _pair(name: str) -> tuple[Recorded, Reply]:
-    recorded = next(one for one in discovery() if one.id == f"discovery/{name}")
+    recorded = next(item for item in discovery() if item.id == f"discovery/{name}")
     return recorded, _answers()[recorded.id]
 
 
@@ -62,7 +62,7 @@ def _by_name(entries: list[Json], key: str = "name") -> dict[str, Json]:
     return {str(entry[key]): entry for entry in entries}
 
 
-@pytest.mark.parametrize("recorded", _COMPARED_WHOLE, ids=lambda one: one.id)
+@pytest.mark.parametrize("recorded", _COMPARED_WHOLE, ids=lambda item: item.id)
 def test_the_document_is_the_recorded_one(recorded: Recorded):
     assert not differences(recorded, _answers()[recorded.id], Substitutions())
 

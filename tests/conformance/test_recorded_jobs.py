@@ -97,4 +97,4 @@ def _told(events: Any) -> list[Any]:
         metadata = {name: value for name, value in event["metadata"].items() if name != "name"}
         message = re.sub(r"-[a-z0-9]{5}$", "-<suffix>", event["message"])
         told.append({**event, "metadata": metadata, "message": message})
-    return sorted(told, key=lambda one: (one["involvedObject"]["name"], one["reason"], one["message"]))
+    return sorted(told, key=lambda item: (item["involvedObject"]["name"], item["reason"], item["message"]))

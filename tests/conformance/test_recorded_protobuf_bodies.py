@@ -54,7 +54,9 @@ def _post(client: Conversation, request: dict[str, Any]) -> Reply:
     return client.send(request["method"], url.path, query=dict(parse_qsl(url.query)), headers=headers, body=body)
 
 
-@pytest.mark.parametrize("posted", [one for one in _POSTED if one.id != _DIFFERENT_CREDENTIALS], ids=lambda one: one.id)
+@pytest.mark.parametrize(
+    "posted", [item for item in _POSTED if item.id != _DIFFERENT_CREDENTIALS], ids=lambda item: item.id
+)
 def test_a_protobuf_body_is_understood(posted: Posted):
     reply = _replies()[posted.id]
     assert reply.status == posted.request["status"], reply.text

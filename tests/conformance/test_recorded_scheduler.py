@@ -127,8 +127,8 @@ def test_preemption_goes_from_nomination_to_binding_as_recorded(world: Scheduler
     made(world, f"{SCHED}/pods", {"metadata": {"name": "high", "labels": {"app": "high"}}, "spec": spec})
     world.run.settle()
 
-    recorded = [one for one in line(56) if is_of_the_story(one)]
-    story = [(one["type"], one["object"]["metadata"]["name"]) for one in recorded]
+    recorded = [item for item in line(56) if is_of_the_story(item)]
+    story = [(item["type"], item["object"]["metadata"]["name"]) for item in recorded]
     assert watch.story == story
     for theirs, ours in zip(recorded, watch.events, strict=True):
         assert differences(told(theirs), told(ours)) == [], story
@@ -143,9 +143,13 @@ def is_of_the_story(event: Any) -> bool:
 def told(event: Any) -> Any:
     """What the scheduler had a hand in; how the victim came to its node was not recorded."""
     pod = event["object"]
-    metadata = {key: one for key, one in pod["metadata"].items() if key != "managedFields"}
-    conditions = [one for one in pod["status"].get("conditions", []) if metadata["name"] == "high" or is_ours(one)]
-    fields = [one for one in pod["metadata"]["managedFields"] if one["manager"] == "kube-scheduler"]
+    metadata = {key: item for key, item in pod["metadata"].items() if key != "managedFields"}
+    conditions = [
+        condition
+        for condition in pod["status"].get("conditions", [])
+        if metadata["name"] == "high" or is_ours(condition)
+    ]
+    fields = [field for field in pod["metadata"]["managedFields"] if field["manager"] == "kube-scheduler"]
     status = {**pod["status"], "conditions": conditions}
     return {"metadata": metadata, "fields": fields, "status": status, "node": pod["spec"].get("nodeName")}
 

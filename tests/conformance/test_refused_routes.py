@@ -142,22 +142,22 @@ def test_every_published_route_refuses(who: str):
         if _is_resource(operation) and not (who in _KNOWN and _is_about_oneself(operation))
     ]
     assert len(asked) > 100
-    assert any("/watch/" in one for one, _ in asked)
-    assert [one for one in asked if one[1] != code] == []
+    assert any("/watch/" in item for item, _ in asked)
+    assert [item for item in asked if item[1] != code] == []
 
 
 def test_a_reader_may_not_write_anything():
     writes = [
-        (f"{one.method} {one.path}", reply.status)
-        for one, reply in _answers()["reader"]
-        if one.method != "GET" and _is_resource(one) and not _is_about_oneself(one)
+        (f"{item.method} {item.path}", reply.status)
+        for item, reply in _answers()["reader"]
+        if item.method != "GET" and _is_resource(item) and not _is_about_oneself(item)
     ]
     assert len(writes) > 100
     assert [write for write in writes if write[1] != 403] == []
 
 
 def test_a_reader_reads_pods_and_no_secrets_nor_who_may_do_what():
-    reads = {one.path: reply.status for one, reply in _answers()["reader"] if one.method == "GET"}
+    reads = {item.path: reply.status for item, reply in _answers()["reader"] if item.method == "GET"}
     assert reads["/api/v1/namespaces/{namespace}/pods"] == 200
     closed = ("secrets", "roles", "rolebindings", "clusterroles", "clusterrolebindings")
     refused = {path: status for path, status in reads.items() if any(f"/{part}" in path for part in closed)}
@@ -181,7 +181,7 @@ class _Tenant:
         return self._client.send(method, path, headers={"Content-Type": content_type}, **sent).status
 
     def namespaces(self) -> list[str]:
-        return [one["metadata"]["name"] for one in self.admin.send("GET", "/api/v1/namespaces").body["items"]]
+        return [item["metadata"]["name"] for item in self.admin.send("GET", "/api/v1/namespaces").body["items"]]
 
 
 @pytest.mark.parametrize(
@@ -238,15 +238,15 @@ def test_below_a_namespace_there_is_nothing_of_the_cluster():
             for published_operation in published_operations(tenant.admin)
             if _is_resource(published_operation)
         ]
-        paths = {one.path for one in published}
+        paths = {item.path for item in published}
         nested = [
-            (one.method, _below(one.path, "namespaces/mine").replace("{name}", "x"))
-            for one in published
-            if "{namespace}" not in one.path and _below(one.path, "namespaces/{namespace}") not in paths
+            (item.method, _below(item.path, "namespaces/mine").replace("{name}", "x"))
+            for item in published
+            if "{namespace}" not in item.path and _below(item.path, "namespaces/{namespace}") not in paths
         ]
         assert len(nested) > 20
         answered = [(method, path, tenant.status(method, path, body={})) for method, path in nested]
-        assert [one for one in answered if one[2] != 404] == []
+        assert [item for item in answered if item[2] != 404] == []
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

@@ -128,7 +128,7 @@ def test_a_call_that_is_cut_off_while_it_waits_takes_nobodys_turn():
         await clock.sleep(0.5)
         calls[1].cancel()
         done = await asyncio.gather(*calls, return_exceptions=True)
-        return [one.status for one in done if isinstance(one, Response)]
+        return [item.status for item in done if isinstance(item, Response)]
 
     assert run_virtual(story) == [200, 200]
 

@@ -43,7 +43,7 @@ class Fresh(World):
         return found
 
     def names(self, url: str) -> list[str]:
-        return [one["metadata"]["name"] for one in self.ask("GET", url).body["items"]]
+        return [item["metadata"]["name"] for item in self.ask("GET", url).body["items"]]
 
 
 @pytest.fixture

@@ -185,7 +185,7 @@ class CombinedLiveness:
 
     def last_heard_s(self, node_name: str) -> float | None:
         heard = (self._told.last_heard_s(node_name), self._leases.last_heard_s(node_name))
-        return max((one for one in heard if one is not None), default=None)
+        return max((item for item in heard if item is not None), default=None)
 
     async def ask(self, node_name: str, client: Client) -> None:
         if not self._told.is_steady(node_name):

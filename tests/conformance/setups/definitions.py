@@ -40,7 +40,7 @@ BEFORE: dict[str, list[Step]] = {
     # Conditions follow in their own time.
     "crd-002": [Pass(5)],
     # What was wrongly valid was deleted before the next of the same name.
-    **{one: [delete(f"{_GROUP}/namespaces/crd/widgets/bad")] for one in ("crd-026", "crd-028", "crd-030", "crd-036")},
+    **{item: [delete(f"{_GROUP}/namespaces/crd/widgets/bad")] for item in ("crd-026", "crd-028", "crd-030", "crd-036")},
     "crd-080": [Pass(5)],
     "crd-083": [
         Pass(5),

@@ -65,7 +65,7 @@ def test_a_mistake_of_ours_is_a_500_that_tells_nothing(world: World, monkeypatch
 
 def test_a_fresh_server_holds_the_first_namespaces(world: World):
     reply = world.ask("GET", "/api/v1/namespaces")
-    names = [one["metadata"]["name"] for one in reply.body["items"]]
+    names = [item["metadata"]["name"] for item in reply.body["items"]]
     assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
 
 

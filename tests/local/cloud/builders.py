@@ -154,7 +154,7 @@ class CloudWorld:
 
     def machines(self) -> dict[str, Machine]:
         listed = self.kube.do(self.client.list(Machine)).items
-        return {machine.metadata.name: machine for machine in sorted(listed, key=lambda one: one.metadata.name)}
+        return {machine.metadata.name: machine for machine in sorted(listed, key=lambda item: item.metadata.name)}
 
     def states(self) -> dict[str, str]:
         return {name: machine.status.state for name, machine in self.machines().items()}

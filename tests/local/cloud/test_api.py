@@ -164,7 +164,7 @@ def test_groups_are_created_and_deleted_when_empty():
 
 def test_machine_types_are_those_of_catalogues_and_inline():
     with CloudWorld(catalogues=["gce-n1"]) as world:
-        names = [one.name for one in world.do(world.cloud.machine_types())]
+        names = [type_.name for type_ in world.do(world.cloud.machine_types())]
         assert names == sorted(names)
         assert {"small", "large", "n1-highmem-64"} <= set(names)
 

@@ -57,7 +57,7 @@ def test_a_node_says_what_it_is():
             "team": "red",
         }
         assert node.spec.provider_id == "plimsoll://moon/b/g-0"
-        assert [(one.key, one.value, one.effect) for one in node.spec.taints] == [("dedicated", "ml", "NoSchedule")]
+        assert [(item.key, item.value, item.effect) for item in node.spec.taints] == [("dedicated", "ml", "NoSchedule")]
         assert node.status.capacity == {"cpu": "2", "memory": "8Gi", "pods": "110"}
         assert node.status.allocatable == node.status.capacity
 

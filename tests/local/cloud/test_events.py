@@ -12,8 +12,8 @@ NONE_LEFT = [{"name": "s", "machineType": "small", "machines": 1}]
 def told(world: CloudWorld, kind: str) -> list[tuple[str, str, str, str]]:
     events: list[Any] = world.kube.ask("GET", "/api/v1/namespaces/default/events")["items"]
     about = [event for event in events if event["involvedObject"]["kind"] == kind]
-    assert {one["source"]["component"] for one in about} <= {"cloud"}
-    rows = [(one["involvedObject"]["name"], one["type"], one["reason"], one["message"]) for one in about]
+    assert {item["source"]["component"] for item in about} <= {"cloud"}
+    rows = [(item["involvedObject"]["name"], item["type"], item["reason"], item["message"]) for item in about]
     return sorted(rows)
 
 

@@ -86,15 +86,15 @@ class NodeWorld(LocalWorld):
 
     def taints(self, name: str) -> list[str]:
         found = self.ask("GET", f"{NODES}/{name}").body["spec"].get("taints", [])
-        return [f"{one['key'].removeprefix('node.kubernetes.io/')}:{one['effect']}" for one in found]
+        return [f"{item['key'].removeprefix('node.kubernetes.io/')}:{item['effect']}" for item in found]
 
     def conditions(self, name: str) -> dict[str, str]:
         found = self.ask("GET", f"{NODES}/{name}").body["status"].get("conditions", [])
-        return {one["type"]: f"{one['status']} {one['reason']}" for one in found}
+        return {item["type"]: f"{item['status']} {item['reason']}" for item in found}
 
     def pods(self) -> dict[str, Any]:
-        return {one["metadata"]["name"]: one for one in self.ask("GET", PODS).body["items"]}
+        return {item["metadata"]["name"]: item for item in self.ask("GET", PODS).body["items"]}
 
     def events(self, name: str, namespace: str = "default") -> list[str]:
         url = f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name%3D{name}"
-        return [f"{one['reason']}: {one['message']}" for one in self.ask("GET", url).body["items"]]
+        return [f"{item['reason']}: {item['message']}" for item in self.ask("GET", url).body["items"]]

@@ -96,6 +96,6 @@ def test_pods_of_a_silent_node_are_told_and_leave():
         world.surviving(lambda: world.run.advance_by(400))
         pod = world.ask("GET", f"{PODS}/p").body
         assert "deletionTimestamp" in pod["metadata"]
-        assert [one["type"] for one in pod["status"]["conditions"]].count("DisruptionTarget") == 1
+        assert [condition["type"] for condition in pod["status"]["conditions"]].count("DisruptionTarget") == 1
 
     assert swept(parts, story) > 20

@@ -199,7 +199,7 @@ def test_a_report_that_comes_while_a_node_is_told_silent_is_not_overwritten():
         world.node("bad")
         world.silence("bad")
         world.run.advance_by(41)
-        assert [one.status for one in reported] == [200]
+        assert [item.status for item in reported] == [200]
         assert world.conditions("bad")["Ready"] == "False Kubelet"
 
 

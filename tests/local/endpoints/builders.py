@@ -44,7 +44,7 @@ class EndpointWorld(LocalWorld):
     @property
     def endpoints(self) -> list[Any]:
         """Of all slices."""
-        return [one for each in self.slices for one in each.get("endpoints") or []]
+        return [endpoint for slice_ in self.slices for endpoint in slice_.get("endpoints") or []]
 
     @property
     def pods_in_slices(self) -> list[str]:

@@ -50,8 +50,8 @@ def test_pods_are_told_with_node_zone_and_state(world: EndpointWorld):
     assert ready["conditions"] == {"ready": True, "serving": True, "terminating": False}
     assert unready["conditions"] == {"ready": False, "serving": False, "terminating": False}
     (subset,) = world.subsets()
-    assert [one["ip"] for one in subset["addresses"]] == ["10.0.0.1"]
-    assert [one["ip"] for one in subset["notReadyAddresses"]] == ["10.0.0.2"]
+    assert [address["ip"] for address in subset["addresses"]] == ["10.0.0.1"]
+    assert [item["ip"] for item in subset["notReadyAddresses"]] == ["10.0.0.2"]
 
 
 def test_only_running_pods_with_the_labels_count(world: EndpointWorld):
@@ -83,7 +83,7 @@ def test_pods_that_give_a_port_different_numbers_are_in_different_slices(world: 
     world.pod("a", "10.0.0.1", ports=[{"name": "http", "containerPort": 8080}])
     world.pod("b", "10.0.0.2", ports=[{"name": "http", "containerPort": 9090}])
     world.make(SERVICES, service(ports=[{"name": "web", "port": 80, "targetPort": "http"}]))
-    by_port = {one["ports"][0]["port"]: one["endpoints"][0]["targetRef"]["name"] for one in world.slices}
+    by_port = {slice_["ports"][0]["port"]: slice_["endpoints"][0]["targetRef"]["name"] for slice_ in world.slices}
     assert by_port == {8080: "a", 9090: "b"}
 
 
@@ -138,16 +138,16 @@ def test_a_slice_holds_a_hundred_pods(world: EndpointWorld):
     world.make(SERVICES, service())
     for number in range(101):
         world.pod(f"p{number:03}", f"10.0.1.{number}")
-    assert sorted(len(one["endpoints"]) for one in world.slices) == [1, 100]
+    assert sorted(len(slice_["endpoints"]) for slice_ in world.slices) == [1, 100]
 
 
 def test_a_pod_that_changes_is_the_only_slice_written(world: EndpointWorld):
     for number in range(101):
         world.pod(f"p{number:03}", f"10.0.1.{number}")
     world.make(SERVICES, service())
-    before = {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in world.slices}
+    before = {slice_["metadata"]["name"]: slice_["metadata"]["resourceVersion"] for slice_ in world.slices}
     world.says("p000", "10.0.1.0", ready=False)
-    after = {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in world.slices}
+    after = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in world.slices}
     assert sum(before[name] != after[name] for name in before) == 1
 
 

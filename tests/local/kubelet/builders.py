@@ -95,4 +95,7 @@ def a_pod(
 
 
 def conditions(thing: Any) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one.get("reason", "")) for one in thing["status"].get("conditions", ())}
+    return {
+        condition["type"]: (condition["status"], condition.get("reason", ""))
+        for condition in thing["status"].get("conditions", ())
+    }

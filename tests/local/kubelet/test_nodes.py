@@ -33,7 +33,7 @@ def test_a_node_may_say_how_long_it_boots():
 
 def test_conditions_stand_in_the_kubelets_order_with_its_words():
     with KubeletWorld() as world:
-        told = [(one["type"], one["message"]) for one in world.node()["status"]["conditions"]]
+        told = [(condition["type"], condition["message"]) for condition in world.node()["status"]["conditions"]]
     assert told == [
         ("MemoryPressure", "kubelet has sufficient memory available"),
         ("DiskPressure", "kubelet has no disk pressure"),
@@ -65,7 +65,7 @@ def test_what_the_machine_says_of_itself_stays():
         world.run.settle()
         status = world.get_node()["status"]
     assert status["nodeInfo"]["osImage"] == "Another OS"
-    assert [one["address"] for one in status["addresses"]] == ["192.0.2.7", "n1"]
+    assert [address["address"] for address in status["addresses"]] == ["192.0.2.7", "n1"]
     assert status["allocatable"]["cpu"] == "4"
 
 

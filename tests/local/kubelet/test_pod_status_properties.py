@@ -52,10 +52,10 @@ def patched(pod: Pod, patch: dict[str, Any]) -> Pod:
     """The pod after the patch, as a server merges it."""
     whole = msgspec.to_builtins(pod)
     status = whole.setdefault("status", {})
-    merged = {one["type"]: one for one in status.get("conditions", ())}
-    for one in patch.get("conditions", ()):
-        new = {**merged.get(one["type"], {}), **one}
-        merged[one["type"]] = {key: value for key, value in new.items() if value is not None}
+    merged = {condition["type"]: condition for condition in status.get("conditions", ())}
+    for condition in patch.get("conditions", ()):
+        new = {**merged.get(condition["type"], {}), **condition}
+        merged[condition["type"]] = {key: value for key, value in new.items() if value is not None}
     status.update(patch)
     status["conditions"] = list(merged.values())
     return msgspec.convert({**whole, "status": {k: v for k, v in status.items() if v is not None}}, Pod)
@@ -97,10 +97,10 @@ def test_what_is_said_once_is_not_said_again(pod: Pod, pace: Pace, second: int):
 def test_phases_only_go_forward_and_starts_are_not_rewritten(pod: Pod, pace: Pace, moments: list[int]):
     order = ["Pending", "Running", "Succeeded", "Failed"]
     history = lived(pod, pace, moments)
-    ranks = [min(order.index(one.status.phase), 2) for one in history]
+    ranks = [min(order.index(item.status.phase), 2) for item in history]
     assert ranks == sorted(ranks)
-    assert len({one.status.start_time for one in history}) == 1
-    counts = [sum(status.restart_count for status in one.status.container_statuses) for one in history]
+    assert len({item.status.start_time for item in history}) == 1
+    counts = [sum(status.restart_count for status in item.status.container_statuses) for item in history]
     assert counts == sorted(counts)
 
 

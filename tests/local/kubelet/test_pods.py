@@ -118,7 +118,7 @@ def test_a_readiness_gate_holds_the_pod_back_until_somebody_opens_it():
     with KubeletWorld(start_s=0) as world:
         world.node()
         pod = world.pod(readinessGates=[{"conditionType": "ex.com/ok"}])
-        ready = next(one for one in pod["status"]["conditions"] if one["type"] == "Ready")
+        ready = next(condition for condition in pod["status"]["conditions"] if condition["type"] == "Ready")
         assert (ready["status"], ready["reason"]) == ("False", "ReadinessGatesNotReady")
         assert ready["message"] == 'corresponding condition of pod readiness gate "ex.com/ok" does not exist.'
         opened = {"status": {"conditions": [{"type": "ex.com/ok", "status": "True"}]}}

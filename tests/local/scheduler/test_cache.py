@@ -1,4 +1,4 @@
-"""What the board's snapshots show of pods that changed since."""
+"""What the cache's snapshots show of pods that changed since."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ENDING = structs.replace(
 
 
 def board_after(*states: Pod) -> SchedulerCache:
-    board = SchedulerCache()
-    board.put_node(node("n"))
+    cache = SchedulerCache()
+    cache.put_node(node("n"))
     for state in states:
-        board.put_pod(state)
-    return board
+        cache.put_pod(state)
+    return cache
 
 
-def shown(board: SchedulerCache) -> PlacedPod:
-    return board.snapshot().nodes["n"].pods[pod_key(PLACED)]
+def shown(cache: SchedulerCache) -> PlacedPod:
+    return cache.snapshot().nodes["n"].pods[pod_key(PLACED)]
 
 
 def test_a_snapshot_shows_what_no_rule_looks_at_as_it_is_now():
@@ -39,12 +39,12 @@ def test_a_snapshot_shows_what_no_rule_looks_at_as_it_is_now():
 
 
 def test_a_snapshot_does_not_bring_back_an_older_state():
-    board = board_after(PLACED, RUNNING, ENDING)
-    assert shown(board).leaving
-    assert board.view.nodes["n"].pods[pod_key(PLACED)].leaving
+    cache = board_after(PLACED, RUNNING, ENDING)
+    assert shown(cache).leaving
+    assert cache.view.nodes["n"].pods[pod_key(PLACED)].leaving
 
 
 def test_a_snapshot_changes_nothing_about_nodes_that_are_up_to_date():
-    board = board_after(PLACED, RUNNING)
-    before = board.snapshot()
-    assert board.snapshot().nodes["n"] is before.nodes["n"]
+    cache = board_after(PLACED, RUNNING)
+    before = cache.snapshot()
+    assert cache.snapshot().nodes["n"] is before.nodes["n"]

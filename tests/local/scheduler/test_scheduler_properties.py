@@ -66,26 +66,26 @@ def waiting(drawn: list[tuple[int, str, int]]) -> list[Pod]:
 @settings(max_examples=120, deadline=None)
 def test_a_pod_goes_only_where_the_rules_allow_it(nodes: list[Any], pods: list[Any]):
     """The remembered verdicts, one pod after the other, against the reference rules on a view made anew."""
-    board, shapes = SchedulerCache(), PodClasses()
-    for one in cluster(nodes):
-        board.put_node(one)
+    cache, classes = SchedulerCache(), PodClasses()
+    for item in cluster(nodes):
+        cache.put_node(item)
     reference = ClusterView.of(cluster(nodes))
-    for one in waiting(pods):
-        decision = schedule_pod(one, board, shapes)
-        outcome = scheduling_outcome(one, reference)
+    for pending in waiting(pods):
+        decision = schedule_pod(pending, cache, classes)
+        outcome = scheduling_outcome(pending, reference)
         if isinstance(decision, ScheduleResult):
-            assert isinstance(feasible(one, reference.nodes[decision.node].node, reference), Fits)
-            reference = reference.with_pod(one, decision.node)
-            board.assume(one, decision.node)
+            assert isinstance(feasible(pending, reference.nodes[decision.node].node, reference), Fits)
+            reference = reference.with_pod(pending, decision.node)
+            cache.assume(pending, decision.node)
         else:
             assert isinstance(outcome, NotSchedulable)
             assert outcome.message.startswith(decision.message)
-            assert_refused_alike(decision, one, reference)
+            assert_refused_alike(decision, pending, reference)
 
 
-def assert_refused_alike(decision: FitError, one: Pod, reference: ClusterView) -> None:
+def assert_refused_alike(decision: FitError, pod: Pod, reference: ClusterView) -> None:
     for name, verdict in decision.answers.items():
-        expected = feasible(one, reference.nodes[name].node, reference)
+        expected = feasible(pod, reference.nodes[name].node, reference)
         assert isinstance(verdict, DoesNotFit)
         assert isinstance(expected, DoesNotFit)
         assert verdict.reason.messages == expected.reason.messages
@@ -94,29 +94,29 @@ def assert_refused_alike(decision: FitError, one: Pod, reference: ClusterView) -
 @given(nodes=NODES, pods=PENDING, leaving=st.sets(st.integers(0, 13)))
 @settings(max_examples=80, deadline=None)
 def test_what_is_counted_is_what_is_there(nodes: list[Any], pods: list[Any], leaving: set[int]):
-    """Pods come, are assumed, are forgotten and go; the board holds what a view made from what is left holds."""
-    board = SchedulerCache()
+    """Pods come, are assumed, are forgotten and go; the cache holds what a view made from what is left holds."""
+    cache = SchedulerCache()
     listed = cluster(nodes)
-    for one in listed[::2]:
-        board.put_node(one)
-    names = itertools.cycle([one.metadata.name for one in listed] or ["gone"])
+    for item in listed[::2]:
+        cache.put_node(item)
+    names = itertools.cycle([item.metadata.name for item in listed] or ["gone"])
     placed = []
-    for number, one in enumerate(waiting(pods)):
+    for number, item in enumerate(waiting(pods)):
         name = next(names)
-        settled = pod(one.metadata.name, on=name, requests={"cpu": "100m"}, labels=one.metadata.labels)
-        if number % 2 and board.view.node(name) is not None:
-            board.assume(one, name)
-        board.put_pod(settled)
+        settled = pod(item.metadata.name, on=name, requests={"cpu": "100m"}, labels=item.metadata.labels)
+        if number % 2 and cache.view.node(name) is not None:
+            cache.assume(item, name)
+        cache.put_pod(settled)
         placed.append(settled)
-    for one in listed:
-        board.put_node(one)
+    for item in listed:
+        cache.put_node(item)
     for number in leaving & set(range(len(placed))):
-        board.drop_pod(pod_key(placed[number]))
-    left = [one for number, one in enumerate(placed) if number not in leaving]
+        cache.drop_pod(pod_key(placed[number]))
+    left = [item for number, item in enumerate(placed) if number not in leaving]
 
     expected = ClusterView.of(listed, left)
 
-    assert {name: (state.used, set(state.pods)) for name, state in board.view.nodes.items()} == {
+    assert {name: (state.used, set(state.pods)) for name, state in cache.view.nodes.items()} == {
         name: (state.used, set(state.pods)) for name, state in expected.nodes.items()
     }
 
@@ -149,10 +149,10 @@ def test_no_node_is_ever_given_more_than_it_has_and_no_pod_starves(sizes: list[t
 
 def assert_within_limits(world: SchedulerWorld) -> None:
     used: dict[str, ResourceVector] = {}
-    for one in world.ask("GET", PODS).body["items"]:
-        where = one["spec"].get("nodeName")
+    for item in world.ask("GET", PODS).body["items"]:
+        where = item["spec"].get("nodeName")
         if where:
-            asked = one["spec"]["containers"][0]["resources"]["requests"]
+            asked = item["spec"]["containers"][0]["resources"]["requests"]
             used[where] = used.get(where, ZERO) + ResourceVector.from_quantities(asked)
     assert all(total["cpu"] <= 2000 for total in used.values()), used
 

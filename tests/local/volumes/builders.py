@@ -46,7 +46,7 @@ class VolumeWorld(LocalWorld):
 
     def told(self) -> list[tuple[str, str]]:
         self.run.settle()
-        return [(one["reason"], one["message"]) for one in self.ask("GET", EVENTS).body["items"]]
+        return [(item["reason"], item["message"]) for item in self.ask("GET", EVENTS).body["items"]]
 
     # ---- doing
 

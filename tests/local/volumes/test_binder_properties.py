@@ -81,15 +81,17 @@ def _claims(draw: st.DrawFn) -> list[PersistentVolumeClaim]:
     ]
 
 
-def _taken(one: PersistentVolume, by: PersistentVolumeClaim) -> PersistentVolume:
+def _taken(persistent_volume: PersistentVolume, by: PersistentVolumeClaim) -> PersistentVolume:
     reference = ObjectReference(namespace=by.metadata.namespace, name=by.metadata.name, uid=by.metadata.uid)
     spec = PersistentVolumeSpec(
-        capacity=one.spec.capacity,
-        access_modes=one.spec.access_modes,
-        storage_class_name=one.spec.storage_class_name,
+        capacity=persistent_volume.spec.capacity,
+        access_modes=persistent_volume.spec.access_modes,
+        storage_class_name=persistent_volume.spec.storage_class_name,
         claim_ref=reference,
     )
-    return PersistentVolume(metadata=one.metadata, spec=spec, status=PersistentVolumeStatus(phase="Bound"))
+    return PersistentVolume(
+        metadata=persistent_volume.metadata, spec=spec, status=PersistentVolumeStatus(phase="Bound")
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -213,7 +215,7 @@ def _told_with_crash_after(n: int) -> bool:
         w.surviving(lambda: w.ask("POST", CLAIMS, claim("found", storageClassName="")))
         w.surviving(lambda: w.run.advance_by(1))
         assert w.phases(CLAIMS) == {"made": "Bound", "found": "Bound"}, n
-        names = {one["spec"]["claimRef"]["name"] for one in w.ask("GET", VOLUMES).body["items"]}
+        names = {item["spec"]["claimRef"]["name"] for item in w.ask("GET", VOLUMES).body["items"]}
         assert (len(w.phases(VOLUMES)), names) == (2, {"made", "found"}), n
         for name in ("made", "found"):
             w.surviving(lambda name=name: w.ask("DELETE", f"{CLAIMS}/{name}"))  # type: ignore[misc] # mypy cannot infer lambdas with defaults

@@ -35,8 +35,8 @@ def _world() -> Iterator[VolumeWorld]:
         yield world
 
 
-def _zones(one: Any) -> list[str]:
-    (term,) = one["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+def _zones(value: Any) -> list[str]:
+    (term,) = value["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     (expression,) = term["matchExpressions"]
     assert (expression["key"], expression["operator"]) == (ZONE, "In")
     return list(expression["values"])
@@ -108,7 +108,7 @@ def test_immediate_volumes_go_round_the_zones_of_nodes(world: VolumeWorld):
     for number in range(6):
         world.made(CLAIMS, claim(f"c{number}", storageClassName="fast"))
     world.run.settle()
-    zones = Counter(_zones(one)[0] for one in world.ask("GET", VOLUMES).body["items"])
+    zones = Counter(_zones(item)[0] for item in world.ask("GET", VOLUMES).body["items"])
     assert zones == {"z1": 2, "z2": 2, "z3": 2}
 
 

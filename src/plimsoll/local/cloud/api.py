@@ -380,7 +380,7 @@ def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> li
         if name not in known:
             raise CloudRefused(f"node {name} does not belong to node group {group}")
     return [
-        name for name in dict.fromkeys(known[one].metadata.name for one in names) if not is_being_removed(known[name])
+        name for name in dict.fromkeys(known[item].metadata.name for item in names) if not is_being_removed(known[name])
     ]
 
 

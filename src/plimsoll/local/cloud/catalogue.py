@@ -70,7 +70,7 @@ def read_catalogue(data: bytes, *, source: str) -> Catalogue:
     for unknown in prune(document, schema, is_resource=False):
         raise InvalidInput("is not a field of a catalogue", path=unknown)
     inherited = {field: document[field] for field in _INHERITED if field in document}
-    types = [msgspec.convert({**inherited, **one}, MachineType) for one in document["machineTypes"]]
+    types = [msgspec.convert({**inherited, **type_}, MachineType) for type_ in document["machineTypes"]]
     for mistake in machine_type_errors(types):
         raise mistake
     return Catalogue(name=document["name"], machine_types=tuple(types))

@@ -133,7 +133,7 @@ class CloudController:
 
     async def _seen_nodes(self, machines: set[str]) -> tuple[ObservedNode, ...]:
         seen = []
-        for node in sorted(self._nodes.cache.list(), key=lambda one: one.metadata.name):
+        for node in sorted(self._nodes.cache.list(), key=lambda item: item.metadata.name):
             group = node.metadata.labels.get(GROUP_LABEL, "")
             is_ours = group and node.metadata.name not in machines
             if is_ours and not await self._is_there(node):
@@ -173,7 +173,7 @@ class CloudController:
             return
         # Keeps the next number, before it can no longer be told from the machines: no name comes back.
         await self._tell_groups(view)
-        leaving = [await self._actuator.begin_removal(one) for one in unwanted]
+        leaving = [await self._actuator.begin_removal(item) for item in unwanted]
         for machine in leaving:
             await self._actuator.remove_node(machine)
         await self._settle(leaving)
@@ -204,7 +204,7 @@ class CloudController:
         members: dict[str, list[Machine]] = {}
         for machine in machines:
             members.setdefault(machine.spec.group, []).append(machine)
-        names = {one.metadata.name for one in machines}
+        names = {item.metadata.name for item in machines}
         seen = {node_group.metadata.name for node_group in view.groups}
         for group in self._groups.list():
             if group.metadata.name not in seen:
@@ -306,5 +306,5 @@ def _of_coming_and_going(change: Change[Any]) -> Iterable[str]:
         case Added() | Deleted() | TurnedBad() | BadGone():
             return (EVERYTHING,)
         case Updated(old=old, new=new):
-            before, after = (one.metadata.labels.get(GROUP_LABEL) for one in (old, new))
+            before, after = (item.metadata.labels.get(GROUP_LABEL) for item in (old, new))
             return (EVERYTHING,) if before != after else ()

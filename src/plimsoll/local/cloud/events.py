@@ -43,7 +43,7 @@ class CloudEvents:
             struck[new.spec.group, reason, error.message] += 1
         for (group, reason, message), count in struck.items():
             self._tell(group_of.get(group), EventType.WARNING, reason, f"{_counted(count)} refused: {message}")
-        started = Counter(one.spec.group for one in planned.retries)
+        started = Counter(item.spec.group for item in planned.retries)
         for retry in planned.retries:
             found = machine_of.get(retry.machine.metadata.name)
             self._tell(found, EventType.NORMAL, "RoomAgain", "the cloud has room again: the machine starts")

@@ -245,7 +245,7 @@ class Planner:
     def _look_after(self, group: NodeGroup, shape: MachineTemplate | InvalidTemplate, staying: list[Machine]) -> None:
         if isinstance(shape, InvalidTemplate):
             return
-        started = [one.spec.zone for one in staying if one.status.started_time is not None]
+        started = [item.spec.zone for item in staying if item.status.started_time is not None]
         in_zone = {zone: started.count(zone) for zone in shape.zones}
         for machine in staying:
             if machine.status.state == MachineState.FAILED:

@@ -49,7 +49,7 @@ async def mark_disruption_target(
     status: dict[str, Any] = {}
     if known is None or (known.status, known.reason, known.message) != ("True", reason, message):
         # A strategic patch puts what is new first, unless it says where: a real controller writes at the end.
-        types = dict.fromkeys([*(one.type for one in pod.status.conditions), condition["type"]])
+        types = dict.fromkeys([*(item.type for item in pod.status.conditions), condition["type"]])
         status |= {"conditions": [condition], "$setElementOrder/conditions": [{"type": type_} for type_ in types]}
     if has_failed and not is_finished(pod):
         status |= {"phase": "Failed", "observedGeneration": pod.metadata.generation}

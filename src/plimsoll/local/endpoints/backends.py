@@ -54,7 +54,7 @@ class Backend(Value, frozen=True):
 def backends_of(service: Service, pods: Iterable[Pod], *, family: str) -> list[Backend]:
     """Every pod with an address of the family that has not ended, in the order of their names."""
     found = (_backend(service, pod, family) for pod in pods if pod.status.phase not in _ENDED)
-    return sorted((backend for backend in found if backend is not None), key=lambda one: one.pod)
+    return sorted((backend for backend in found if backend is not None), key=lambda item: item.pod)
 
 
 def _backend(service: Service, pod: Pod, family: str) -> Backend | None:

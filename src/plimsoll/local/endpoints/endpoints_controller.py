@@ -118,7 +118,7 @@ class EndpointsController:
 
     def _everything(self) -> list[Key]:
         """Services, and what is left of those that are gone."""
-        keys = [key_of(one) for one in (*self._services.cache, *self._endpoints.cache)]
+        keys = [key_of(item) for item in (*self._services.cache, *self._endpoints.cache)]
         return list(dict.fromkeys(keys))
 
     def _pod_changed(self, change: Change[Any]) -> None:

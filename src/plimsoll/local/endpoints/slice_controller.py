@@ -138,7 +138,7 @@ class _Writing:
         self._annotations = {TRIGGER_TIME: None if trigger is None else written_time(trigger)}
         self._labels = drawn.labels
 
-    def new(self, one: NewSlice) -> dict[str, Any]:
+    def new(self, new_slice: NewSlice) -> dict[str, Any]:
         owner = self.service.metadata
         reference = {
             "apiVersion": "v1",
@@ -155,11 +155,11 @@ class _Writing:
         }
         if self._annotations[TRIGGER_TIME] is not None:
             metadata["annotations"] = self._annotations
-        ports = None if one.ports is None else list(one.ports)
+        ports = None if new_slice.ports is None else list(new_slice.ports)
         return {
             "metadata": metadata,
-            "addressType": one.family,
-            "endpoints": list(one.endpoints),
+            "addressType": new_slice.family,
+            "endpoints": list(new_slice.endpoints),
             "ports": ports,
         }
 
@@ -184,11 +184,11 @@ def _is_ours_to_keep(service: Service) -> bool:
     return bool(service.spec.selector) and service.spec.type != "ExternalName" and meta.deletion_timestamp is None
 
 
-def _service_key(one: EndpointSlice) -> list[tuple[str, str]]:
-    labels = one.metadata.labels
+def _service_key(endpoint_slice: EndpointSlice) -> list[tuple[str, str]]:
+    labels = endpoint_slice.metadata.labels
     if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
         return []
-    return [(one.metadata.namespace, labels[SERVICE_NAME])]
+    return [(endpoint_slice.metadata.namespace, labels[SERVICE_NAME])]
 
 
 def _services_of_slice(change: Change[Any]) -> Iterable[Key]:

@@ -73,10 +73,10 @@ def plan_slices(
     plans: list[SlicePlan] = []
     left = {
         endpoint_slice.metadata.name: endpoint_slice
-        for endpoint_slice in sorted(slices, key=lambda one: one.metadata.name)
+        for endpoint_slice in sorted(slices, key=lambda slice_: slice_.metadata.name)
     }
     for ports, group in by_ports.items():
-        fitting = [one for one in left.values() if _ports_in(one) == set(ports) and one.endpoints]
+        fitting = [item for item in left.values() if _ports_in(item) == set(ports) and item.endpoints]
         for endpoint_slice in fitting:
             del left[endpoint_slice.metadata.name]
         plans.append(_Layout(family, ports, group, drawn).over(fitting))
@@ -122,17 +122,21 @@ class SliceManifests:
         self._zones = zones
         self.labels = SliceLabels.of(service).wanted
 
-    def endpoint(self, one: Backend) -> dict[str, Any]:
+    def endpoint(self, backend: Backend) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "addresses": [one.address],
-            "conditions": {"ready": one.is_ready, "serving": one.is_serving, "terminating": one.is_terminating},
-            "targetRef": {"kind": "Pod", "namespace": self._namespace, "name": one.pod, "uid": one.uid},
+            "addresses": [backend.address],
+            "conditions": {
+                "ready": backend.is_ready,
+                "serving": backend.is_serving,
+                "terminating": backend.is_terminating,
+            },
+            "targetRef": {"kind": "Pod", "namespace": self._namespace, "name": backend.pod, "uid": backend.uid},
         }
-        more = {"nodeName": one.node, "zone": self._zones.get(one.node, ""), "hostname": one.hostname}
+        more = {"nodeName": backend.node, "zone": self._zones.get(backend.node, ""), "hostname": backend.hostname}
         return {**body, **{key: value for key, value in more.items() if value}}
 
-    def has_labels(self, one: EndpointSlice) -> bool:
-        return one.metadata.labels == self.labels
+    def has_labels(self, endpoint_slice: EndpointSlice) -> bool:
+        return endpoint_slice.metadata.labels == self.labels
 
 
 class _Layout:
@@ -149,25 +153,25 @@ class _Layout:
     def over(self, slices: Sequence[EndpointSlice]) -> SlicePlan:
         kept, placed = self._kept(slices)
         new = [body for uid, body in self._wanted.items() if uid not in placed]
-        changed = {one.metadata.name for one in slices if self._is_changed(one, kept[one.metadata.name])}
+        changed = {slice_.metadata.name for slice_ in slices if self._is_changed(slice_, kept[slice_.metadata.name])}
         # Fullest first: slices fill up before new ones are begun.
-        order = sorted(slices, key=lambda one: (one.metadata.name not in changed, -len(kept[one.metadata.name])))
+        order = sorted(slices, key=lambda item: (item.metadata.name not in changed, -len(kept[item.metadata.name])))
         for endpoint_slice in order:
             room = MOST_IN_A_SLICE - len(kept[endpoint_slice.metadata.name])
             if new and room > 0:
                 kept[endpoint_slice.metadata.name] += new[:room]
                 new = new[room:]
                 changed.add(endpoint_slice.metadata.name)
-        emptied = [one for one in slices if not kept[one.metadata.name]]
+        emptied = [item for item in slices if not kept[item.metadata.name]]
         return SlicePlan(
             create=tuple(
                 NewSlice(family=self._family, endpoints=tuple(new[at : at + MOST_IN_A_SLICE]), ports=self._ports)
                 for at in range(0, len(new), MOST_IN_A_SLICE)
             ),
             update=tuple(
-                SliceChange(slice=one, endpoints=tuple(kept[one.metadata.name]), ports=self._ports)
-                for one in slices
-                if one.metadata.name in changed and kept[one.metadata.name]
+                SliceChange(slice=item, endpoints=tuple(kept[item.metadata.name]), ports=self._ports)
+                for item in slices
+                if item.metadata.name in changed and kept[item.metadata.name]
             ),
             delete=tuple(emptied),
         )
@@ -185,8 +189,10 @@ class _Layout:
                     bodies.append(self._wanted[uid])
         return kept, placed
 
-    def _is_changed(self, one: EndpointSlice, kept: Sequence[Mapping[str, Any]]) -> bool:
-        return [_written(endpoint) for endpoint in one.endpoints] != list(kept) or not self._drawn.has_labels(one)
+    def _is_changed(self, endpoint_slice: EndpointSlice, kept: Sequence[Mapping[str, Any]]) -> bool:
+        return [_written(endpoint) for endpoint in endpoint_slice.endpoints] != list(
+            kept
+        ) or not self._drawn.has_labels(endpoint_slice)
 
 
 def port_body(port: Port) -> dict[str, Any]:
@@ -194,10 +200,10 @@ def port_body(port: Port) -> dict[str, Any]:
     return {**body, "appProtocol": port.app_protocol} if port.app_protocol else body
 
 
-def _ports_in(one: EndpointSlice) -> set[Port]:
+def _ports_in(endpoint_slice: EndpointSlice) -> set[Port]:
     return {
         Port(name=port.name, protocol=port.protocol or "TCP", number=port.port or 0, app_protocol=port.app_protocol)
-        for port in one.ports
+        for port in endpoint_slice.ports
     }
 
 

@@ -76,8 +76,8 @@ ENDPOINTS: Final = Resource(
 
 def subsets_of(service: Service, backends: Sequence[Backend]) -> tuple[EndpointSubset, ...]:
     """A terminating pod is left out, unless the Service publishes everything."""
-    shown = [one for one in backends if one.publishes or not one.is_terminating]
-    shown.sort(key=lambda one: (not one.is_ready, one.address, one.uid))
+    shown = [item for item in backends if item.publishes or not item.is_terminating]
+    shown.sort(key=lambda item: (not item.is_ready, item.address, item.uid))
     by_ports: dict[tuple[Port, ...], list[Backend]] = {}
     for backend in shown[:MOST_ADDRESSES]:
         if backend.ports or (is_headless(service) and not service.spec.ports):
@@ -92,14 +92,14 @@ def _subset(namespace: str, ports: Sequence[Port], group: Sequence[Backend]) -> 
         not_ready_addresses=tuple(_address(namespace, backend) for backend in group if not backend.is_ready),
         ports=tuple(
             SubsetPort(name=port.name, port=port.number, protocol=port.protocol, app_protocol=port.app_protocol)
-            for port in sorted(ports, key=lambda one: (one.number, one.protocol, one.name))
+            for port in sorted(ports, key=lambda item: (item.number, item.protocol, item.name))
         ),
     )
 
 
-def _address(namespace: str, one: Backend) -> EndpointAddress:
-    reference = TargetReference(kind="Pod", namespace=namespace, name=one.pod, uid=one.uid)
-    return EndpointAddress(ip=one.address, hostname=one.hostname, node_name=one.node, target_ref=reference)
+def _address(namespace: str, backend: Backend) -> EndpointAddress:
+    reference = TargetReference(kind="Pod", namespace=namespace, name=backend.pod, uid=backend.uid)
+    return EndpointAddress(ip=backend.address, hostname=backend.hostname, node_name=backend.node, target_ref=reference)
 
 
 def labels_of(service: Service) -> dict[str, str]:

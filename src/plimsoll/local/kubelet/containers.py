@@ -64,69 +64,67 @@ def container_view(pod: Pod, container: Container, statuses: tuple[ContainerStat
 # ---- what a container can be
 
 
-def waiting(container: ContainerView, reason: str) -> ContainerUpdate:
+def waiting(view: ContainerView, reason: str) -> ContainerUpdate:
     """It was not started yet."""
-    status = {"image": container.container.image, "imageID": "", "ready": False, "started": False}
-    return ContainerUpdate(
-        status=_status(container, {"waiting": {"reason": reason}}, restarts=container.restarts, extra=status)
-    )
+    status = {"image": view.container.image, "imageID": "", "ready": False, "started": False}
+    return ContainerUpdate(status=_status(view, {"waiting": {"reason": reason}}, restarts=view.restarts, extra=status))
 
 
 def running(
-    one: ContainerView, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None
+    view: ContainerView, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None
 ) -> ContainerUpdate:
     """It runs: since when its status says, or from now on."""
-    count = one.restarts if restarts is None else restarts
-    before = one.status.state.running if restarts is None else None
+    count = view.restarts if restarts is None else restarts
+    before = view.status.state.running if restarts is None else None
     since = (before.started_at if before is not None else None) or now
     state = {"running": {"startedAt": written_time(since)}}
     return ContainerUpdate(
-        status=_status(one, state, restarts=count, last=last, extra={"ready": True, "started": True})
+        status=_status(view, state, restarts=count, last=last, extra={"ready": True, "started": True})
     )
 
 
-def completed_init(one: ContainerView, now: datetime) -> ContainerUpdate:
+def completed_init(view: ContainerView, now: datetime) -> ContainerUpdate:
     """An init container that did its work; the kubelet calls it ready."""
-    before = one.status.state.terminated
-    ended = _kept(one, before) if before is not None else _ended(one, 0, started=now, finished=now)
+    before = view.status.state.terminated
+    ended = _kept(view, before) if before is not None else _ended(view, 0, started=now, finished=now)
     return ContainerUpdate(
-        status=_status(one, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False})
+        status=_status(view, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False})
     )
 
 
-def stopped(one: ContainerView, now: datetime, *, exit_code: int) -> ContainerUpdate:
+def stopped(view: ContainerView, now: datetime, *, exit_code: int) -> ContainerUpdate:
     """It was asked to end, or killed. What never ran is not known to the runtime."""
-    state = one.status.state
+    state = view.status.state
     if state.terminated is not None:
-        ended = _kept(one, state.terminated)
+        ended = _kept(view, state.terminated)
     elif state.running is not None:
-        ended = _ended(one, exit_code, started=state.running.started_at or now, finished=now)
+        ended = _ended(view, exit_code, started=state.running.started_at or now, finished=now)
     else:
         ended = {
             "exitCode": KILLED,
             "reason": "ContainerStatusUnknown",
             "message": "The container could not be located when the pod was terminated",
         }
-    return ContainerUpdate(status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER))
+    return ContainerUpdate(status=_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER))
 
 
-def advance(one: ContainerView, now: datetime, *, pace: Pace, restart_policy: str) -> ContainerUpdate:
+def advance(view: ContainerView, now: datetime, *, pace: Pace, restart_policy: str) -> ContainerUpdate:
     """A container that was started, as time went on: it runs, has ended, or waits to be started again."""
-    state = one.status.state
-    over = state.terminated or one.status.last_state.terminated
+    state = view.status.state
+    over = state.terminated or view.status.last_state.terminated
     if state.running is not None:
         started = state.running.started_at or now
         finished = None if pace.run_s is None else started + timedelta(seconds=pace.run_s)
         if finished is None or now < finished:
-            return ContainerUpdate(status=running(one, now).status | _last_of(one), until=finished)
-        ended = _ended(one, pace.exit_code, started=started, finished=finished)
-        return _after_end(one, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
+            return ContainerUpdate(status=running(view, now).status | _last_of(view), until=finished)
+        ended = _ended(view, pace.exit_code, started=started, finished=finished)
+        return _after_end(view, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
     if over is None:
-        return _run_for(one, now, pace)
+        return _run_for(view, now, pace)
     finished = over.finished_at or now
     ran_s = (finished - (over.started_at or finished)).total_seconds()
-    ended = _kept(one, over)
-    return _after_end(one, now, ended=ended, finished=finished, ran_s=ran_s, policy=restart_policy)
+    ended = _kept(view, over)
+    return _after_end(view, now, ended=ended, finished=finished, ran_s=ran_s, policy=restart_policy)
 
 
 # ---- inside
@@ -135,26 +133,34 @@ _UNKNOWN: Final = ContainerStatus()
 _OVER: Final = {"ready": False, "started": False}
 
 
-def _run_for(one: ContainerView, now: datetime, pace: Pace) -> ContainerUpdate:
+def _run_for(view: ContainerView, now: datetime, pace: Pace) -> ContainerUpdate:
     until = None if pace.run_s is None else now + timedelta(seconds=pace.run_s)
-    return ContainerUpdate(status=running(one, now).status, until=until)
+    return ContainerUpdate(status=running(view, now).status, until=until)
 
 
 def _after_end(
-    one: ContainerView, now: datetime, *, ended: dict[str, Any], finished: datetime, ran_s: float, policy: str
+    view: ContainerView,
+    now: datetime,
+    *,
+    ended: dict[str, Any],
+    finished: datetime,
+    ran_s: float,
+    policy: str,
 ) -> ContainerUpdate:
     code = int(ended["exitCode"])
     if policy == "Never" or (policy == "OnFailure" and code == 0):
         return ContainerUpdate(
-            status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER) | _last_of(one)
+            status=_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER) | _last_of(view)
         )
-    backoff_s = _backoff_s(one.restarts, ran_s)
+    backoff_s = _backoff_s(view.restarts, ran_s)
     again_at = finished + timedelta(seconds=backoff_s)
     if again_at <= now:
-        return running(one, now, restarts=one.restarts + 1, last={"terminated": ended})
-    text = f"back-off {_go_duration(backoff_s)} restarting failed container={one.container.name} pod={_full_name(one)}"
+        return running(view, now, restarts=view.restarts + 1, last={"terminated": ended})
+    text = (
+        f"back-off {_go_duration(backoff_s)} restarting failed container={view.container.name} pod={_full_name(view)}"
+    )
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
-    status = _status(one, state, restarts=one.restarts, last={"terminated": ended}, extra=_OVER)
+    status = _status(view, state, restarts=view.restarts, last={"terminated": ended}, extra=_OVER)
     return ContainerUpdate(status=status, until=again_at)
 
 
@@ -170,14 +176,14 @@ def _go_duration(seconds: float) -> str:
 
 
 def _status(
-    one: ContainerView,
+    view: ContainerView,
     state: dict[str, Any],
     *,
     restarts: int,
     last: dict[str, Any] | None = None,
     extra: dict[str, Any],
 ) -> dict[str, Any]:
-    container = one.container
+    container = view.container
     status: dict[str, Any] = {
         "name": container.name,
         "state": state,
@@ -188,7 +194,7 @@ def _status(
         **extra,
     }
     if last or _has_run(state):
-        status["containerID"] = _container_id(one, restarts)
+        status["containerID"] = _container_id(view, restarts)
     if container.resources.requests or container.resources.limits:
         given = {"requests": container.resources.requests, "limits": container.resources.limits}
         status["resources"] = {name: amounts for name, amounts in given.items() if amounts}
@@ -201,23 +207,23 @@ def _has_run(state: dict[str, Any]) -> bool:
     return "running" in state or ("terminated" in state and "startedAt" in state["terminated"])
 
 
-def _last_of(one: ContainerView) -> dict[str, Any]:
+def _last_of(view: ContainerView) -> dict[str, Any]:
     """How it ended before, which stays in sight while it runs again."""
-    before = one.status.last_state.terminated
-    return {} if before is None else {"lastState": {"terminated": _kept(one, before, restarts=one.restarts - 1)}}
+    before = view.status.last_state.terminated
+    return {} if before is None else {"lastState": {"terminated": _kept(view, before, restarts=view.restarts - 1)}}
 
 
-def _ended(one: ContainerView, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
+def _ended(view: ContainerView, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
     return {
         "exitCode": exit_code,
         "reason": "Error" if exit_code else "Completed",
         "startedAt": written_time(started),
         "finishedAt": written_time(finished),
-        "containerID": _container_id(one, one.restarts),
+        "containerID": _container_id(view, view.restarts),
     }
 
 
-def _kept(one: ContainerView, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
+def _kept(view: ContainerView, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "exitCode": ended.exit_code,
         "reason": ended.reason,
@@ -228,17 +234,17 @@ def _kept(one: ContainerView, ended: ContainerStateTerminated, *, restarts: int 
         kept["finishedAt"] = written_time(ended.finished_at)
     if ended.started_at is not None:
         kept["startedAt"] = written_time(ended.started_at)
-        kept["containerID"] = _container_id(one, one.restarts if restarts is None else restarts)
+        kept["containerID"] = _container_id(view, view.restarts if restarts is None else restarts)
     return kept
 
 
-def _full_name(one: ContainerView) -> str:
-    metadata = one.pod.metadata
+def _full_name(view: ContainerView) -> str:
+    metadata = view.pod.metadata
     return f"{metadata.name}_{metadata.namespace}({metadata.uid})"
 
 
-def _container_id(one: ContainerView, restarts: int) -> str:
-    return f"containerd://{_digest(f'{one.pod.metadata.uid}/{one.container.name}/{restarts}')}"
+def _container_id(view: ContainerView, restarts: int) -> str:
+    return f"containerd://{_digest(f'{view.pod.metadata.uid}/{view.container.name}/{restarts}')}"
 
 
 def _image_id(image: str) -> str:

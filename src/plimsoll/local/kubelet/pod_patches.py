@@ -43,8 +43,8 @@ def status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
         if getattr(view, name) != getattr(shown, name):
             patch[name] = wanted.get(name)
     known = {condition.type: condition for condition in shown.conditions}
-    if not all(is_up_to_date(one, known.get(one["type"])) for one in wanted["conditions"]):
-        patch["conditions"] = [_cleared(one, known.get(one["type"])) for one in wanted["conditions"]]
+    if not all(is_up_to_date(item, known.get(item["type"])) for item in wanted["conditions"]):
+        patch["conditions"] = [_cleared(item, known.get(item["type"])) for item in wanted["conditions"]]
     return patch
 
 

@@ -154,9 +154,9 @@ class PodController:
         name = pod.spec.node_name
         if not self._books.has_node(name):
             self._books.add_node(name)
-            for one in self._on(name):
-                if one.status.start_time is not None and one.status.phase not in TERMINAL:
-                    self._books.add(one)
+            for item in self._on(name):
+                if item.status.start_time is not None and item.status.phase not in TERMINAL:
+                    self._books.add(item)
         if pod.status.start_time is not None or pod.metadata.deletion_timestamp is not None:
             self._books.add(pod)
         return self._books.has(pod)

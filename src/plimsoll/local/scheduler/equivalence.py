@@ -45,7 +45,7 @@ _NARROW: Final = frozenset(
 NARROW: Final = Profile(disabled=frozenset(RULES) - _NARROW)
 WIDE: Final = Profile(disabled=_NARROW)
 
-_PODS_OF_A_SHAPE: Final = 64
+_PODS_PER_CLASS: Final = 64
 
 # The narrow rules look at no view; they are only prepared with one.
 _NO_VIEW: Final = ClusterView({}, namespaces={}, storage=Storage(), anti_affine={})
@@ -54,7 +54,7 @@ _NO_VIEW: Final = ClusterView({}, namespaces={}, storage=Storage(), anti_affine=
 class PodClass:
     """Pods that ask for the same and have the same labels, with what was found out for them.
 
-    What follows from what they ask for alone is shared with other shapes (`Load.answers`): mostly, applications differ
+    What follows from what they ask for alone is shared with other classes (`Load.answers`): mostly, applications differ
     in their labels and images more than in what they need.
     """
 
@@ -124,43 +124,43 @@ class PodClass:
 
 
 class PodClasses:
-    """The shapes used lately."""
+    """The classes used lately."""
 
     def __init__(self, *, remembered: int = 256) -> None:
         self._remembered = remembered
         self._loads = NodeLoads()
-        self._shapes: OrderedDict[bytes, PodClass] = OrderedDict()
-        # A pod waiting for room is asked about again and again: its shape is read once for each version of it.
+        self._classes: OrderedDict[bytes, PodClass] = OrderedDict()
+        # A pod waiting for room is asked about again and again: its pod_class is read once for each version of it.
         self._of_pods: OrderedDict[str, tuple[PodSpec, PodClass]] = OrderedDict()
 
     def of(self, pod: Pod) -> PodClass:
         known = self._of_pods.get(pod.metadata.uid)
         if known is not None and known[0] is pod.spec:
             return known[1]
-        shape = self._read(pod)
-        self._of_pods[pod.metadata.uid] = (pod.spec, shape)
-        if len(self._of_pods) > self._remembered * _PODS_OF_A_SHAPE:
+        pod_class = self._read(pod)
+        self._of_pods[pod.metadata.uid] = (pod.spec, pod_class)
+        if len(self._of_pods) > self._remembered * _PODS_PER_CLASS:
             self._of_pods.popitem(last=False)
-        return shape
+        return pod_class
 
     def forget_pod(self, uid: str) -> None:
         self._of_pods.pop(uid, None)
 
     def forget_node(self, name: str) -> None:
         self._loads.forget(name)
-        for shape in self._shapes.values():
-            shape.forget(name)
+        for pod_class in self._classes.values():
+            pod_class.forget(name)
 
     def _read(self, pod: Pod) -> PodClass:
         key = class_key(pod)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = PodClass(pod, self._loads)
-            if len(self._shapes) > self._remembered:
-                self._shapes.popitem(last=False)
+        pod_class = self._classes.get(key)
+        if pod_class is None:
+            pod_class = self._classes[key] = PodClass(pod, self._loads)
+            if len(self._classes) > self._remembered:
+                self._classes.popitem(last=False)
         else:
-            self._shapes.move_to_end(key)
-        return shape
+            self._classes.move_to_end(key)
+        return pod_class
 
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")

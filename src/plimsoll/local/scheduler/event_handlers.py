@@ -41,16 +41,16 @@ class EventHandlers:
         component: Component,
         *,
         scheduler: str,
-        board: SchedulerCache,
+        cache: SchedulerCache,
         queue: SchedulingQueue,
-        shapes: PodClasses,
+        classes: PodClasses,
         on_news: Callable[[], None],
     ) -> None:
         self._clock = component.clock
         self._scheduler = scheduler
-        self._board = board
+        self._cache = cache
         self._queue = queue
-        self._shapes = shapes
+        self._classes = classes
         self._on_news = on_news
         informers = component.informers
         self.pods = informers.of(Pod)
@@ -58,10 +58,10 @@ class EventHandlers:
         self._follow(informers.of(Namespace), self._on_namespace)
         self._follow(informers.of(Node), self._on_node)
         for kind, known, event in (
-            (StorageClass, board.classes, ClusterEvent.CLASS_CHANGED),
-            (PersistentVolume, board.volumes, ClusterEvent.VOLUME_CHANGED),
-            (CSINode, board.csi_nodes, ClusterEvent.LIMITS_CHANGED),
-            (PersistentVolumeClaim, board.claims, ClusterEvent.CLAIM_CHANGED),
+            (StorageClass, cache.classes, ClusterEvent.CLASS_CHANGED),
+            (PersistentVolume, cache.volumes, ClusterEvent.VOLUME_CHANGED),
+            (CSINode, cache.csi_nodes, ClusterEvent.LIMITS_CHANGED),
+            (PersistentVolumeClaim, cache.claims, ClusterEvent.CLAIM_CHANGED),
         ):
             self._follow(informers.of(kind), self._storage_handler(known, event))
         self._follow(self.pods, self._on_pod)
@@ -87,10 +87,10 @@ class EventHandlers:
         """Whether the node takes a pod now, or holds somebody who could be sent away for it."""
 
         def helps(pod: Pod) -> bool:
-            place = self._board.view.node(node)
+            place = self._cache.view.node(node)
             if place is None:
                 return False
-            verdict = self._shapes.of(pod).evaluate(place).verdict
+            verdict = self._classes.of(pod).evaluate(place).verdict
             if isinstance(verdict, Fits):
                 return True
             if not verdict.reason.resolvable:
@@ -105,18 +105,18 @@ class EventHandlers:
     def _on_pod(self, change: Change[Pod]) -> None:
         match change:
             case Added(new=pod):
-                self._board.drop_bad_pod(pod_key(pod))
+                self._cache.drop_bad_pod(pod_key(pod))
                 self._pod_seen(None, pod)
             case Updated(old=old, new=pod):
                 self._pod_seen(old, pod)
             case Deleted(last=pod):
-                self._shapes.forget_pod(pod.metadata.uid)
+                self._classes.forget_pod(pod.metadata.uid)
                 self._pod_left(pod_key(pod))
             case TurnedBad(bad=bad):
                 self._queue.delete(PodKey(*change.key))
-                self._board.put_bad_pod(PodKey(*change.key), bad)
+                self._cache.put_bad_pod(PodKey(*change.key), bad)
             case BadGone():
-                if node := self._board.drop_bad_pod(PodKey(*change.key)):
+                if node := self._cache.drop_bad_pod(PodKey(*change.key)):
                     self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 
     def _pod_seen(self, old: Pod | None, pod: Pod) -> None:
@@ -129,9 +129,9 @@ class EventHandlers:
 
     def _pod_placed(self, pod: Pod) -> None:
         key = pod_key(pod)
-        was_assumed = self._board.is_assumed(key)
-        was_known = bool(self._board.node_of(key)) and not was_assumed
-        is_changed = self._board.put_pod(pod)
+        was_assumed = self._cache.is_assumed(key)
+        was_known = bool(self._cache.node_of(key)) and not was_assumed
+        is_changed = self._cache.put_pod(pod)
         self._queue.delete(key)
         if was_known and is_changed:
             self.handle_cluster_event(ClusterEvent.POD_LEFT, pod.spec.node_name)
@@ -145,8 +145,8 @@ class EventHandlers:
             return
         nominated = pod.status.nominated_node_name
         if nominated or (old is not None and old.status.nominated_node_name):
-            self._board.nominate(pod, nominated)
-        if key not in self._queue and self._board.is_assumed(key):
+            self._cache.nominate(pod, nominated)
+        if key not in self._queue and self._cache.is_assumed(key):
             return  # an older state: it is bound, and informers will show it
         if key not in self._queue or old is None or _asks_for_other_things(old, pod):
             self._queue.add(pod, self._clock.monotonic_s())
@@ -156,8 +156,8 @@ class EventHandlers:
 
     def _pod_left(self, key: PodKey) -> None:
         self._queue.delete(key)
-        nominated = self._board.node_nominated_for(key)
-        for node in {self._board.drop_pod(key): None, nominated: None}:
+        nominated = self._cache.node_nominated_for(key)
+        for node in {self._cache.drop_pod(key): None, nominated: None}:
             if node:
                 self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 
@@ -166,20 +166,20 @@ class EventHandlers:
     def _on_node(self, change: Change[Node]) -> None:
         match change:
             case Added(new=node) | Updated(new=node):
-                if self._board.put_node(node):
+                if self._cache.put_node(node):
                     self.handle_cluster_event(ClusterEvent.NODE_CHANGED, node.metadata.name)
             case _:
                 # A node that cannot be read is not one to place pods on.
-                self._board.drop_node(change.key.name)
-                self._shapes.forget_node(change.key.name)
+                self._cache.drop_node(change.key.name)
+                self._classes.forget_node(change.key.name)
 
     def _on_namespace(self, change: Change[Namespace]) -> None:
         match change:
             case Added(new=namespace) | Updated(new=namespace):
-                self._board.namespaces[namespace.metadata.name] = namespace.metadata.labels
+                self._cache.namespaces[namespace.metadata.name] = namespace.metadata.labels
             case _:
-                self._board.namespaces.pop(change.key.name, None)
-        self._board.namespaces_changed()
+                self._cache.namespaces.pop(change.key.name, None)
+        self._cache.namespaces_changed()
         self.handle_cluster_event(ClusterEvent.NAMESPACE_CHANGED)
 
     def _storage_handler(self, known: MutableMapping[Any, Any], event: ClusterEvent) -> Callable[[Change[Any]], None]:
@@ -190,7 +190,7 @@ class EventHandlers:
                     known[key] = new
                 case _:
                     known.pop(key, None)
-            self._board.storage_changed()
+            self._cache.storage_changed()
             self.handle_cluster_event(event)
 
         return handle

@@ -207,9 +207,16 @@ def cut(note: str) -> str:
     return note if len(note) <= NOTE_CHARACTERS else note[: NOTE_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
 
 
-def _key(one: SchedulerEvent) -> tuple[object, ...]:
-    about, related = one.about, one.related
-    return (one.type, one.reason, one.action, about.uid, about.resource_version, related.uid if related else "")
+def _key(scheduler_event: SchedulerEvent) -> tuple[object, ...]:
+    about, related = scheduler_event.about, scheduler_event.related
+    return (
+        scheduler_event.type,
+        scheduler_event.reason,
+        scheduler_event.action,
+        about.uid,
+        about.resource_version,
+        related.uid if related else "",
+    )
 
 
 def _micro(moment: datetime) -> str:

@@ -49,12 +49,12 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
     return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {counted(found.refusals.values())}")
 
 
-def _with_nominated(pod: Pod, board: SchedulerCache) -> ClusterView:
+def _with_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
     """They do not outrank each other, so they are nobody's victims; they take what they will need."""
-    view = board.snapshot()
-    for name, coming in board.nominated_against(pod).items():
-        for one in coming:
-            view = view.with_pod(one, name)
+    view = cache.snapshot()
+    for name, coming in cache.nominated_against(pod).items():
+        for item in coming:
+            view = view.with_pod(item, name)
     return view
 
 

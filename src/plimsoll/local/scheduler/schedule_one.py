@@ -49,13 +49,13 @@ def schedule_pod(
     view = cache.view
     if not view.nodes:
         return FitError(message=NO_NODES, refused_by=frozenset({NO_NODE}))
-    shape = classes.of(pod)
+    pod_class = classes.of(pod)
     wide = prepared(pod, view, profile=WIDE)
-    everywhere = (*shape.rules.everywhere, *wide.everywhere)
+    everywhere = (*pod_class.rules.everywhere, *wide.everywhere)
     if everywhere:
         text = refused_everywhere(everywhere[0], len(view.nodes))
         return FitError(message=text, refused_by=frozenset({everywhere[0].plugin}))
-    question = _PodScheduling(pod, view, shape=shape, wide=wide, board=cache)
+    question = _PodScheduling(pod, view, pod_class=pod_class, wide=wide, cache=cache)
     preferred = view.node(reserved or cache.node_nominated_for(pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
         return ScheduleResult(node=preferred.name)
@@ -64,7 +64,7 @@ def schedule_pod(
 
 
 def _refused(question: _PodScheduling) -> FitError:
-    named = question.shape.rules.named_nodes
+    named = question.pod_class.rules.named_nodes
     places = sorted(question.view.nodes.items())
     answers = with_named_nodes_only({name: question.verdict(place) for name, place in places}, named)
     reasons = [verdict.reason for verdict in answers.values() if isinstance(verdict, DoesNotFit)]
@@ -78,23 +78,25 @@ def _refused(question: _PodScheduling) -> FitError:
 class _PodScheduling:
     """One pod, asked about several nodes."""
 
-    def __init__(self, pod: Pod, view: ClusterView, *, shape: PodClass, wide: Prepared, board: SchedulerCache) -> None:
+    def __init__(
+        self, pod: Pod, view: ClusterView, *, pod_class: PodClass, wide: Prepared, cache: SchedulerCache
+    ) -> None:
         self.pod = pod
         self.view = view
-        self.shape = shape
+        self.pod_class = pod_class
         self._wide = wide
-        self._board = board
-        self._nominated = board.nominated_against(pod)
+        self._cache = cache
+        self._nominated = cache.nominated_against(pod)
 
     def best(self) -> str:
         """The name of the best node that takes the pod; empty: none does."""
         if not (
             self._wide.rules
             or self._nominated
-            or self.shape.rules.named_nodes is not None
+            or self.pod_class.rules.named_nodes is not None
             or has_pod_preferences(self.pod)
         ):
-            ranking = self.shape.ranking(self._board)
+            ranking = self.pod_class.ranking(self._cache)
             if ranking.knows_hosts:
                 return ranking.best(spreads=spreads_by_default(self.pod)) if len(ranking) else ""
         fitting = self.fitting()
@@ -102,17 +104,17 @@ class _PodScheduling:
 
     def fitting(self) -> list[NodeEvaluation]:
         """Among all nodes, or among those that the pod's affinity names (pods of a DaemonSet name one)."""
-        named = self.shape.rules.named_nodes
+        named = self.pod_class.rules.named_nodes
         places: Iterable[NodeState] = self.view.nodes.values()
         if named is not None:
             places = [place for name in sorted(named) if (place := self.view.node(name)) is not None]
-        found = self.shape.evaluate_fitting(places)
+        found = self.pod_class.evaluate_fitting(places)
         if self._wide.rules or self._nominated:
             found = [judged for judged in found if self.fits(judged.place) is not None]
         return found
 
     def fits(self, place: NodeState) -> NodeEvaluation | None:
-        judged = self.shape.evaluate(place)
+        judged = self.pod_class.evaluate(place)
         if judged.verdict is not FITS or (self._wide.rules and self._wide.verdict(place) is not FITS):
             return None
         if place.name in self._nominated and self._beside_nominated(place) is not FITS:
@@ -125,13 +127,13 @@ class _PodScheduling:
             crowded = self._beside_nominated(place)
             if crowded is not FITS:
                 return crowded
-        judged = self.shape.evaluate(place).verdict
+        judged = self.pod_class.evaluate(place).verdict
         return self._wide.verdict(place) if judged is FITS else judged
 
     def _beside_nominated(self, place: NodeState) -> Verdict:
         coming = [PlacedPod(pod) for pod in self._nominated[place.name]]
         crowded = place.with_pods(coming)
-        narrow = self.shape.rules.verdict(crowded)
+        narrow = self.pod_class.rules.verdict(crowded)
         if narrow is not FITS or not self._wide.rules:
             return narrow
         view = self.view

@@ -68,16 +68,16 @@ class Scheduler:
     def __init__(self, component: Component, settings: SchedulerSettings = DEFAULT_SETTINGS) -> None:
         self._settings = settings
         self._clock = component.clock
-        self._board = SchedulerCache()
-        self._shapes = PodClasses()
+        self._cache = SchedulerCache()
+        self._classes = PodClasses()
         self._queue = SchedulingQueue(settings)
         self._has_news = asyncio.Event()
         self._watching = EventHandlers(
             component,
             scheduler=settings.name,
-            board=self._board,
+            cache=self._cache,
             queue=self._queue,
-            shapes=self._shapes,
+            classes=self._classes,
             on_news=self._has_news.set,
         )
         self._announcer = SchedulerEventRecorder(component, settings)
@@ -102,7 +102,7 @@ class Scheduler:
                 if chosen is not None:
                     await self._binding.acquire()
                     group.create_task(self._bind_aside(queued, chosen.node), name=f"bind {pod_key(queued.pod)}")
-                looked_at += _POD + len(self._board.view.nodes)
+                looked_at += _POD + len(self._cache.view.nodes)
                 if looked_at >= self._settings.nodes_at_once:
                     looked_at = 0
                     await asyncio.sleep(0)
@@ -131,9 +131,9 @@ class Scheduler:
 
     def _take_stock(self) -> None:
         """What an earlier run of this instance had in hand is looked at again."""
-        for key in self._board.assumed():
+        for key in self._cache.assumed():
             pod = self._watching.pods.cache.get(key.name, key.namespace)
-            self._board.forget(key)
+            self._cache.forget(key)
             if pod is not None and not pod.spec.node_name:
                 self._queue.add(pod, self._clock.monotonic_s())
         self._queue.requeue_in_flight()
@@ -163,14 +163,14 @@ class Scheduler:
         pod = queued.pod
         key = pod_key(pod)
         reserved = self._reserved.pop(key, None)
-        self._board.forget(key)
+        self._cache.forget(key)
         current = self._watching.pods.cache.get(key.name, key.namespace)
         if current is None or current.metadata.uid != pod.metadata.uid:
             self._queue.delete(key)  # its end is on its way to us
             return None
-        decision = schedule_pod(pod, self._board, self._shapes, reserved=reserved.node if reserved else "")
+        decision = schedule_pod(pod, self._cache, self._classes, reserved=reserved.node if reserved else "")
         if isinstance(decision, ScheduleResult):
-            self._board.assume(pod, decision.node)
+            self._cache.assume(pod, decision.node)
             return decision
         if reserved is not None and self._is_being_bound(decision, reserved):
             self._reserve(queued, reserved)
@@ -181,7 +181,7 @@ class Scheduler:
     def _is_being_bound(self, refused: FitError, reserved: Reservation) -> bool:
         """Claims may be seen bound before their volumes are seen: no node was asked then, and it keeps its place."""
         is_unseen = not refused.answers and refused.refused_by <= _OF_VOLUMES
-        is_there = self._board.view.node(reserved.node) is not None
+        is_there = self._cache.view.node(reserved.node) is not None
         waited_s = self._clock.monotonic_s() - reserved.since_s
         return is_unseen and is_there and waited_s < self._settings.bind_timeout_s
 
@@ -189,12 +189,12 @@ class Scheduler:
         """It waits for its volumes; nobody else gets its place meanwhile."""
         key = pod_key(queued.pod)
         self._reserved[key] = reserved
-        self._board.assume(queued.pod, reserved.node)
+        self._cache.assume(queued.pod, reserved.node)
         self._queue.add_unschedulable(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
 
     async def _refuse(self, queued: QueuedPodInfo, refused: FitError) -> None:
         pod = queued.pod
-        room = await find_preemption(pod, self._board, refused.answers) if refused.answers else PreemptionResult()
+        room = await find_preemption(pod, self._cache, refused.answers) if refused.answers else PreemptionResult()
         message = f"{refused.message} {room.message}" if room.message else refused.message
         nomination = room.choice.node if room.choice else None if room.may_keep_nomination else ""
         # Back in the queue before anything is awaited: what happens from now on may help it.
@@ -202,7 +202,7 @@ class Scheduler:
         if pod_key(pod) not in self._queue:
             return
         if nomination is not None:
-            self._board.nominate(pod, nomination)
+            self._cache.nominate(pod, nomination)
         log.info("pod.unschedulable", pod=str(pod_key(pod)), why=message)
         self._announcer.record(failed_scheduling(pod, message))
         try:
@@ -218,9 +218,9 @@ class Scheduler:
             if await self._writes.delete_victim(victim):
                 log.info("pod.preempted", pod=str(pod_key(victim)), by=str(pod_key(pod)), node=choice.node)
                 self._announcer.record(preempted(victim, pod, choice.node))
-        for other in self._board.nominated_on(choice.node):
+        for other in self._cache.nominated_on(choice.node):
             if outranks(pod, other):
-                self._board.nominate(other, "")
+                self._cache.nominate(other, "")
                 await self._writes.clear_nomination(other)
 
     # ---- binding
@@ -254,12 +254,12 @@ class Scheduler:
         """Whether every claim is bound. If not, the choice is told, and the pod keeps its place until they are."""
         pod = queued.pod
         key = pod_key(pod)
-        board = self._board
-        chosen = unbound_claims(pod, node, board.view)
+        cache = self._cache
+        chosen = unbound_claims(pod, node, cache.view)
         if not chosen:
             return True
         claims = [
-            (board.claims.get((key.namespace, name)), board.volumes.get(volume)) for name, volume in chosen.items()
+            (cache.claims.get((key.namespace, name)), cache.volumes.get(volume)) for name, volume in chosen.items()
         ]
         now_s = self._clock.monotonic_s()
         self._reserved[key] = Reservation(node=node, since_s=now_s)
@@ -289,6 +289,6 @@ class Scheduler:
     def _let_go(self, key: PodKey) -> None:
         """It does not take the room that was counted for it: others may."""
         self._reserved.pop(key, None)
-        node = self._board.forget(key)
+        node = self._cache.forget(key)
         if node:
             self._watching.handle_cluster_event(ClusterEvent.POD_LEFT, node)

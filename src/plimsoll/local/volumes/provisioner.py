@@ -61,7 +61,7 @@ class Provisioner:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for cache in (self._volumes.cache, self._claims.cache) for one in cache],
+            all_keys=lambda: [key_of(item) for cache in (self._volumes.cache, self._claims.cache) for item in cache],
         )
         enqueue_on(self._claims, self.controller, of_itself)
         enqueue_on(self._volumes, self.controller, self._of_volume)

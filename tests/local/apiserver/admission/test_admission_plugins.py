@@ -178,7 +178,7 @@ class TestTolerations:
 
     def test_what_is_said_about_one_taint_leaves_the_other_open(self):
         said = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
-        keys = [one["key"] for one in created(pod(tolerations=[said]))["spec"]["tolerations"]]
+        keys = [toleration["key"] for toleration in created(pod(tolerations=[said]))["spec"]["tolerations"]]
         assert keys == ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
 
 

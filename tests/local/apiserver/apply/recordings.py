@@ -90,8 +90,8 @@ def endpoint(
 
 def as_controllers_left_it(live: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """The live object with what controllers wrote between two requests: their entries and the status."""
-    entries = [one for one in live["metadata"].get("managedFields", []) if one["manager"] != _CONTROLLERS]
-    entries += [one for one in answer["metadata"].get("managedFields", []) if one["manager"] == _CONTROLLERS]
+    entries = [field for field in live["metadata"].get("managedFields", []) if field["manager"] != _CONTROLLERS]
+    entries += [item for item in answer["metadata"].get("managedFields", []) if item["manager"] == _CONTROLLERS]
     changed = {**live, "metadata": {**live["metadata"], "managedFields": entries}}
     return {**changed, "status": answer["status"]} if "status" in answer else changed
 

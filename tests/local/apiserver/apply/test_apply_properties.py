@@ -81,8 +81,8 @@ def _pruned(value: Any) -> Any:
 
 @settings(max_examples=100, deadline=None)
 @given(_SPECS, _SPECS)
-def test_applying_twice_changes_nothing_not_even_a_time(one: dict[str, Any], other: dict[str, Any]) -> None:
-    live = _apply(_apply(None, one, "one"), other, "two")
+def test_applying_twice_changes_nothing_not_even_a_time(obj: dict[str, Any], other: dict[str, Any]) -> None:
+    live = _apply(_apply(None, obj, "one"), other, "two")
     before = copy.deepcopy(live)
     assert _apply(live, other, "two", seconds=60) == live
     assert live == before
@@ -96,20 +96,20 @@ def test_what_was_applied_is_there(spec: dict[str, Any]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(_SPECS, _SPECS)
-def test_applying_nothing_removes_exactly_what_nobody_else_owns(one: dict[str, Any], other: dict[str, Any]) -> None:
-    alone = _apply(None, one, "one")
+def test_applying_nothing_removes_exactly_what_nobody_else_owns(obj: dict[str, Any], other: dict[str, Any]) -> None:
+    alone = _apply(None, obj, "one")
     both = _apply(alone, other, "two")
     left = _apply(both, None, "two")
     owners = {entry["manager"]: entry["fieldsV1"] for entry in left["metadata"].get("managedFields", [])}
     still_owned = {entry["manager"]: entry["fieldsV1"] for entry in both["metadata"].get("managedFields", [])}
     assert owners.get("one") == still_owned.get("one")
     assert "two" not in owners
-    rest = {name: value for name, value in one.items() if name not in other}
+    rest = {name: value for name, value in obj.items() if name not in other}
     kept = (
         {name: value for name, value in left.get("spec", {}).items() if name not in other} if left.get("spec") else {}
     )
     assert _pruned(kept) == _pruned(rest)
-    only_others = other.keys() - one.keys()
+    only_others = other.keys() - obj.keys()
     assert not only_others & _pruned(left.get("spec") or {}).keys()
 
 
@@ -132,13 +132,13 @@ def _ordered_like(live: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 @settings(max_examples=100, deadline=None)
 @given(_SPECS, _SPECS)
-def test_an_update_owns_what_changed_and_no_input_is_changed(one: dict[str, Any], other: dict[str, Any]) -> None:
-    live = _apply(None, one, "one")
+def test_an_update_owns_what_changed_and_no_input_is_changed(obj: dict[str, Any], other: dict[str, Any]) -> None:
+    live = _apply(None, obj, "one")
     new = {**live, "spec": other}
     before = copy.deepcopy((live, new))
     written = _WIDGETS.update(live, new, manager="two", now=NOW)
     assert (live, new) == before
     managers = {entry["manager"] for entry in written["metadata"].get("managedFields", [])}
-    assert ("two" in managers) <= (one != other)
+    assert ("two" in managers) <= (obj != other)
     again = _WIDGETS.update(written, written, manager="three", now=NOW)
     assert again == written

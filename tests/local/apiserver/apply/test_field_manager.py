@@ -31,7 +31,7 @@ def _applied(live: dict[str, Any] | None, applied: dict[str, Any], manager: str 
 
 
 def _owners(value: dict[str, Any]) -> dict[str, Any]:
-    return {one["manager"]: one["fieldsV1"] for one in value["metadata"].get("managedFields", [])}
+    return {field["manager"]: field["fieldsV1"] for field in value["metadata"].get("managedFields", [])}
 
 
 def _created(data: dict[str, str], manager: str = "golden", **metadata: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_of_many_updaters_the_oldest_are_thrown_together() -> None:
     for turn in range(1, 13):
         sent = _stored(_config_map({**live["data"], f"x{turn}": "1"}))
         live = config_map.update(live, sent, manager=f"m{turn:02}", now=NOW + timedelta(seconds=turn))
-    names = [one["manager"] for one in live["metadata"]["managedFields"]]
+    names = [field["manager"] for field in live["metadata"]["managedFields"]]
     assert names == ["ancient-changes", *(f"m{turn:02}" for turn in range(4, 13))]
     assert _owners(live)["ancient-changes"] == {"f:data": {".": {}, "f:x0": {}, "f:x1": {}, "f:x2": {}, "f:x3": {}}}
 
@@ -130,13 +130,13 @@ def test_an_updater_of_another_version_keeps_an_entry_of_its_own() -> None:
 
     live = at("v1").update(None, widget("v1", a=1), manager="m", now=NOW)
     written = at("v2").update(live, widget("v2", a=1, b=1), manager="m", now=NOW)
-    assert [(one["apiVersion"], one["fieldsV1"]) for one in written["metadata"]["managedFields"]] == [
+    assert [(field["apiVersion"], field["fieldsV1"]) for field in written["metadata"]["managedFields"]] == [
         ("ex.com/v1", {"f:spec": {".": {}, "f:a": {}}}),
         ("ex.com/v2", {"f:spec": {"f:b": {}}}),
     ]
     applied = at("v2").apply(written, widget("v2", a=2), manager="n", force=True, now=NOW)
     assert isinstance(applied, Applied)
-    assert {one["manager"]: one["fieldsV1"] for one in applied.value["metadata"]["managedFields"]}["n"] == {
+    assert {item["manager"]: item["fieldsV1"] for item in applied.value["metadata"]["managedFields"]}["n"] == {
         "f:spec": {"f:a": {}}
     }
 

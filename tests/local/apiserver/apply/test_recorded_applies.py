@@ -144,7 +144,7 @@ def test_scale_takes_the_replicas_and_the_entry_has_no_time() -> None:
     written = endpoint("autoscaling/v1", "Scale", "scale").update(scale, scale | body, manager="scaler", now=NOW)
     entries = ownership.parent_entries(written["metadata"]["managedFields"])
     assert [entry for entry in entries if entry["manager"] == "scaler"] == [
-        one for one in after["metadata"]["managedFields"] if one["manager"] == "scaler"
+        field for field in after["metadata"]["managedFields"] if field["manager"] == "scaler"
     ]
     assert entries_of({"metadata": {"managedFields": entries}}) == entries_of(after)
 
@@ -152,7 +152,7 @@ def test_scale_takes_the_replicas_and_the_entry_has_no_time() -> None:
 def test_apply_to_status_owns_the_condition_alone() -> None:
     answer = recordings("apply")["apply-036"]["response"]
     live = as_controllers_left_it(objects_before("apply")["apply-036"], answer)
-    others = [one for one in answer["status"]["conditions"] if one["type"] != "Mine"]
+    others = [condition for condition in answer["status"]["conditions"] if condition["type"] != "Mine"]
     live = {**live, "status": {**live["status"], "conditions": others}}
     outcome = _outcome("apply", "apply-036", live)
     assert isinstance(outcome, Applied)

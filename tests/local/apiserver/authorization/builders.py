@@ -78,8 +78,8 @@ class World:
     def __init__(self, *objects: Json) -> None:
         self._objects: dict[tuple[str, str, str], Json] = {}
         self._writes = 0
-        for one in objects:
-            self.put(one)
+        for object_ in objects:
+            self.put(object_)
         self.authorizer = RbacAuthorizer(self.read)
 
     def put(self, obj: Json) -> None:
@@ -96,8 +96,8 @@ class World:
 
     def read(self, resource: str, namespace: str | None) -> list[Json]:
         return [
-            one
-            for (kind, place, _), one in sorted(self._objects.items())
+            item
+            for (kind, place, _), item in sorted(self._objects.items())
             if _RESOURCES[kind] == resource and namespace in (None, place)
         ]
 

@@ -63,19 +63,19 @@ wishes = st.one_of(
 
 
 def naive(everything: list[dict], asked: Attributes) -> bool:
-    for one in everything:
-        if one["kind"] not in ("RoleBinding", "ClusterRoleBinding"):
+    for item in everything:
+        if item["kind"] not in ("RoleBinding", "ClusterRoleBinding"):
             continue
-        place = one["metadata"].get("namespace", "")
-        if place not in ("", asked.namespace) or (place == "" and one["kind"] == "RoleBinding"):
+        place = item["metadata"].get("namespace", "")
+        if place not in ("", asked.namespace) or (place == "" and item["kind"] == "RoleBinding"):
             continue
-        if not any(applies(subject, asked.user, place) for subject in one["subjects"]):
+        if not any(applies(subject, asked.user, place) for subject in item["subjects"]):
             continue
-        kind, name = one["roleRef"]["kind"], one["roleRef"]["name"]
+        kind, name = item["roleRef"]["kind"], item["roleRef"]["name"]
         for other in everything:
             is_role = (other["kind"], other["metadata"]["name"]) == (kind, name)
             is_here = kind == "ClusterRole" or (place and other["metadata"].get("namespace") == place)
-            if is_role and is_here and any(permits(one, asked) for one in effective(everything, other, frozenset())):
+            if is_role and is_here and any(permits(item, asked) for item in effective(everything, other, frozenset())):
                 return True
     return False
 
@@ -89,11 +89,11 @@ def applies(subject: dict, user: User, place: str) -> bool:
     return bool(namespace) and user.name == f"system:serviceaccount:{namespace}:{subject['name']}"
 
 
-def effective(everything: list[dict], one: dict, seen: frozenset[str]) -> list[dict]:
-    if "aggregationRule" not in one:
-        return one["rules"]
-    picks = one["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"]
-    seen |= {one["metadata"]["name"]}
+def effective(everything: list[dict], obj: dict, seen: frozenset[str]) -> list[dict]:
+    if "aggregationRule" not in obj:
+        return obj["rules"]
+    picks = obj["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"]
+    seen |= {obj["metadata"]["name"]}
     found = []
     for other in everything:
         name = other["metadata"]["name"]
@@ -102,18 +102,18 @@ def effective(everything: list[dict], one: dict, seen: frozenset[str]) -> list[d
     return found
 
 
-def permits(one: dict, asked: Attributes) -> bool:
-    if not {asked.verb, "*"} & set(one["verbs"]):
+def permits(obj: dict, asked: Attributes) -> bool:
+    if not {asked.verb, "*"} & set(obj["verbs"]):
         return False
     if not asked.is_resource_request:
-        urls = one.get("nonResourceURLs", [])
+        urls = obj.get("nonResourceURLs", [])
         return any(url == asked.path or (url[-1] == "*" and asked.path.startswith(url[:-1])) for url in urls)
     wanted = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     matching = {wanted, "*"} | ({f"*/{asked.subresource}"} if asked.subresource else set())
-    named = one.get("resourceNames", [])
+    named = obj.get("resourceNames", [])
     return (
-        bool({asked.group, "*"} & set(one.get("apiGroups", [])))
-        and bool(matching & set(one.get("resources", [])))
+        bool({asked.group, "*"} & set(obj.get("apiGroups", [])))
+        and bool(matching & set(obj.get("resources", [])))
         and (not named or asked.name in named)
     )
 
@@ -123,12 +123,12 @@ def permits(one: dict, asked: Attributes) -> bool:
 def test_decisions_equal_the_naive_evaluation_after_every_change(changes: list, asked: list):
     world = World()
     for change in changes:
-        for one in change:
-            world.put(one)
+        for item in change:
+            world.put(item)
         everything = [
-            one
+            item
             for resource in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-            for one in world.read(f"rbac.authorization.k8s.io/{resource}", None)
+            for item in world.read(f"rbac.authorization.k8s.io/{resource}", None)
         ]
         for wish in asked:
             assert world.authorizer.decide(wish).allowed is naive(everything, wish)

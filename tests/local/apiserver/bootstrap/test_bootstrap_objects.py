@@ -11,7 +11,7 @@ from tests.local.apiserver.authorization.builders import World, binding, cluster
 
 OBJECTS = list(bootstrap_objects(ca_certificate="-----BEGIN CERTIFICATE-----\n"))
 EVERY_VERB = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*")
-ACCESS = [one for one in OBJECTS if one["apiVersion"].startswith("rbac.")]
+ACCESS = [object_ for object_ in OBJECTS if object_["apiVersion"].startswith("rbac.")]
 
 
 def world(*more: dict[str, Any]) -> World:
@@ -19,10 +19,10 @@ def world(*more: dict[str, Any]) -> World:
 
 
 def named(kind: str) -> set[str]:
-    return {one["metadata"]["name"] for one in OBJECTS if one["kind"] == kind}
+    return {object_["metadata"]["name"] for object_ in OBJECTS if object_["kind"] == kind}
 
 
-@pytest.mark.parametrize("obj", OBJECTS, ids=lambda one: f"{one['kind']} {one['metadata']['name']}")
+@pytest.mark.parametrize("obj", OBJECTS, ids=lambda item: f"{item['kind']} {item['metadata']['name']}")
 def test_every_object_is_valid(obj: dict[str, Any]):
     verdict = builtin.check_create(obj)
     # Only the server itself may make classes of this name, and above the highest priority for users.
@@ -33,12 +33,14 @@ def test_every_object_is_valid(obj: dict[str, Any]):
 
 
 def test_no_two_objects_share_a_name():
-    places = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in OBJECTS]
+    places = [
+        (object_["kind"], object_["metadata"].get("namespace"), object_["metadata"]["name"]) for object_ in OBJECTS
+    ]
     assert len(set(places)) == len(places)
 
 
 def test_the_namespaces_of_a_fresh_cluster_come_first():
-    assert [one["metadata"]["name"] for one in OBJECTS[:4]] == [
+    assert [object_["metadata"]["name"] for object_ in OBJECTS[:4]] == [
         "default",
         "kube-node-lease",
         "kube-public",
@@ -49,7 +51,9 @@ def test_the_namespaces_of_a_fresh_cluster_come_first():
 def test_each_namespace_has_its_account_and_certificate():
     for namespace in NAMESPACES:
         inside = {
-            (one["kind"], one["metadata"]["name"]) for one in OBJECTS if one["metadata"].get("namespace") == namespace
+            (object_["kind"], object_["metadata"]["name"])
+            for object_ in OBJECTS
+            if object_["metadata"].get("namespace") == namespace
         }
         assert {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")} <= inside
 
@@ -59,16 +63,18 @@ def test_without_a_certificate_there_are_no_maps_of_it():
 
 
 def test_the_priority_classes_of_the_system():
-    values = {one["metadata"]["name"]: one["value"] for one in OBJECTS if one["kind"] == "PriorityClass"}
+    values = {
+        object_["metadata"]["name"]: object_["value"] for object_ in OBJECTS if object_["kind"] == "PriorityClass"
+    }
     assert values == {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def test_every_binding_finds_its_role():
-    roles = {(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in ACCESS if "rules" in one}
-    for one in ACCESS:
-        if "roleRef" in one:
-            namespace = one["metadata"].get("namespace", "") if one["roleRef"]["kind"] == "Role" else ""
-            assert (namespace, one["roleRef"]["name"]) in roles
+    roles = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in ACCESS if "rules" in item}
+    for item in ACCESS:
+        if "roleRef" in item:
+            namespace = item["metadata"].get("namespace", "") if item["roleRef"]["kind"] == "Role" else ""
+            assert (namespace, item["roleRef"]["name"]) in roles
 
 
 def test_view_never_reads_secrets():
@@ -152,7 +158,7 @@ def test_a_stranger_may_ask_about_themselves_and_no_more():
 
 
 def test_aggregated_roles_show_their_rules_and_keep_their_selectors():
-    roles = {one["metadata"]["name"]: one for one in ACCESS if one["kind"] == "ClusterRole"}
+    roles = {item["metadata"]["name"]: item for item in ACCESS if item["kind"] == "ClusterRole"}
     view, edit, admin = roles["view"], roles["edit"], roles["admin"]
     assert view["aggregationRule"] == {
         "clusterRoleSelectors": [{"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}]

@@ -10,7 +10,9 @@ def filled(world: World) -> None:
 
 
 def names(world: World, what: str, namespace: str) -> list[str]:
-    return [one["metadata"]["name"] for one in world.ask("GET", f"/api/v1/namespaces/{namespace}/{what}").body["items"]]
+    return [
+        item["metadata"]["name"] for item in world.ask("GET", f"/api/v1/namespaces/{namespace}/{what}").body["items"]
+    ]
 
 
 def test_a_new_namespace_gets_what_pods_need():

@@ -25,7 +25,7 @@ def widget(name: str = "w", **more: Any) -> dict[str, Any]:
 
 
 def conditions(body: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one["reason"]) for one in body["status"]["conditions"]}
+    return {condition["type"]: (condition["status"], condition["reason"]) for condition in body["status"]["conditions"]}
 
 
 def test_a_definition_is_established_after_it_was_created(world: World):
@@ -111,7 +111,7 @@ def test_versions_differ_in_nothing_but_their_schema(world: World):
 
 def test_a_version_that_is_no_longer_served_is_a_page(world: World):
     world.made(CRDS, definition())
-    versions = [dict(one) for one in definition()["spec"]["versions"]]
+    versions = [dict(version) for version in definition()["spec"]["versions"]]
     versions[0] |= {"storage": False, "served": False}
     versions.append({**versions[0], "name": "v2", "storage": True, "served": True})
     reply = world.ask("PATCH", f"{CRDS}/widgets.ex.com", {"spec": {"versions": versions}}, content=MERGE)
@@ -183,13 +183,13 @@ def test_names_that_were_accepted_stay_accepted():
 
 
 def test_selectable_fields_are_those_of_the_definition(world: World):
-    versions = [dict(one) for one in definition()["spec"]["versions"]]
+    versions = [dict(version) for version in definition()["spec"]["versions"]]
     versions[0]["selectableFields"] = [{"jsonPath": ".spec.size"}]
     world.made(CRDS, definition(versions=versions))
     world.made(WIDGETS, widget("small", spec={"size": 1}))
     world.made(WIDGETS, widget("large", spec={"size": 9}))
     found = world.ask("GET", f"{WIDGETS}?fieldSelector=spec.size%3D9").body
-    assert [one["metadata"]["name"] for one in found["items"]] == ["large"]
+    assert [item["metadata"]["name"] for item in found["items"]] == ["large"]
     assert (
         world.ask("GET", f"{WIDGETS}?fieldSelector=spec.color%3Dx").message == "field label not supported: spec.color"
     )

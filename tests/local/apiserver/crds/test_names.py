@@ -34,7 +34,10 @@ def reserved(plural: str = "clusterrolebindings", *, kind: str = "Foo", version:
 
 
 def conditions(body: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
-    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in body["status"]["conditions"]}
+    return {
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in body["status"]["conditions"]
+    }
 
 
 @pytest.mark.parametrize(

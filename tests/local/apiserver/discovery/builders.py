@@ -46,7 +46,7 @@ def definition(plural: str = "things", *versions: str, group: str = "kc.com", **
             "group": group,
             "scope": "Namespaced",
             "names": {"plural": plural, "kind": kind, "listKind": f"{kind}List"},
-            "versions": [{"name": one, "served": True, "storage": one == named[0], **version} for one in named],
+            "versions": [{"name": item, "served": True, "storage": item == named[0], **version} for item in named],
         },
     }
 

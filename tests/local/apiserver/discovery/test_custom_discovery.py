@@ -55,13 +55,13 @@ def test_a_definition_is_discovered_when_it_comes_and_forgotten_when_it_goes():
 
 def test_custom_groups_come_after_built_in_ones_by_name():
     server = server_with(definition("bs", group="z.io"), definition("as", group="a.io"))
-    names = [one["name"] for one in document(server, "/apis")["groups"]]
+    names = [group["name"] for group in document(server, "/apis")["groups"]]
     assert names[-2:] == ["a.io", "z.io"]
 
 
 def test_two_definitions_share_a_group():
     server = server_with(THINGS, definition("others", "v1beta1", group="kc.com"))
-    assert [one["version"] for one in document(server, "/apis/kc.com")["versions"]] == ["v1", "v1beta1"]
+    assert [version["version"] for version in document(server, "/apis/kc.com")["versions"]] == ["v1", "v1beta1"]
 
 
 def test_an_unknown_version_of_a_custom_group_is_plain_text():
@@ -102,7 +102,12 @@ class TestOpenApi:
 
     def test_patches_can_be_validated_and_are_not_strategic(self):
         patch = self.DOCUMENT["paths"]["/apis/kc.com/v1/namespaces/{namespace}/things/{name}"]["patch"]
-        assert {one["name"] for one in patch["parameters"]} >= {"fieldValidation", "dryRun", "fieldManager", "force"}
+        assert {parameter["name"] for parameter in patch["parameters"]} >= {
+            "fieldValidation",
+            "dryRun",
+            "fieldManager",
+            "force",
+        }
         assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
 
 

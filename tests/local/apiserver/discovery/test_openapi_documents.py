@@ -19,8 +19,8 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 def without_protobuf(value: Any) -> Any:
     """Answers are never protobuf, so it is not promised."""
     if isinstance(value, dict):
-        return {key: without_protobuf(one) for key, one in value.items() if not key.startswith(PROTOBUF)}
-    return [without_protobuf(one) for one in value] if isinstance(value, list) else value
+        return {key: without_protobuf(item) for key, item in value.items() if not key.startswith(PROTOBUF)}
+    return [without_protobuf(item) for item in value] if isinstance(value, list) else value
 
 
 RECORDED_PATHS = without_protobuf(recorded("openapi_v3_apps_v1_deployment")["response"]["paths"])
@@ -92,14 +92,14 @@ def test_openapi_comes_in_json_only():
 
 def test_kubectl_finds_every_kind_that_can_be_patched():
     """By its group, version and kind, at a PATCH operation that knows fieldValidation."""
-    for one in SERVER.catalogue:
-        if "patch" not in one.verbs:
+    for element in SERVER.catalogue:
+        if "patch" not in element.verbs:
             continue
-        base = f"apis/{one.group}/{one.version}" if one.group else f"api/{one.version}"
+        base = f"apis/{element.group}/{element.version}" if element.group else f"api/{element.version}"
         paths = document(SERVER, f"/openapi/v3/{base}")["paths"].values()
-        identity = {"group": one.group, "version": one.version, "kind": one.kind}
+        identity = {"group": element.group, "version": element.version, "kind": element.kind}
         patches = [item["patch"] for item in paths if "patch" in item]
         found = [patch for patch in patches if patch["x-kubernetes-group-version-kind"] == identity]
         assert any("fieldValidation" in {given["name"] for given in patch["parameters"]} for patch in found), (
-            one.full_name
+            element.full_name
         )

@@ -60,14 +60,14 @@ def test_resources_of_a_group_version(name: str):
     line = recorded(name)
     group, _, version = line["response"]["groupVersion"].rpartition("/")
     known = {*SERVED, *PARTS}
-    expected = [one for one in line["response"]["resources"] if (group, version, one["name"]) in known]
+    expected = [resource for resource in line["response"]["resources"] if (group, version, resource["name"]) in known]
     shown = document(SERVER, line["path"])
-    differing = [one for one in shown["resources"] if one["name"] in READ_ONLY]
-    assert {**shown, "resources": [one for one in shown["resources"] if one not in differing]} == {
+    differing = [item for item in shown["resources"] if item["name"] in READ_ONLY]
+    assert {**shown, "resources": [item for item in shown["resources"] if item not in differing]} == {
         **line["response"],
-        "resources": [one for one in expected if one["name"] not in READ_ONLY],
+        "resources": [item for item in expected if item["name"] not in READ_ONLY],
     }
-    assert [one["name"] for one in shown["resources"]] == [one["name"] for one in expected]
+    assert [item["name"] for item in shown["resources"]] == [item["name"] for item in expected]
 
 
 @pytest.mark.parametrize("name", SINGLE_GROUPS)
@@ -83,7 +83,7 @@ def test_the_core_versions_and_the_address_the_client_came_to():
 
 def test_the_groups_in_the_order_of_their_priority():
     line = recorded("apis")
-    expected = [one for one in line["response"]["groups"] if one["name"] in GROUPS]
+    expected = [group for group in line["response"]["groups"] if group["name"] in GROUPS]
     assert document(SERVER, "/apis") == {**line["response"], "groups": expected}
 
 
@@ -111,7 +111,9 @@ def _as_far_as_served(response: Json) -> Json:
         for version in item["versions"]:
             key = (group, version["version"])
             resources = [
-                _with_served_parts(one, key) for one in version["resources"] if (*key, one["resource"]) in SERVED
+                _with_served_parts(resource, key)
+                for resource in version["resources"]
+                if (*key, resource["resource"]) in SERVED
             ]
             versions.append({**version, "resources": resources})
         if group in GROUPS:
@@ -121,9 +123,9 @@ def _as_far_as_served(response: Json) -> Json:
 
 def _with_served_parts(resource: Json, key: tuple[str, str]) -> Json:
     parts = [
-        one
-        for one in resource.get("subresources", ())
-        if (*key, f"{resource['resource']}/{one['subresource']}") in PARTS
+        subresource
+        for subresource in resource.get("subresources", ())
+        if (*key, f"{resource['resource']}/{subresource['subresource']}") in PARTS
     ]
     bare = {name: value for name, value in resource.items() if name != "subresources"}
     return {**bare, "subresources": parts} if parts else bare
@@ -133,7 +135,9 @@ def _without_read_only(response: Json) -> Json:
     text = json.loads(json.dumps(response))
     for item in text["items"]:
         for version in item["versions"]:
-            version["resources"] = [one for one in version["resources"] if one["resource"] not in READ_ONLY]
+            version["resources"] = [
+                resource for resource in version["resources"] if resource["resource"] not in READ_ONLY
+            ]
     return text  # type: ignore[no-any-return] - it is what was given
 
 
@@ -286,7 +290,7 @@ class TestDefinitions:
 
     def test_versions_stand_in_the_order_of_their_priority(self):
         line = self.LINES["crd-102"]
-        names = [one["version"] for one in line["response"]["versions"]]
+        names = [version["version"] for version in line["response"]["versions"]]
         widgets = self.LINES["crd-001"]["response"]
         versions = [{"name": name, "served": True, "storage": name == "v1"} for name in reversed(names)]
         server = server_with({**widgets, "spec": {**widgets["spec"], "versions": versions}})

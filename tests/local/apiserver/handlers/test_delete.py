@@ -152,8 +152,8 @@ def test_a_collection_is_deleted_by_selector_and_shown(world: World, maps: str):
     for name in ("a", "b", "c"):
         world.made(maps, config_map(name, metadata={"labels": {"n": name}}))
     reply = world.ask("DELETE", f"{maps}?labelSelector=n+in+(a,b)")
-    assert [one["metadata"]["name"] for one in reply.body["items"]] == ["a", "b"]
-    assert [one["metadata"]["name"] for one in world.ask("GET", maps).body["items"]] == ["c"]
+    assert [item["metadata"]["name"] for item in reply.body["items"]] == ["a", "b"]
+    assert [item["metadata"]["name"] for item in world.ask("GET", maps).body["items"]] == ["c"]
 
 
 def test_a_dry_run_of_a_collection_deletes_nothing(world: World, maps: str):

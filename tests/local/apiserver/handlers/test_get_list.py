@@ -29,13 +29,13 @@ def maps(world: World) -> str:
 
 
 def names(body: dict) -> list[str]:
-    return [one["metadata"]["name"] for one in body["items"]]
+    return [item["metadata"]["name"] for item in body["items"]]
 
 
 def test_items_of_a_list_do_not_repeat_their_kind(world: World, maps: str):
     body = world.ask("GET", maps).body
     assert (body["kind"], body["apiVersion"]) == ("ConfigMapList", "v1")
-    assert all("kind" not in one and "apiVersion" not in one for one in body["items"])
+    assert all("kind" not in item and "apiVersion" not in item for item in body["items"])
 
 
 def test_pages_go_on_where_the_last_one_ended_at_the_same_revision(world: World, maps: str):

@@ -109,7 +109,7 @@ def test_conditions_are_merged_by_their_type() -> None:
     before, after = _objects_before()["patch-044"], _recordings()["patch-044"]
     outcome = _patched(after, before)
     assert isinstance(outcome, Patched)
-    assert [one["type"] for one in outcome.value["status"]["conditions"]] == ["DiskPressure", "Ready"]
+    assert [condition["type"] for condition in outcome.value["status"]["conditions"]] == ["DiskPressure", "Ready"]
 
 
 def test_new_finalizers_go_first() -> None:

@@ -18,7 +18,7 @@ _NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 _CONTAINERS = st.lists(
     st.fixed_dictionaries({"name": _NAMES, "image": st.sampled_from(["x:1", "x:2"])}),
     max_size=5,
-    unique_by=lambda one: one["name"],
+    unique_by=lambda dictionary: dictionary["name"],
 )
 
 
@@ -49,13 +49,13 @@ def test_lists_are_merged_by_key_and_no_input_changes(live: list[dict[str, Any]]
     before = copy.deepcopy((live, patch))
     merged = _result(_pod(*live), _pod(*patch))["spec"]["containers"]
     assert (live, patch) == before
-    expected = {one["name"]: one for one in live} | {one["name"]: one for one in patch}
-    assert {one["name"]: one for one in merged} == expected
-    order = [one["name"] for one in merged]
-    in_patch = [one["name"] for one in patch]
+    expected = {item["name"]: item for item in live} | {item["name"]: item for item in patch}
+    assert {item["name"]: item for item in merged} == expected
+    order = [item["name"] for item in merged]
+    in_patch = [item["name"] for item in patch]
     assert [name for name in order if name in in_patch] == in_patch
     assert [name for name in order if name not in in_patch] == [
-        one["name"] for one in live if one["name"] not in in_patch
+        item["name"] for item in live if item["name"] not in in_patch
     ]
 
 
@@ -70,7 +70,7 @@ def test_a_patch_with_what_is_there_changes_nothing(live: list[dict[str, Any]]) 
 def test_a_patch_that_names_its_own_order_wins_over_the_server() -> None:
     patch = {"spec": {"$setElementOrder/containers": _named("c", "a"), "containers": [{"name": "c", "image": "x"}]}}
     merged = _result(_pod(*_named("a", "b")), patch)["spec"]["containers"]
-    assert [one["name"] for one in merged] == ["c", "a", "b"]
+    assert [item["name"] for item in merged] == ["c", "a", "b"]
 
 
 def test_the_order_must_fit_the_patch() -> None:

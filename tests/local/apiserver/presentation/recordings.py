@@ -56,7 +56,7 @@ def custom_resources(definition: Json) -> list[ServedResource]:
             singular=names.get("singular", names["kind"].lower()),
             namespaced=spec["scope"] == "Namespaced",
             stored_as=f"{spec['group']}/{names['plural']}",
-            storage_version=f"{spec['group']}/{next(one['name'] for one in spec['versions'] if one['storage'])}",
+            storage_version=f"{spec['group']}/{next(item['name'] for item in spec['versions'] if item['storage'])}",
             list_kind=names.get("listKind", f"{names['kind']}List"),
             short_names=tuple(names.get("shortNames", ())),
             categories=tuple(names.get("categories", ())),

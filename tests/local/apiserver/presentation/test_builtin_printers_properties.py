@@ -111,7 +111,7 @@ def test_any_custom_object_is_a_row(obj: dict[str, Any]):
     assert [len(row["cells"]) for row in shown["rows"]] == [len(shown["columnDefinitions"])]
 
 
-@pytest.mark.parametrize("resource", RESOURCES, ids=lambda one: one.full_name)
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda item: item.full_name)
 def test_a_bookmark_is_a_row(resource: Any):
     bookmark = {"kind": resource.kind, "metadata": {"resourceVersion": "7"}}
     event = json.loads(encode_event(TABLE, "BOOKMARK", bookmark, resource, now=NOW, with_columns=True))

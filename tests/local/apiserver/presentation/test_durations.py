@@ -74,8 +74,8 @@ def test_what_is_said_is_true_and_not_off_by_more_than_a_seventh(seconds: int):
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(min_value=0, max_value=YEAR * 20), st.integers(min_value=0, max_value=YEAR * 20))
-def test_a_longer_time_is_never_said_to_be_shorter(one: int, other: int):
-    short, long = sorted((one, other))
+def test_a_longer_time_is_never_said_to_be_shorter(item: int, other: int):
+    short, long = sorted((item, other))
     assert _read(human(timedelta(seconds=short))) <= _read(human(timedelta(seconds=long)))
 
 

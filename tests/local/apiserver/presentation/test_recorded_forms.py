@@ -71,7 +71,7 @@ def test_a_custom_resource_with_printer_columns():
         "nospec": {},
     }
     metadata = [row["object"]["metadata"] for row in line["response"]["rows"]]
-    objects = [{"metadata": one, **contents[one["name"]]} for one in metadata]
+    objects = [{"metadata": item, **contents[item["name"]]} for item in metadata]
     now = datetime.fromisoformat(metadata[0]["creationTimestamp"]) + timedelta(seconds=1)
     form = negotiate(recorded_request(line), watch=False, custom=True)
     body = encode_list(form, objects, line["response"]["metadata"], widgets, now=now)
@@ -84,6 +84,6 @@ def test_a_custom_resource_without_printer_columns_has_name_and_age():
     metadata = [row["object"]["metadata"] for row in line["response"]["rows"]]
     now = datetime.fromisoformat(metadata[0]["creationTimestamp"])
     form = negotiate(recorded_request(line), watch=False, custom=True)
-    objects = [{"metadata": one} for one in metadata]
+    objects = [{"metadata": item} for item in metadata]
     body = encode_list(form, objects, line["response"]["metadata"], custom_resources(definition)[0], now=now)
     assert json.loads(body) == line["response"]

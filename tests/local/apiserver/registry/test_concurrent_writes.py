@@ -66,8 +66,8 @@ async def emptied_and_ended(world: World, *, after: int) -> None:
     """What the namespace controller does, without a pause."""
     going = await answered(world, Sent("DELETE", NAMESPACE, after=after))
     listed = await answered(world, Sent("GET", MAPS))
-    for one in listed.body["items"]:
-        await answered(world, Sent("DELETE", f"{MAPS}/{one['metadata']['name']}"))
+    for item in listed.body["items"]:
+        await answered(world, Sent("DELETE", f"{MAPS}/{item['metadata']['name']}"))
     ended = {"metadata": {"name": "here"}, "spec": {}}
     assert going.status == 200
     assert (await answered(world, Sent("PUT", f"{NAMESPACE}/finalize", ended))).status == 200

@@ -149,12 +149,12 @@ def without_own(made: dict[str, Any]) -> str:
 def test_pods_of_one_template_are_prepared_alike_each_with_what_is_its_own(world: World):
     first, second, third = (world.made(PODS, made_from_template()) for _ in range(3))
     assert without_own(first) == without_own(second) == without_own(third)
-    for one in (first, second, third):
-        mount = one["spec"]["containers"][0]["volumeMounts"][-1]
-        assert mount["name"] == one["spec"]["volumes"][-1]["name"]
-    names = [{one["metadata"][name] for one in (first, second, third)} for name in ("name", "uid", "resourceVersion")]
+    for item in (first, second, third):
+        mount = item["spec"]["containers"][0]["volumeMounts"][-1]
+        assert mount["name"] == item["spec"]["volumes"][-1]["name"]
+    names = [{item["metadata"][name] for item in (first, second, third)} for name in ("name", "uid", "resourceVersion")]
     assert [len(name) for name in names] == [3, 3, 3]
-    assert len({one["spec"]["volumes"][-1]["name"] for one in (first, second, third)}) == 3
+    assert len({item["spec"]["volumes"][-1]["name"] for item in (first, second, third)}) == 3
 
 
 def test_a_change_of_one_pod_does_not_reach_its_siblings(world: World):

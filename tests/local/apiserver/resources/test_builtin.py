@@ -19,7 +19,7 @@ SERVED = tuple(builtin_resources())
 def recorded(resource: ServedResource) -> dict[str, Any]:
     name = "api_v1" if resource.api_version == "v1" else f"apis_{resource.api_version.replace('/', '_')}"
     document = json.loads((DISCOVERY / f"{name}.json").read_text())
-    return {one["name"]: one for one in document["response"]["resources"]}
+    return {item["name"]: item for item in document["response"]["resources"]}
 
 
 def identifier(resource: ServedResource) -> str:
@@ -47,7 +47,7 @@ def test_a_resource_can_do_what_a_real_one_can(resource: ServedResource):
 
 
 def test_autoscalers_are_listed_and_never_made():
-    verbs = {one.verbs for one in SERVED if one.group == "autoscaling"}
+    verbs = {item.verbs for item in SERVED if item.group == "autoscaling"}
     assert verbs == {("get", "list", "watch")}
 
 
@@ -62,5 +62,5 @@ def test_subresources_have_the_kinds_and_verbs_of_a_real_server(resource: Served
 
 
 def test_every_kind_that_objects_knows_is_served():
-    served = {(one.api_version, one.kind) for one in SERVED}
+    served = {(item.api_version, item.kind) for item in SERVED}
     assert {(kind.api_version, kind.kind) for kind in KINDS} <= served

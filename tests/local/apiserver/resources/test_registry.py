@@ -38,7 +38,7 @@ def test_a_custom_resource_is_served_until_its_definition_ends():
     assert catalogue.find("example.com", "v1", "foos") is None
 
 
-@pytest.mark.parametrize("builtin", BUILTIN, ids=lambda one: f"{one.full_name}/{one.version}")
+@pytest.mark.parametrize("builtin", BUILTIN, ids=lambda item: f"{item.full_name}/{item.version}")
 @pytest.mark.parametrize("version", ["v1", "v2", "v1alpha1"])
 def test_a_definition_with_the_name_of_a_builtin_resource_serves_nothing(builtin: ServedResource, version: str):
     catalogue = catalogue_with(custom(builtin.group, builtin.plural, version=version))
@@ -52,7 +52,7 @@ def test_no_custom_resource_lies_among_the_objects_of_a_builtin_one():
 
 def test_a_builtin_group_may_have_custom_resources_of_other_names():
     catalogue = catalogue_with(custom("apps", "foos"), custom("apps", "deployments"))
-    assert tuple(one.plural for one in catalogue if one.is_custom) == ("foos",)
+    assert tuple(item.plural for item in catalogue if item.is_custom) == ("foos",)
 
 
 def test_a_definition_that_came_to_clash_ends_what_it_served():

@@ -78,10 +78,10 @@ class Court:
         asyncio.run(self._fill([*bootstrap_objects(), ACCOUNT, *objects]))
 
     async def _fill(self, objects: list[Json]) -> None:
-        for one in objects:
-            metadata = one["metadata"]
-            key = Key(_PLURALS[one["kind"]], metadata.get("namespace", ""), metadata["name"])
-            await self.store.update(key, lambda _current, body=one: Put(body))
+        for object_ in objects:
+            metadata = object_["metadata"]
+            key = Key(_PLURALS[object_["kind"]], metadata.get("namespace", ""), metadata["name"])
+            await self.store.update(key, lambda _current, body=object_: Put(body))
 
     def account_token(self, **details: Any) -> str:
         claims = {"audiences": ["https://kubernetes.default.svc"], "expires_in_s": 3600, "now": self.clock.now()}

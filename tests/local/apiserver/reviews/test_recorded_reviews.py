@@ -118,7 +118,7 @@ def as_recorded(status: Json, recorded: Json) -> Json:
     return {**status, "message": status["message"][: len(kept)] + cut} if cut else status
 
 
-@pytest.mark.parametrize("line", [one for one in LINES if one["status"] == 201], ids=lambda line: line["id"])
+@pytest.mark.parametrize("line", [item for item in LINES if item["status"] == 201], ids=lambda line: line["id"])
 def test_answers_have_their_fields_in_the_order_of_go(line: Json):
     got = answer(line, court(has_role=True))
     assert got is not None
@@ -156,7 +156,7 @@ def test_the_recorded_token_request():
 
 def kubectl(name: str) -> Json:
     recorded = json.loads((FIXTURES / f"kubectl/{name}.json").read_text())
-    return next(one["response"] for one in recorded["requests"] if one["method"] == "POST")
+    return next(request["response"] for request in recorded["requests"] if request["method"] == "POST")
 
 
 def masked(value: Any, name: str = "") -> Any:
@@ -182,7 +182,7 @@ def masked(value: Any, name: str = "") -> Any:
 )
 def test_what_kubectl_sends_in_protobuf_is_answered_as_recorded(name: str):
     recorded = json.loads((FIXTURES / f"kubectl/{name}.json").read_text())
-    sent = next(one for one in recorded["requests"] if one["method"] == "POST")
+    sent = next(request for request in recorded["requests"] if request["method"] == "POST")
     body = decode_body(base64.b64decode(sent["body_base64"])).value
     server, kind = court(has_role=False).server, body["kind"]
     group = body["apiVersion"].partition("/")[0]

@@ -37,7 +37,7 @@ def crash_rounds(directory: Path, *, seed: int, rounds: int) -> int:
         lines = killed_after(directory, turn=f"r{number}", durability=durability, lines=chance.randint(1, 400))
         opening, acknowledged = lines[0], lines[1:]
         assert opening.revision >= newest
-        assert all(one.revision > opening.revision for one in acknowledged)
+        assert all(item.revision > opening.revision for item in acknowledged)
         newest = asyncio.run(check(directory, opening, acknowledged, settled))
         checked += len(acknowledged)
     return checked
@@ -64,11 +64,11 @@ async def check(
     """Look at everything after a kill; returns the revision the store goes on from."""
     store = Store.open(SqliteDriver(directory), clock=StandingClock())
     try:
-        last = max((one.revision for one in acknowledged), default=opening.revision)
+        last = max((item.revision for item in acknowledged), default=opening.revision)
         assert store.revision > last
         for name, expected in settled.items():
             assert body(store, name) == expected, f"{name} of an earlier round changed"
-        for name, sequence in {one.name: one.sequence for one in acknowledged}.items():
+        for name, sequence in {item.name: item.sequence for item in acknowledged}.items():
             found = body(store, name)
             assert found in (state(name, sequence), state(name, sequence + 1)), f"{name}: {found}"
             settled[name] = found
@@ -95,7 +95,7 @@ def body(store: Store, name: str) -> dict[str, Any] | None:
 
 async def check_resumption(store: Store, since: int, acknowledged: list[Acknowledged]) -> None:
     """A watcher that had seen the first half goes on without gap or duplicate."""
-    in_order = sorted(acknowledged, key=lambda one: one.revision)
+    in_order = sorted(acknowledged, key=lambda item: item.revision)
     resumed_at = in_order[len(in_order) // 2].revision if in_order else since
     with store.watch("pods", since=resumed_at) as watch:
         told = await everything(watch, until=store.revision)
@@ -103,7 +103,7 @@ async def check_resumption(store: Store, since: int, acknowledged: list[Acknowle
     assert revisions == sorted(set(revisions))
     assert all(revision > resumed_at for revision in revisions)
     expected = {
-        (one.revision, one.name, one.sequence % DELETE_EVERY == 0) for one in in_order if one.revision > resumed_at
+        (item.revision, item.name, item.sequence % DELETE_EVERY == 0) for item in in_order if item.revision > resumed_at
     }
     assert expected <= set(told), "an acknowledged write was not told"
     assert len(told) - len(expected) <= WRITERS, "more was told than could have been under way"

@@ -53,8 +53,8 @@ def body_of(key: Key, details: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def selected(one: Stored) -> bool:
-    return "w" in one.labels
+def selected(stored: Stored) -> bool:
+    return "w" in stored.labels
 
 
 class Follower(NamedTuple):
@@ -218,14 +218,16 @@ class StoreMachine(RuleBasedStateMachine):
         for follower in self.followers:
             self.read_to_the_end(follower)
 
-    def read_to_the_end(self, one: Follower) -> None:
-        expected = self.model.events(one.resource, since=one.since, namespace=one.namespace, selecting=one.selecting)
-        while len(one.told) < len(expected):
-            event = self.loop.run_until_complete(asyncio.wait_for(anext(one.watch), 10))
-            one.told.append(Told(event.type.value, event.revision, event.object.body()))
-            assert one.told == expected[: len(one.told)]
-            assert one.watch.revision >= event.revision
-        assert one.watch.revision == self.store.revision
+    def read_to_the_end(self, follower: Follower) -> None:
+        expected = self.model.events(
+            follower.resource, since=follower.since, namespace=follower.namespace, selecting=follower.selecting
+        )
+        while len(follower.told) < len(expected):
+            event = self.loop.run_until_complete(asyncio.wait_for(anext(follower.watch), 10))
+            follower.told.append(Told(event.type.value, event.revision, event.object.body()))
+            assert follower.told == expected[: len(follower.told)]
+            assert follower.watch.revision >= event.revision
+        assert follower.watch.revision == self.store.revision
 
     # ---- the end of the process, for drivers that outlive it
 

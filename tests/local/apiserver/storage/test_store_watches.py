@@ -23,8 +23,8 @@ def short(event: Event) -> str:
     return f"{event.type.value} {event.object.name} {event.revision}"
 
 
-def has_w(one: Stored) -> bool:
-    return "w" in one.labels
+def has_w(stored: Stored) -> bool:
+    return "w" in stored.labels
 
 
 async def test_a_watch_replays_everything_after_its_revision_and_goes_on_live(driver: str, tmp_path: Path):

@@ -30,7 +30,7 @@ def test_an_event_has_two_faces(world: World):
     assert (shown["regarding"], shown["note"], shown["deprecatedSource"]) == (about, "m", {"component": "c"})
     assert (shown["apiVersion"], shown["eventTime"]) == ("events.k8s.io/v1", None)
     listed = world.ask("GET", f"{NEW_EVENTS}?fieldSelector=regarding.name%3Dp").body
-    assert [one["note"] for one in listed["items"]] == ["m"]
+    assert [item["note"] for item in listed["items"]] == ["m"]
     watching = world.watch(f"{NEW_EVENTS}?watch=1")
     assert watching.events[0]["object"]["note"] == "m"
 

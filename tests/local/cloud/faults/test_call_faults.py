@@ -60,7 +60,7 @@ def test_failed_machines_can_be_deleted_and_cost_nothing():
         world.after(3600)
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
         assert world.machines() == {}
-        assert [one.amount for one in world.do(world.cloud.costs())] == [0]
+        assert [cost.amount for cost in world.do(world.cloud.costs())] == [0]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_call_fails_with_its_message_and_does_nothing():
             world.do(world.cloud.increase_size("g", 1))
         world.do(world.cloud.increase_size("h", 1))
         assert world.nodes() == ["h-0"]
-        assert [(one.group, one.ok) for one in world.log] == [("g", False), ("h", True)]
+        assert [(item.group, item.ok) for item in world.log] == [("g", False), ("h", True)]
 
 
 def test_calls_fail_until_a_time():
@@ -214,7 +214,7 @@ def test_a_call_times_out_after_it_acted():
             world.do(world.cloud.increase_size("g", 1))
         assert world.clock.now() == at(30)
         assert world.nodes() == ["g-0"]
-        assert [one.ok for one in world.log] == [False]
+        assert [item.ok for item in world.log] == [False]
 
 
 def test_a_call_is_answered_late():
@@ -250,12 +250,12 @@ def test_a_call_under_way_is_in_the_log_where_it_was_made():
         world.run.spawn(world.cloud.increase_size("g", 1), name="late")
         world.after(60)
         world.do(world.cloud.increase_size("h", 1))
-        assert [(one.group, one.ok, one.message) for one in world.log] == [
+        assert [(item.group, item.ok, item.message) for item in world.log] == [
             ("g", False, "no answer yet"),
             ("h", True, ""),
         ]
         world.after(600)
-        assert [(one.group, one.ok, one.message) for one in world.log] == [("g", True, ""), ("h", True, "")]
+        assert [(item.group, item.ok, item.message) for item in world.log] == [("g", True, ""), ("h", True, "")]
 
 
 def test_a_call_whose_caller_goes_away_is_in_the_log():
@@ -266,7 +266,7 @@ def test_a_call_whose_caller_goes_away_is_in_the_log():
         world.after(60)
         calling.cancel()
         world.run.settle()
-        assert [(one.ok, one.message) for one in world.log] == [(False, "the caller did not wait for the answer")]
+        assert [(item.ok, item.message) for item in world.log] == [(False, "the caller did not wait for the answer")]
 
 
 def test_a_log_keeps_the_latest_calls():
@@ -274,7 +274,7 @@ def test_a_log_keeps_the_latest_calls():
     calls = [CallRecord(time=at(0), group=name, call="Delete", arg=None, ok=False) for name in "abc"]
     numbers = [kept.add(call) for call in calls]
     kept.end(numbers[0], calls[0])
-    assert [one.group for one in kept] == ["b", "c"]
+    assert [item.group for item in kept] == ["b", "c"]
 
 
 # ---- room again
@@ -290,7 +290,7 @@ def test_a_refused_machine_starts_in_whichever_zone_has_room():
         assert world.nodes() == []
         world.patch_cloud(stock=[{"name": "small/a", "machineType": "small", "zone": "a", "machines": 0}])
         world.after(600)
-        assert [(one.metadata.name, one.spec.zone) for one in world.do(world.cloud.machines("g"))] == [
+        assert [(machine.metadata.name, machine.spec.zone) for machine in world.do(world.cloud.machines("g"))] == [
             ("g-0", "b"),
             ("g-1", "b"),
         ]
@@ -305,5 +305,5 @@ def test_refused_machines_are_spread_over_the_zones_when_there_is_room():
         world.after(60)
         world.patch_cloud(stock=[])
         world.after(60)
-        zones = [one.spec.zone for one in world.do(world.cloud.machines("g"))]
+        zones = [machine.spec.zone for machine in world.do(world.cloud.machines("g"))]
         assert sorted(zones) == ["a", "a", "b", "b"]

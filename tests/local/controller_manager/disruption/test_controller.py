@@ -140,7 +140,7 @@ def test_a_budget_without_pods_allows_nothing_and_says_so():
     with BudgetWorld() as world:
         world.budget(maxUnavailable=1)
         assert world.numbers() == (0, 0, 0, 0)
-        assert [one["reason"] for one in world.status()["conditions"]] == ["InsufficientPods"]
+        assert [condition["reason"] for condition in world.status()["conditions"]] == ["InsufficientPods"]
 
 
 def test_evictions_go_on_until_the_budget_is_spent():

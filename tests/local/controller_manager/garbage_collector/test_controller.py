@@ -30,7 +30,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
     """Numbers beyond the last object are owners that never were. A ring of owners holds itself, as in Kubernetes."""
     objects = {
         str(number): ObjectMeta(
-            uid=str(number), owner_references=tuple(OwnerReference(uid=str(one)) for one in sorted(named))
+            uid=str(number), owner_references=tuple(OwnerReference(uid=str(item)) for item in sorted(named))
         )
         for number, named in enumerate(owners)
     }
@@ -59,7 +59,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
 
     assert set(objects) == stays
     for uid, item in objects.items():
-        assert {owner.uid for owner in item.owner_references} == {str(one) for one in owners[int(uid)]} & set(objects)
+        assert {owner.uid for owner in item.owner_references} == {str(item) for item in owners[int(uid)]} & set(objects)
 
 
 class GarbageWorld(LocalWorld):
@@ -78,7 +78,7 @@ class GarbageWorld(LocalWorld):
         self.run.settle()
 
     def names(self, base: str = CONFIG_MAPS) -> list[str]:
-        return [one["metadata"]["name"] for one in self.ask("GET", base).body["items"]]
+        return [item["metadata"]["name"] for item in self.ask("GET", base).body["items"]]
 
     def widgets(self) -> None:
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -22,7 +22,7 @@ def delete(world: LocalWorld) -> None:
 
 
 def conditions(world: LocalWorld) -> dict[str, Any]:
-    return {one["type"]: one for one in world.ask("GET", HERE).body["status"]["conditions"]}
+    return {condition["type"]: condition for condition in world.ask("GET", HERE).body["status"]["conditions"]}
 
 
 def test_a_namespace_goes_with_everything_in_it():

@@ -27,8 +27,8 @@ SHORT = frozenset({RESOURCES_FIT})
 
 def queue(*pods: Pod, at_s: float = 0.0) -> SchedulingQueue:
     made = SchedulingQueue(SchedulerSettings())
-    for one in pods:
-        made.add(one, at_s)
+    for queued in pods:
+        made.add(queued, at_s)
     return made
 
 
@@ -74,8 +74,8 @@ def test_pods_of_one_moment_go_by_age_and_then_by_name():
 
     young = datetime(2021, 1, 1, tzinfo=UTC)
     others = [
-        structs.replace(one, metadata=structs.replace(one.metadata, creation_timestamp=young))
-        for one in (pod("b"), pod("a"))
+        structs.replace(item, metadata=structs.replace(item.metadata, creation_timestamp=young))
+        for item in (pod("b"), pod("a"))
     ]
 
     assert popped(queue(*others, old)) == ["z", "a", "b"]
@@ -189,10 +189,10 @@ def test_the_clock_looks_at_the_pod_that_has_waited_for_the_longest_only(monkeyp
 
     class Watched(dict[Any, Any]):
         def values(self) -> Any:
-            return (looked_at.append(one) or one for one in super().values())
+            return (looked_at.append(item) or item for item in super().values())
 
         def items(self) -> Any:
-            return (looked_at.append(one) or one for one in super().items())
+            return (looked_at.append(item) or item for item in super().items())
 
     monkeypatch.setattr(made, "_unschedulable", Watched(made._unschedulable))
     made.flush(now_s=100.0)
@@ -227,7 +227,7 @@ def test_for_one_go_every_pod_is_there_in_order():
     made.add(ranked("new", 1), 0.0)
     made.add(ranked("urgent", 9), 0.0)
 
-    assert [one.pod.metadata.name for one in made.all_in_order()] == ["urgent", "waiting", "new"]
+    assert [item.pod.metadata.name for item in made.all_in_order()] == ["urgent", "waiting", "new"]
 
 
 STEPS = st.lists(
@@ -248,20 +248,20 @@ def test_no_pod_is_lost_and_none_is_in_hand_twice(steps: list[tuple[str, int, in
     made = queue()
     there: set[str] = set()
     now_s = 0.0
-    for what, one, other in steps:
+    for what, step, other in steps:
         now_s += 0.5
         made.flush(now_s)
         if what == "put":
-            made.add(ranked(f"p{one}", other), now_s)
-            there.add(f"p{one}")
+            made.add(ranked(f"p{step}", other), now_s)
+            there.add(f"p{step}")
         elif what == "drop":
-            made.delete(pod_key(pod(f"p{one}")))
-            there.discard(f"p{one}")
+            made.delete(pod_key(pod(f"p{step}")))
+            there.discard(f"p{step}")
         elif what == "event":
-            made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, one=one: bool(one))
+            made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, step=step: bool(step))
         elif (queued := made.pop(now_s)) is not None:
             assert queued.pod.metadata.name in there
-            made.add_unschedulable(queued, SHORT, now_s) if one else made.add_after_error(queued, now_s)
+            made.add_unschedulable(queued, SHORT, now_s) if step else made.add_after_error(queued, now_s)
 
     made.flush(now_s + 400.0)
 

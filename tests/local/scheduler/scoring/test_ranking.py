@@ -41,43 +41,43 @@ def replica(number: int, app: str, *, owned: bool, cpu: str) -> Pod:
 
 
 class Cluster:
-    """A board on which things happen, and the pods that were placed on it."""
+    """A cache on which things happen, and the pods that were placed on it."""
 
     def __init__(self) -> None:
-        self.board = SchedulerCache()
-        self.shapes = PodClasses()
+        self.cache = SchedulerCache()
+        self.classes = PodClasses()
         self.placed: list[Pod] = []
 
-    def long_way(self, one: Pod) -> str:
-        """By shapes that remember nothing."""
-        view = self.board.view
-        fitting = PodClasses().of(one).evaluate_fitting(view.nodes.values())
-        return best_node(one, fitting, view) if fitting else ""
+    def long_way(self, pod: Pod) -> str:
+        """By classes that remember nothing."""
+        view = self.cache.view
+        fitting = PodClasses().of(pod).evaluate_fitting(view.nodes.values())
+        return best_node(pod, fitting, view) if fitting else ""
 
-    def place(self, one: Pod) -> None:
-        expected = self.long_way(one)
-        found = schedule_pod(one, self.board, self.shapes)
+    def place(self, pod: Pod) -> None:
+        expected = self.long_way(pod)
+        found = schedule_pod(pod, self.cache, self.classes)
         assert (found.node if isinstance(found, ScheduleResult) else "") == expected
         if expected:
-            self.board.assume(one, expected)
-            self.placed.append(one)
+            self.cache.assume(pod, expected)
+            self.placed.append(pod)
 
     def happens(self, number: int, step: tuple[Any, ...]) -> None:
         match step:
             case "node", which, zone, cpu:
                 taints = TAINT if which == 1 else None
-                self.board.put_node(node(f"n{which}", zone=zone, cpu=cpu, taints=taints))
+                self.cache.put_node(node(f"n{which}", zone=zone, cpu=cpu, taints=taints))
             case "node gone", which:
-                self.board.drop_node(f"n{which}")
-                self.shapes.forget_node(f"n{which}")
+                self.cache.drop_node(f"n{which}")
+                self.classes.forget_node(f"n{which}")
             case "pod", app, owned, cpu:
                 self.place(replica(number, app, owned=owned, cpu=cpu))
             case "pod gone", which if which < len(self.placed):
-                self.board.drop_pod(pod_key(self.placed.pop(which)))
+                self.cache.drop_pod(pod_key(self.placed.pop(which)))
             case "pod leaves", which if which < len(self.placed):
                 one = self.placed[which]
-                where = self.board.node_of(pod_key(one))
-                self.board.put_pod(pod(one.metadata.name, on=where, labels=one.metadata.labels))
+                where = self.cache.node_of(pod_key(one))
+                self.cache.put_pod(pod(one.metadata.name, on=where, labels=one.metadata.labels))
 
 
 @given(steps=STEPS)
@@ -85,7 +85,7 @@ class Cluster:
 def test_the_best_node_is_that_of_the_long_way(steps: list[tuple[Any, ...]]):
     cluster = Cluster()
     for number in range(3):
-        cluster.board.put_node(node(f"n{number}", zone=f"z{number % 2}"))
+        cluster.cache.put_node(node(f"n{number}", zone=f"z{number % 2}"))
     for number, step in enumerate(steps):
         cluster.happens(number, step)
     for number in range(4):
@@ -95,23 +95,23 @@ def test_the_best_node_is_that_of_the_long_way(steps: list[tuple[Any, ...]]):
 def test_nodes_that_share_a_host_share_their_siblings():
     cluster = Cluster()
     for name, host in (("a1", "host-a"), ("a2", "host-a"), ("b", "host-b")):
-        cluster.board.put_node(node(name, labels={HOSTNAME: host}))
+        cluster.cache.put_node(node(name, labels={HOSTNAME: host}))
     one = replica(0, "a", owned=True, cpu="100m")
     assert spreads_by_default(one)
 
     cluster.place(one)
     cluster.place(replica(1, "a", owned=True, cpu="100m"))
 
-    assert [cluster.board.node_of(pod_key(one)) for one in cluster.placed] == ["a1", "b"]
+    assert [cluster.cache.node_of(pod_key(item)) for item in cluster.placed] == ["a1", "b"]
 
 
 def test_a_shape_that_was_not_asked_for_long_starts_over():
     cluster = Cluster()
-    cluster.board.put_node(node("n0"))
+    cluster.cache.put_node(node("n0"))
     cluster.place(replica(0, "a", owned=True, cpu="100m"))
     for number in range(20_000):
-        cluster.board.put_node(node("n1", labels={"turn": str(number)}))
+        cluster.cache.put_node(node("n1", labels={"turn": str(number)}))
 
     cluster.place(replica(1, "a", owned=True, cpu="100m"))
 
-    assert cluster.board.node_of(pod_key(cluster.placed[-1])) == "n1"
+    assert cluster.cache.node_of(pod_key(cluster.placed[-1])) == "n1"

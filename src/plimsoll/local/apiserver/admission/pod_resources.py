@@ -50,13 +50,13 @@ def pod_amounts(spec: Json, field: Field, *, overhead: bool) -> Amounts:
     return total
 
 
-def plus(one: Amounts, other: Amounts) -> Amounts:
-    return one | {name: one[name] + amount if name in one else amount for name, amount in other.items()}
+def plus(amounts: Amounts, other: Amounts) -> Amounts:
+    return amounts | {name: amounts[name] + amount if name in amounts else amount for name, amount in other.items()}
 
 
-def minus(one: Amounts, other: Amounts) -> Amounts:
-    return one | {name: one.get(name, Quantity(0)) - amount for name, amount in other.items()}
+def minus(amounts: Amounts, other: Amounts) -> Amounts:
+    return amounts | {name: amounts.get(name, Quantity(0)) - amount for name, amount in other.items()}
 
 
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return one | {name: amount for name, amount in other.items() if name not in one or amount > one[name]}
+def _larger(amounts: Amounts, other: Amounts) -> Amounts:
+    return amounts | {name: amount for name, amount in other.items() if name not in amounts or amount > amounts[name]}

@@ -64,7 +64,7 @@ def mount_token(spec: Json, *, volume: str) -> None:
     mounted = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         mounts = container.get("volumeMounts") or []
-        if all(one.get("mountPath") != _MOUNT_PATH for one in mounts):
+        if all(item.get("mountPath") != _MOUNT_PATH for item in mounts):
             container["volumeMounts"] = [*mounts, dict(mount)]
             mounted = True
     if mounted and present is None:

@@ -68,9 +68,9 @@ def _role_refusal(
     )
     if authorizer.decide(escalate).allowed:
         return None
-    rules = [Rule.of(one) for one in role.get("rules") or ()]
+    rules = [Rule.of(rule) for rule in role.get("rules") or ()]
     missing = _missing(authorizer, user, rules, namespace=namespace)
-    if missing is None and any(one is not None and one.get("aggregationRule") for one in (role, old)):
+    if missing is None and any(item is not None and item.get("aggregationRule") for item in (role, old)):
         missing = None if authorizer.covers(user, _EVERYTHING, namespace) else _NEEDS_EVERYTHING
     return None if missing is None else forbidden_object(missing, group=GROUP, resource=resource, name=name)
 

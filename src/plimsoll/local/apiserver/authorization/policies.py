@@ -61,7 +61,7 @@ class Binding(NamedTuple):
     def of(cls, obj: Json) -> Binding:
         metadata, ref = obj["metadata"], obj.get("roleRef") or {}
         namespace = metadata.get("namespace", "")
-        subjects = (_subject(one, namespace) for one in obj.get("subjects") or ())
+        subjects = (_subject(item, namespace) for item in obj.get("subjects") or ())
         return cls(
             namespace=namespace,
             name=metadata["name"],
@@ -102,7 +102,7 @@ class Policies:
         )
         self._aggregated: dict[str, tuple[Rule, ...]] = {}
         self._by_subject: dict[tuple[str, str], list[_Place]] = {}
-        in_order = sorted(bindings, key=lambda one: (one.namespace, one.name))
+        in_order = sorted(bindings, key=lambda item: (item.namespace, item.name))
         for place, binding in enumerate(in_order):
             for position, (key, shown) in enumerate(binding.subjects):
                 found = _Place(place, position, Grant(binding, shown))
@@ -118,9 +118,9 @@ class Policies:
     def _grants(self, keys: tuple[str, ...], namespace: str) -> Iterator[Grant]:
         found: dict[int, _Place] = {}
         for key in keys:
-            for one in self._by_subject.get((namespace, key), ()):
-                if one.binding not in found or one.subject < found[one.binding].subject:
-                    found[one.binding] = one
+            for item in self._by_subject.get((namespace, key), ()):
+                if item.binding not in found or item.subject < found[item.binding].subject:
+                    found[item.binding] = item
         for place in sorted(found):
             yield found[place].grant
 
@@ -176,14 +176,14 @@ def _subject(subject: Json, binding_namespace: str) -> tuple[str, str] | None:
 
 def _selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
     selectors = []
-    for one in aggregation.get("clusterRoleSelectors") or ():
-        expressions = one.get("matchExpressions") or ()
+    for selector in aggregation.get("clusterRoleSelectors") or ():
+        expressions = selector.get("matchExpressions") or ()
         try:
             requirements = [
                 structured_requirement(expression["key"], expression["operator"], expression.get("values") or ())
                 for expression in expressions
             ]
-            selectors.append(LabelSelector.all_of(one.get("matchLabels") or {}, requirements))
+            selectors.append(LabelSelector.all_of(selector.get("matchLabels") or {}, requirements))
         except InvalidSelector:
             continue  # nobody can be picked by what cannot be read
     return tuple(selectors)

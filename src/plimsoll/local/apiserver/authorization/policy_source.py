@@ -87,8 +87,8 @@ class StoredPolicies:
 
 def _policies(compiled: Iterable[Role | Binding]) -> Policies:
     both = list(compiled)
-    roles = [one for one in both if isinstance(one, Role)]
-    return Policies(roles, [one for one in both if isinstance(one, Binding)])
+    roles = [item for item in both if isinstance(item, Role)]
+    return Policies(roles, [item for item in both if isinstance(item, Binding)])
 
 
 def _version(resource: str, obj: Json) -> tuple[str, ...]:

@@ -155,13 +155,13 @@ def uncovered(own: Sequence[Rule], asked: Iterable[Rule]) -> list[Rule]:
     each = max(1, len(own))
     for rule in asked:
         left -= each
-        if left >= 0 and any(one.covers(rule) for one in own):
+        if left >= 0 and any(item.covers(rule) for item in own):
             continue
         left -= rule.size * each
         if left < 0:
             missing.append(rule)
             continue
-        missing += [single for single in rule.single_permissions() if not any(one.covers(single) for one in own)]
+        missing += [single for single in rule.single_permissions() if not any(item.covers(single) for item in own)]
     return missing
 
 
@@ -174,5 +174,5 @@ def compact(rules: Iterable[Rule]) -> list[Rule]:
             verbs[rule.api_groups[0], rule.resources[0]] += rule.verbs
         else:
             others.append(rule)
-    simple = [Rule(verbs=listed, api_groups=(group,), resources=(one,)) for (group, one), listed in verbs.items()]
+    simple = [Rule(verbs=listed, api_groups=(group,), resources=(item,)) for (group, item), listed in verbs.items()]
     return [*others, *simple]

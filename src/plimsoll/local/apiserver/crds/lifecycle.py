@@ -215,7 +215,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
         if current is None or (not is_reserved and server.store.count(resource.stored_as)):
             return Keep()
         definition = current.body()
-        left = [one for one in definition["metadata"].get("finalizers") or [] if one != CLEANUP]
+        left = [finalizer for finalizer in definition["metadata"].get("finalizers") or [] if finalizer != CLEANUP]
         if not left:
             return Delete()
         return Put({**definition, "metadata": {**definition["metadata"], "finalizers": left}})
@@ -247,10 +247,10 @@ async def _delete_all(server: Server, resource: ServedResource) -> None:
         start = page.next
 
 
-async def _delete(server: Server, resource: ServedResource, one: Stored) -> None:
+async def _delete(server: Server, resource: ServedResource, stored: Stored) -> None:
     call = RequestContext(
         _OWN_REQUEST,
-        ResourceRoute(resource, one.namespace, one.name, "", "delete"),
+        ResourceRoute(resource, stored.namespace, stored.name, "", "delete"),
         _ITSELF,
         dry_run=False,
         field_manager=_MANAGER,

@@ -43,13 +43,13 @@ def accepted_names_status(definition: Json, others: Iterable[Json], *, now: str,
 
 def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
     """Whether the plural or the kind is that of a built-in resource."""
-    return any(names.get("plural") == one["plural"] or names.get("kind") == one["kind"] for one in builtin)
+    return any(names.get("plural") == item["plural"] or names.get("kind") == item["kind"] for item in builtin)
 
 
 def _accepted(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
     """The names a definition has from now on, and the last clash found, which is the one that is told."""
     resources = _resource_names(taken)
-    kinds = {name for one in taken for name in (one.get("kind"), one.get("listKind")) if name}
+    kinds = {name for item in taken for name in (item.get("kind"), item.get("listKind")) if name}
     accepted: Json = {"plural": "", **before}
     accepted.setdefault("kind", "")
     conflict: tuple[str, str] | None = None
@@ -62,7 +62,7 @@ def _accepted(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple
     }.items():
         wanted = asked.get(name)
         listed = wanted if isinstance(wanted, list) else [wanted]
-        clash = next((one for one in listed if one in others), None)
+        clash = next((item for item in listed if item in others), None)
         if clash is not None:
             conflict = (reason, f'"{clash}" is already in use')
         else:
@@ -79,12 +79,15 @@ def _set(names: Json, name: str, wanted: Any) -> None:
 
 
 def _resource_names(taken: list[Json]) -> set[str]:
-    names = {name for one in taken for name in (one.get("plural"), one.get("singular")) if name}
-    return names | {name for one in taken for name in one.get("shortNames") or ()}
+    names = {name for item in taken for name in (item.get("plural"), item.get("singular")) if name}
+    return names | {name for item in taken for name in item.get("shortNames") or ()}
 
 
 def _is_established(status: Json) -> bool:
-    return any(one["type"] == "Established" and one["status"] == "True" for one in status.get("conditions") or ())
+    return any(
+        condition["type"] == "Established" and condition["status"] == "True"
+        for condition in status.get("conditions") or ()
+    )
 
 
 def _condition(kind: str, status: str, why: tuple[str, str], *, now: str) -> Json:

@@ -70,7 +70,7 @@ def builtin_names(catalogue: ResourceRegistry, group: str) -> list[Json]:
 def stored_resource(definition: Json) -> ServedResource:
     """The resource in the version its objects are stored in, whether or not that is served."""
     names, spec = definition["spec"]["names"], definition["spec"]
-    version = next(one for one in spec["versions"] if one.get("storage"))
+    version = next(item for item in spec["versions"] if item.get("storage"))
     return _described(definition, version, compile_definition(definition), names=names)
 
 
@@ -104,7 +104,7 @@ def _served_versions(definition: Json, compiled: CompiledDefinition) -> list[Ser
 
 def _described(definition: Json, version: Json, compiled: CompiledDefinition, *, names: Json) -> ServedResource:
     spec = definition["spec"]
-    storage = next(one["name"] for one in spec["versions"] if one.get("storage"))
+    storage = next(item["name"] for item in spec["versions"] if item.get("storage"))
     return ServedResource(
         group=spec["group"],
         version=version["name"],

@@ -79,7 +79,7 @@ def _paths(published: DocumentCache) -> list[str]:
 def _groups(request: Request, published: DocumentCache, root: str) -> Answer:
     form = _form(request, aggregated_too=True)
     groups: dict[str, Versions] = {
-        name: one for name, one in published.groups.items() if (root == "apis") == bool(name)
+        name: item for name, item in published.groups.items() if (root == "apis") == bool(name)
     }
     if form.startswith(_AGGREGATED):
         version = form.removeprefix(_AGGREGATED)
@@ -152,7 +152,7 @@ def _moved(url: str) -> Answer:
 
 def _cached(request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]) -> Answer:
     """The document, or 304 for a client that has it."""
-    known = {one.strip().removeprefix("W/") for one in request.header("if-none-match").split(",")}
+    known = {item.strip().removeprefix("W/") for item in request.header("if-none-match").split(",")}
     if f'"{made.hash}"' in known or "*" in known:
         return Answer(status=304, body=b"", content_type=content_type, headers=headers)
     return Answer(status=200, body=made.body, content_type=content_type, headers=headers)

@@ -62,7 +62,7 @@ def checks_of(probe: str) -> tuple[str, ...]:
 
 def health_paths() -> list[str]:
     """Every path that is answered here, as `/` lists them."""
-    return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{one}" for one in checks_of(probe)))]
+    return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{item}" for item in checks_of(probe)))]
 
 
 def health(request: Request, store: Store) -> Answer | None:
@@ -93,7 +93,7 @@ def _verbose(probe: str, excluded: frozenset[str], failed: frozenset[str]) -> st
     lines = [_line(check, excluded=check in excluded, failed=check in failed) for check in checks]
     unknown = sorted(excluded.difference(checks))
     if unknown:
-        named = ",".join(f'"{one}"' for one in unknown)
+        named = ",".join(f'"{item}"' for item in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {named}")
     outcome = "failed" if failed - excluded else "passed"
     return "\n".join([*lines, f"{probe} check {outcome}", ""])

@@ -104,7 +104,7 @@ def _list_schema(resource: ServedResource, item: str) -> Json:
 def _custom_schema(resource: ServedResource) -> Json:
     assert resource.definition is not None
     versions = resource.definition["spec"]["versions"]
-    version = next(one for one in versions if one["name"] == resource.version)
+    version = next(item for item in versions if item["name"] == resource.version)
     written: Json = version.get("schema", {}).get("openAPIV3Schema", {})
     properties = {**_TYPED, **written.get("properties", {}), "metadata": _refers_to(f"{META}.ObjectMeta")}
     return {**written, "type": "object", "properties": properties, **_identity(resource, resource.kind)}

@@ -47,9 +47,9 @@ def _resized(current: Json, asked: Json) -> Json:
     """The pod with the resources that were asked for; its quality of service must stay what it is."""
     spec = dict(current["spec"])
     for group in ("containers", "initContainers"):
-        wanted = {one.get("name"): one.get("resources", {}) for one in asked.get("spec", {}).get(group) or ()}
+        wanted = {item.get("name"): item.get("resources", {}) for item in asked.get("spec", {}).get(group) or ()}
         if group in spec:
-            spec[group] = [{**one, "resources": wanted.get(one["name"], one["resources"])} for one in spec[group]]
+            spec[group] = [{**item, "resources": wanted.get(item["name"], item["resources"])} for item in spec[group]]
     before, after = qos_class(current["spec"]), qos_class(spec)
     if before != after:
         error = fields.invalid("spec", before, "Pod QOS Class may not change as a result of resizing")

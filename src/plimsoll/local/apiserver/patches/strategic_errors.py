@@ -43,5 +43,5 @@ def wrong_type(expected: str, actual: Any) -> BadStrategicPatch:
     return unforeseen(f"expected a {expected}, but received a {go_text.type_name(actual)}")
 
 
-def mixed_types(one: Any, other: Any) -> BadStrategicPatch:
-    return unforeseen(f"list element types are not identical: {go_text.type_name(one)} {go_text.type_name(other)}")
+def mixed_types(value: Any, other: Any) -> BadStrategicPatch:
+    return unforeseen(f"list element types are not identical: {go_text.type_name(value)} {go_text.type_name(other)}")

@@ -66,7 +66,7 @@ class ListMerge:
             if isinstance(item, dict) and _DIRECTIVE in item:
                 continue
             own = self._identity(item)
-            if not any(one == own for one in wanted):
+            if not any(item == own for item in wanted):
                 raise unforeseen(
                     f"The order in patch list:\n{go_text.plain(patch)}\n doesn't match $setElementOrder list:\n"
                     f"{go_text.plain(order)}\n"

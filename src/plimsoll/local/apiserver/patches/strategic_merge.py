@@ -152,7 +152,7 @@ def _delete_from_list(result: dict[str, Any], name: str, items: Any) -> None:
     before = result.get(name)
     if isinstance(before, list) and isinstance(items, list):
         deleted = set(map(identity, items))
-        result[name] = [one for one in before if identity(one) not in deleted]
+        result[name] = [item for item in before if identity(item) not in deleted]
 
 
 def _typed_list(value: Any) -> list[Any]:

@@ -107,13 +107,13 @@ def binding_cells(obj: Json, now: datetime) -> list[Any]:
     def of_kind(kind: str) -> list[Json]:
         return [subject for subject in subjects if subject.get("kind") == kind]
 
-    accounts = (f"{text(one, 'namespace')}/{text(one, 'name')}" for one in of_kind("ServiceAccount"))
+    accounts = (f"{text(item, 'namespace')}/{text(item, 'name')}" for item in of_kind("ServiceAccount"))
     return [
         name_of(obj),
         f"{text(obj, 'roleRef', 'kind')}/{text(obj, 'roleRef', 'name')}",
         age(obj, now),
-        ", ".join(text(one, "name") for one in of_kind("User")),
-        ", ".join(text(one, "name") for one in of_kind("Group")),
+        ", ".join(text(item, "name") for item in of_kind("User")),
+        ", ".join(text(item, "name") for item in of_kind("Group")),
         ", ".join(accounts),
     ]
 

@@ -42,7 +42,7 @@ class CustomPrinter:
                 "description": describe_column("creationTimestamp"),
             }
             written = [age]
-        self._columns = [_Column(text(one, "type"), parse(text(one, "jsonPath"))) for one in written]
+        self._columns = [_Column(text(item, "type"), parse(text(item, "jsonPath"))) for item in written]
         name = {
             "name": "Name",
             "type": "string",
@@ -50,7 +50,7 @@ class CustomPrinter:
             "description": describe_column("name"),
             "priority": 0,
         }
-        self.columns: list[Json] = [name, *(_definition(one) for one in written)]
+        self.columns: list[Json] = [name, *(_definition(item) for item in written)]
 
     def cells(self, obj: Json, now: datetime) -> list[Any]:
         return [text(obj, "metadata", "name"), *(_cell(column, obj, now) for column in self._columns)]

@@ -50,12 +50,12 @@ def mapping(obj: Any, *path: str) -> Json:
 def items(obj: Any, *path: str) -> list[Json]:
     """A list of objects; entries that are none are left out."""
     found = value(obj, *path)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def texts(obj: Any, *path: str) -> list[str]:
     found = value(obj, *path)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
 
 def count(obj: Any, *path: str) -> int:
@@ -84,7 +84,9 @@ def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error
     """A label selector with expressions in the syntax that `kubectl -l` takes."""
     written = mapping(obj, *path)
     try:
-        parts = [requirement(key, Operator.EQUALS, (str(one),)) for key, one in mapping(written, "matchLabels").items()]
+        parts = [
+            requirement(key, Operator.EQUALS, (str(item),)) for key, item in mapping(written, "matchLabels").items()
+        ]
         parts += [
             structured_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
             for item in items(written, "matchExpressions")

@@ -144,7 +144,9 @@ def _bracketed(inside: str) -> Step | None:
         return FieldNode(unquoted[0]) if len(unquoted) == 1 else UnionNode(unquoted)
     places = [_place(part) for part in parts]
     return (
-        None if any(place is None for place in places) else ArrayNode(tuple(one for one in places if one is not None))
+        None
+        if any(place is None for place in places)
+        else ArrayNode(tuple(item for item in places if item is not None))
     )
 
 
@@ -205,7 +207,7 @@ def _taken(step: Step, values: list[Any]) -> Iterator[Any]:
         elif isinstance(step, WildcardNode):
             yield from _children(value)
         elif isinstance(step, ArrayNode):
-            yield from (one for place in step.places if isinstance(value, list) for one in value[place])
+            yield from (item for place in step.places if isinstance(value, list) for item in value[place])
         elif isinstance(step, RecursiveNode):
             yield from _below(value, step.name)
         else:

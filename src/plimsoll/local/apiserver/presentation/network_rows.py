@@ -44,7 +44,7 @@ def _external_address(service: Json) -> str:
         return ",".join(given) or NONE
     if kind == "LoadBalancer":
         ingress = items(service, "status", "loadBalancer", "ingress")
-        balanced = sorted({text(one, "ip") or text(one, "hostname") for one in ingress} - {""})
+        balanced = sorted({text(item, "ip") or text(item, "hostname") for item in ingress} - {""})
         return ",".join([*balanced, *given]) or "<pending>"
     return text(service, "spec", "externalName") if kind == "ExternalName" else UNKNOWN
 

@@ -66,7 +66,7 @@ class _Summary(NamedTuple):
 
     def restarted(self, status: Json) -> _Summary:
         ended = instant(value(status, "lastState", "terminated", "finishedAt"))
-        known = [one for one in (self.last_restart, ended) if one is not None]
+        known = [item for item in (self.last_restart, ended) if item is not None]
         return self._replace(
             restarts=self.restarts + whole(status, "restartCount"), last_restart=max(known) if known else None
         )

@@ -56,7 +56,7 @@ def build_table(
     with_columns: bool = True,
 ) -> Json:
     """The Table of some objects. Later events of a watch go without the columns."""
-    rows = [_row(form, one, printer, now) for one in objects]
+    rows = [_row(form, object_, printer, now) for object_ in objects]
     return {
         "kind": "Table",
         "apiVersion": f"{META_GROUP}/{form.version}",

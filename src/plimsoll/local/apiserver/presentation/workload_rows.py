@@ -176,7 +176,7 @@ def _metrics(autoscaler: Json) -> str:
     if not wanted:
         return NONE
     shown = [
-        _metric(one, observed[position] if position < len(observed) else {}) for position, one in enumerate(wanted)
+        _metric(item, observed[position] if position < len(observed) else {}) for position, item in enumerate(wanted)
     ]
     more = f" + {len(shown) - _MOST_METRICS} more..." if len(shown) > _MOST_METRICS else ""
     return ", ".join(shown[:_MOST_METRICS]) + more
@@ -212,5 +212,5 @@ def _containers(obj: Json, *template: str) -> tuple[str, str]:
     """Names and images of the containers of a pod template."""
     containers = items(obj, *template, "spec", "containers")
     return ",".join(text(container, "name") for container in containers), ",".join(
-        text(one, "image") for one in containers
+        text(item, "image") for item in containers
     )

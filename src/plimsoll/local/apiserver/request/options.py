@@ -145,7 +145,7 @@ def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOption
         raise status_errors.bad_request(
             "json: cannot unmarshal into Go struct field DeleteOptions.dryRun of type []string"
         )
-    errors += _dry_run_errors([str(one) for one in said_dry])
+    errors += _dry_run_errors([str(item) for item in said_dry])
     _refuse("DeleteOptions", errors)
     conditions = options.get("preconditions")
     conditions = conditions if isinstance(conditions, dict) else {}

@@ -74,7 +74,7 @@ def _typed(call: RequestContext, value: Json) -> Json:
 
 def _is_registered(api_version: str, kind: str) -> bool:
     bare = kind.removesuffix("List")
-    return kind in _RETIRED.get(api_version, ()) or any(openapi.is_known(api_version, one) for one in (kind, bare))
+    return kind in _RETIRED.get(api_version, ()) or any(openapi.is_known(api_version, item) for item in (kind, bare))
 
 
 def _other_version(sent: str, expected: str) -> status_errors.StatusError:

@@ -250,14 +250,14 @@ class Store:
                 taken.append(key)
             currents = tuple(map(self.get, keys))
             changes = self._changes(keys, currents, change(currents))
-            write = self._submitted(in_order, [one for one in changes if one is not None])
+            write = self._submitted(in_order, [item for item in changes if item is not None])
         finally:
             if write is None:
                 for key in taken:
                     self._key_lock.release(key)
         if write is not None:
             await write.settled
-        return tuple(self._result(one, current) for one, current in zip(changes, currents, strict=True))
+        return tuple(self._result(item, current) for item, current in zip(changes, currents, strict=True))
 
     async def _let_others_run(self) -> None:
         if self._driver.is_inline and self._given % _WRITES_IN_A_ROW == 0:

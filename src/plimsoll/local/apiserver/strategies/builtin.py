@@ -200,5 +200,7 @@ def _is_all_but_status_kept(new: Json, old: Json) -> bool:
     """Whether everything that is ever judged is as it was let in. Judging it again was a seventh of a status patch."""
     if any(new.get(name) is not item for name, item in old.items() if name not in {"metadata", "status"}):
         return False
-    now, then = ({name: item for name, item in one["metadata"].items() if name not in _BOOKS} for one in (new, old))
+    now, then = (
+        {name: item for name, item in element["metadata"].items() if name not in _BOOKS} for element in (new, old)
+    )
     return same(now, then)

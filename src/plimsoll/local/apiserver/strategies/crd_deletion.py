@@ -39,10 +39,10 @@ def marked(old: Json, *, now: datetime) -> Json:
 def with_condition(status: Json, condition: Json) -> Json:
     """The status with a condition set; its time stays if its status does."""
     conditions = list(status.get("conditions") or [])
-    for position, one in enumerate(conditions):
-        if one.get("type") == condition["type"]:
-            if one.get("status") == condition["status"]:
-                condition = {**condition, "lastTransitionTime": one.get("lastTransitionTime")}
+    for position, item in enumerate(conditions):
+        if item.get("type") == condition["type"]:
+            if item.get("status") == condition["status"]:
+                condition = {**condition, "lastTransitionTime": item.get("lastTransitionTime")}
             conditions[position] = condition
             return {**status, "conditions": conditions}
     return {**status, "conditions": [*conditions, condition]}

@@ -97,9 +97,12 @@ def _value(item: Any, field: _Field) -> Any:
     if not field.is_collection:
         return as_go_writes(item, component) if isinstance(item, dict) else item
     if isinstance(item, list):
-        return [as_go_writes(one, component) if isinstance(one, dict) else one for one in item]
+        return [as_go_writes(element, component) if isinstance(element, dict) else element for element in item]
     if isinstance(item, dict):
-        return {name: as_go_writes(one, component) if isinstance(one, dict) else one for name, one in item.items()}
+        return {
+            name: as_go_writes(element, component) if isinstance(element, dict) else element
+            for name, element in item.items()
+        }
     return item
 
 

@@ -32,8 +32,10 @@ def _selector(selector: Json | None) -> LabelSelector:
         return NOTHING
     try:
         expressions = [
-            structured_requirement(one.get("key", ""), one.get("operator", ""), one.get("values") or ())
-            for one in selector.get("matchExpressions") or ()
+            structured_requirement(
+                expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ()
+            )
+            for expression in selector.get("matchExpressions") or ()
         ]
         return LabelSelector.all_of(selector.get("matchLabels") or {}, expressions)
     except InvalidSelector:

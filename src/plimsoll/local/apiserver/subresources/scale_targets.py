@@ -127,8 +127,10 @@ def _selector_text(selector: Json) -> str:
         if not is_structured:
             return str(LabelSelector.all_of(_texts(selector)))
         expressions = [
-            structured_requirement(one.get("key", ""), one.get("operator", ""), one.get("values") or ())
-            for one in selector.get("matchExpressions") or ()
+            structured_requirement(
+                expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ()
+            )
+            for expression in selector.get("matchExpressions") or ()
         ]
         return str(LabelSelector.all_of(_texts(selector.get("matchLabels") or {}), expressions))
     except InvalidSelector as error:

@@ -89,7 +89,7 @@ class FaultInjector:
 
 def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:
     """The list with `new` in the place of the one of its name, or at its end."""
-    bodies = [_body(one) for one in old]
+    bodies = [_body(item) for item in old]
     names = [body["name"] for body in bodies]
     if new["name"] in names:
         bodies[names.index(new["name"])] = new
@@ -98,9 +98,9 @@ def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any
     return bodies
 
 
-def _body(one: Stock | CallFault) -> dict[str, Any]:
+def _body(stock: Stock | CallFault) -> dict[str, Any]:
     """With what a Wire leaves out because it is the default, and the schema asks for."""
-    body: dict[str, Any] = msgspec.to_builtins(one)
-    if isinstance(one, Stock):
-        return {**body, "machines": one.machines}
-    return {**body, "kind": str(one.kind)}
+    body: dict[str, Any] = msgspec.to_builtins(stock)
+    if isinstance(stock, Stock):
+        return {**body, "machines": stock.machines}
+    return {**body, "kind": str(stock.kind)}

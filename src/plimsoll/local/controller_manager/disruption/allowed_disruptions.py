@@ -141,5 +141,5 @@ def _condition(budget: PodDisruptionBudget, now: datetime, *, status: str, reaso
 
 
 def _with(budget: PodDisruptionBudget, condition: Condition) -> tuple[Condition, ...]:
-    others = tuple(one for one in budget.status.conditions if one.type != ALLOWED)
+    others = tuple(item for item in budget.status.conditions if item.type != ALLOWED)
     return (*others, condition)

@@ -150,7 +150,7 @@ class GarbageCollector:
 
     def _follow_definitions(self) -> None:
         wanted = [custom_resource(definition) for definition in self._definitions.cache]
-        by_name = {one.full_name: one for one in wanted if one is not None and one.full_name not in self._shared}
+        by_name = {item.full_name: item for item in wanted if item is not None and item.full_name not in self._shared}
         groups = {definition.spec.group for definition in self._definitions.cache}
         for name, resource in by_name.items():
             if name not in self._followed:
@@ -310,7 +310,7 @@ class GarbageCollector:
         return Done()
 
     async def _let_go(self, entry: Entry, finalizer: str) -> None:
-        left = [one for one in entry.metadata.finalizers if one != finalizer]
+        left = [item for item in entry.metadata.finalizers if item != finalizer]
         await self._patch(entry, {"finalizers": left or None})
 
     async def _write_owners(self, entry: Entry, owners: tuple[OwnerReference, ...]) -> str:

@@ -62,11 +62,11 @@ class OwnerGraph:
         entries = ((dependent, self._entries[dependent].metadata) for dependent in self.dependents(uid))
         return [
             Dependent(
-                uid=one,
+                uid=entry,
                 blocks=any(owner.block_owner_deletion for owner in metadata.owner_references if owner.uid == uid),
                 is_waiting=is_waiting(metadata),
             )
-            for one, metadata in entries
+            for entry, metadata in entries
         ]
 
     def owner(self, reference: OwnerReference, namespace: str) -> ObjectMeta | None:

@@ -68,7 +68,7 @@ def are_up_to_date(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
         (condition.type, condition.status, condition.reason, condition.message)
         for condition in namespace.status.conditions
     ]
-    return told == [(one["type"], one["status"], one["reason"], one["message"]) for one in wanted]
+    return told == [(item["type"], item["status"], item["reason"], item["message"]) for item in wanted]
 
 
 def _troubles(remains: RemainingContent) -> dict[str, tuple[str, str]]:

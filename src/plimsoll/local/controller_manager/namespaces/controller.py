@@ -142,7 +142,7 @@ class NamespaceController:
             current: dict[str, Any] = msgspec.json.decode(await self._client.get_raw(Namespace, name))
             if current["metadata"]["uid"] != namespace.metadata.uid:
                 return
-            left = [one for one in current["spec"].get("finalizers") or [] if one != _FINALIZER]
+            left = [finalizer for finalizer in current["spec"].get("finalizers") or [] if finalizer != _FINALIZER]
             current["spec"]["finalizers"] = left
             call = Request(
                 method="PUT",

@@ -135,7 +135,7 @@ class SchedulingQueue:
         """Every pod that could be tried, whatever it waits for, in the order of the queue."""
         return sorted(
             (queued for queued in self._queued.values() if queued.place is not _Place.IN_HAND),
-            key=lambda one: one.order,
+            key=lambda item: item.order,
         )
 
     def take(self, queued: QueuedPodInfo) -> None:
@@ -191,7 +191,7 @@ class SchedulingQueue:
 
     def next_flush_s(self) -> float | None:
         """When `flush` has something to do; None: never, as things are."""
-        times = [one[0] for one in self._waiting[:1]]
+        times = [item[0] for item in self._waiting[:1]]
         first = next(iter(self._unschedulable.values()), None)
         if first is not None:
             times.append(first.failed_s + self._settings.flush_after_s)

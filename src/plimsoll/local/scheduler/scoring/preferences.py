@@ -88,7 +88,7 @@ def _spread_scores(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterVie
                 siblings[judged.place.labels.get(key)] += judged.siblings
             _crowd(crowding, fitting, key, siblings)
     most = max(crowding, default=0)
-    return [spread_score(one, most) for one in crowding]
+    return [spread_score(item, most) for item in crowding]
 
 
 def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterView) -> Counter[str]:
@@ -153,4 +153,4 @@ def _company_scores(
         for index, judgement in enumerate(fitting):
             liking[index] += weight * counts.get(judgement.place.labels.get(term.topology_key, ""), 0)
     least, most = min(liking, default=0), max(liking, default=0)
-    return [_WEIGHT * ((one - least) * BEST // (most - least)) for one in liking] if most > least else ()
+    return [_WEIGHT * ((item - least) * BEST // (most - least)) for item in liking] if most > least else ()

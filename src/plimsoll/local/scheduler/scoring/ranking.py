@@ -30,7 +30,7 @@ _FEW: Final = 64
 
 
 class Ranking:
-    """Nodes that fit pods of one shape."""
+    """Nodes that fit pods of one pod_class."""
 
     def __init__(self) -> None:
         self._fitting: dict[str, NodeEvaluation] = {}
@@ -56,7 +56,7 @@ class Ranking:
         if before is judged:
             return
         if before is not None and before.place.labels is place.labels and before.siblings == judged.siblings:
-            # Most changes of a node are pods of other shapes: then it is at most better or worse than it was.
+            # Most changes of a node are pods of other classes: then it is at most better or worse than it was.
             self._fitting[name] = judged
             if before.score != judged.score:
                 self._push(_tier(judged), judged)
@@ -96,7 +96,7 @@ class Ranking:
     def best(self, *, spreads: bool) -> str:
         """The name of the best one, the first by name among equals. There must be one.
 
-        `spreads`: pods of the shape shun their siblings, as those of a controller do.
+        `spreads`: pods of the pod_class shun their siblings, as those of a controller do.
         """
         crowding = {tier: self._crowding(tier) if spreads else 0 for tier in self._sizes}
         most = max(crowding.values())

@@ -54,7 +54,7 @@ class NodeEvaluation(NamedTuple):
 
 
 class NodeLoads:
-    """Sums over the pods of nodes, made once for each state of a node, however many shapes are judged there."""
+    """Sums over the pods of nodes, made once for each state of a node, however many classes are judged there."""
 
     def __init__(self) -> None:
         self.known: dict[str, NodeLoad] = {}
@@ -76,7 +76,7 @@ class NodeLoads:
 
 
 class NodeScores:
-    """Scores for pods of one shape."""
+    """Scores for pods of one pod_class."""
 
     def __init__(self, pod: Pod) -> None:
         try:

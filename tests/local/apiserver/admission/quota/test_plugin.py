@@ -425,7 +425,7 @@ async def check_books(world: World) -> None:
 
 def use_of_pods(world: World) -> dict[str, Quantity]:
     pods = [stored.body() for stored in world.store.list("pods", ListQuery(namespace="ns")).items]
-    cpu = [Quantity.parse(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for one in pods]
+    cpu = [Quantity.parse(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in pods]
     return {"pods": Quantity.of(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
 
 

@@ -31,19 +31,19 @@ def _paths_of(fields: FieldSet) -> frozenset[tuple[str, ...]]:
 @settings(max_examples=150, deadline=None)
 @given(_PATHS, _PATHS)
 def test_operations_are_those_of_plain_sets_of_paths(
-    one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]
+    item: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]
 ):
-    assert _paths_of(_set_of(one) | _set_of(other)) == one | other
-    assert _paths_of(_set_of(one) & _set_of(other)) == one & other
-    assert _paths_of(_set_of(one) - _set_of(other)) == one - other
-    assert bool(_set_of(one)) == bool(one)
+    assert _paths_of(_set_of(item) | _set_of(other)) == item | other
+    assert _paths_of(_set_of(item) & _set_of(other)) == item & other
+    assert _paths_of(_set_of(item) - _set_of(other)) == item - other
+    assert bool(_set_of(item)) == bool(item)
 
 
 @settings(max_examples=150, deadline=None)
 @given(_PATHS, _PATHS)
-def test_a_reset_takes_everything_below_along(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]):
-    left = _paths_of(_set_of(one).without_below(_set_of(other)))
-    assert left == {path for path in one if not any(path[:size] in other for size in range(1, len(path) + 1))}
+def test_a_reset_takes_everything_below_along(item: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]):
+    left = _paths_of(_set_of(item).without_below(_set_of(other)))
+    assert left == {path for path in item if not any(path[:size] in other for size in range(1, len(path) + 1))}
 
 
 @settings(max_examples=150, deadline=None)
@@ -55,10 +55,10 @@ def test_the_written_form_can_be_read_back(paths: frozenset[tuple[str, ...]]):
 
 @settings(max_examples=150, deadline=None)
 @given(_PATHS, _PATHS)
-def test_no_operation_changes_its_operands(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]):
-    first, second = _set_of(one), _set_of(other)
+def test_no_operation_changes_its_operands(item: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]):
+    first, second = _set_of(item), _set_of(other)
     _ = (first | second, first & second, first - second, first.without_below(second))
-    assert (_paths_of(first), _paths_of(second)) == (one, other)
+    assert (_paths_of(first), _paths_of(second)) == (item, other)
 
 
 def test_a_path_with_paths_below_it_is_marked_by_a_dot():

@@ -173,7 +173,7 @@ def test_old_revisions_are_forgotten_beyond_the_limit():
             world.all_ready()
             world.patch(f"{_SETS}/d", with_image(f"nginx:{version}"))
         world.all_ready()
-        assert sorted(one["revision"] for one in world.all(_REVISIONS)) == [3, 4]
+        assert sorted(revision["revision"] for revision in world.all(_REVISIONS)) == [3, 4]
 
 
 def test_a_crash_after_any_call_leaves_one_pod_of_the_new_template_on_every_node():
@@ -191,6 +191,6 @@ def test_a_crash_after_any_call_leaves_one_pod_of_the_new_template_on_every_node
         world.surviving(lambda: world.run.advance_by(10))
         assert _targets(world) == ["a", "b"]
         assert _images(world) == ["nginx:2", "nginx:2"]
-        assert sorted(one["revision"] for one in world.all(_REVISIONS)) == [1, 2]
+        assert sorted(revision["revision"] for revision in world.all(_REVISIONS)) == [1, 2]
 
     assert sweep_crashes(daemon_set_services, story) > 15

@@ -26,7 +26,7 @@ MOST = "deployment.kubernetes.io/max-replicas"
 
 def condition(world: ReplicaWorld, type_: str, name: str = "d") -> Any:
     status = world.get(DEPLOYMENTS, name).get("status", {})
-    return next((one for one in status.get("conditions", []) if one["type"] == type_), None)
+    return next((item for item in status.get("conditions", []) if item["type"] == type_), None)
 
 
 def running(world: ReplicaWorld, **spec: Any) -> None:
@@ -38,8 +38,8 @@ def running(world: ReplicaWorld, **spec: Any) -> None:
 
 def revisions(world: ReplicaWorld) -> dict[str, str]:
     sets = world.all(SETS)
-    image = [one["spec"]["template"]["spec"]["containers"][0]["image"] for one in sets]
-    return {name: one["metadata"]["annotations"][REVISION] for name, one in zip(image, sets, strict=True)}
+    image = [set_["spec"]["template"]["spec"]["containers"][0]["image"] for set_ in sets]
+    return {name: item["metadata"]["annotations"][REVISION] for name, item in zip(image, sets, strict=True)}
 
 
 def test_a_rollout_ends_with_new_pods_only():
@@ -148,7 +148,7 @@ def test_going_back_to_a_former_template_takes_its_set_again_with_a_new_revision
         assert w.sizes() == {"nginx:1": 2}
         assert revisions(w) == {"nginx:1": "3", "nginx:2": "2"}
         assert w.get(DEPLOYMENTS, "d")["metadata"]["annotations"][REVISION] == "3"
-        (back,) = [one for one in w.all(SETS) if one["spec"]["replicas"]]
+        (back,) = [set_ for set_ in w.all(SETS) if set_["spec"]["replicas"]]
         assert back["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
 
 
@@ -204,7 +204,7 @@ def test_a_hash_that_is_taken_is_counted_as_a_collision_and_another_is_found():
         w.made(DEPLOYMENTS, body)
         w.run.advance_by(5)
         assert w.get(DEPLOYMENTS, "d")["status"]["collisionCount"] == 1
-        assert len([one for one in w.all(SETS) if "ownerReferences" in one["metadata"]]) == 1
+        assert len([set_ for set_ in w.all(SETS) if "ownerReferences" in set_["metadata"]]) == 1
 
 
 def _foreign_set() -> dict[str, Any]:

@@ -22,7 +22,11 @@ def _status(world: SetsWorld, name: str = "j") -> Any:
 
 
 def _conditions(world: SetsWorld) -> list[tuple[str, str]]:
-    return [(one["type"], one["reason"]) for one in _status(world).get("conditions", []) if one["status"] == "True"]
+    return [
+        (condition["type"], condition["reason"])
+        for condition in _status(world).get("conditions", [])
+        if condition["status"] == "True"
+    ]
 
 
 def _unended(world: SetsWorld) -> list[str]:

@@ -94,7 +94,7 @@ def test_a_job_comes_to_its_end_and_never_has_too_many_pods_or_two_of_an_index(
         plan = job_plan(view)
         if plan.verdict is not None or not (plan.create or view.active):
             break
-        news = [_pod(100 * number + one, index=plan.indexes[one] if indexed else None) for one in range(plan.create)]
+        news = [_pod(100 * number + item, index=plan.indexes[item] if indexed else None) for item in range(plan.create)]
         active = [*view.active, *news]
         assert len(active) <= min(parallelism, completions)
         if indexed:
@@ -117,7 +117,7 @@ def test_a_job_comes_to_its_end_and_never_has_too_many_pods_or_two_of_an_index(
     ("ended_s", "wait_s"), [([], 0), ([0], 10), ([4], 6), ([30, 0], 20), ([90, 60, 0], 40), ([1] * 12, 599), ([700], 0)]
 )
 def test_the_wait_doubles_with_each_failure_up_to_ten_minutes(ended_s: list[float], wait_s: float):
-    pods = [_pod(number, "Failed", ended_s=one) for number, one in enumerate(ended_s)]
+    pods = [_pod(number, "Failed", ended_s=item) for number, item in enumerate(ended_s)]
     assert backoff_s(_job(), pods, NOW) == wait_s
 
 

@@ -46,7 +46,7 @@ def _status(world: SetsWorld) -> Any:
 
 def _conditions(world: SetsWorld) -> list[tuple[str, str, str]]:
     told = _status(world).get("conditions", [])
-    return [(one["type"], one["reason"], one["message"]) for one in told if one["status"] == "True"]
+    return [(item["type"], item["reason"], item["message"]) for item in told if item["status"] == "True"]
 
 
 def _unended(world: SetsWorld) -> dict[int, Any]:

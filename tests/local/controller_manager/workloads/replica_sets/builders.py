@@ -61,8 +61,8 @@ class ReplicaWorld(LocalWorld):
 
     def sizes(self) -> dict[str, int]:
         """Replicas wanted of every set that wants some, by the image of its template."""
-        sets = [(one["spec"]["template"]["spec"]["containers"][0]["image"], one) for one in self.all(SETS)]
-        return {image: one["spec"]["replicas"] for image, one in sets if one["spec"]["replicas"]}
+        sets = [(set_["spec"]["template"]["spec"]["containers"][0]["image"], set_) for set_ in self.all(SETS)]
+        return {image: item["spec"]["replicas"] for image, item in sets if item["spec"]["replicas"]}
 
     def told(self, kind: str) -> list[tuple[str, str]]:
         events = self.ask("GET", f"{EVENTS}?fieldSelector=involvedObject.kind={kind}").body["items"]

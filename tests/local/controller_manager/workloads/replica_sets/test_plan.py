@@ -132,7 +132,7 @@ PODS = st.lists(
         cost=st.sampled_from(["0", "5", "-5", "x"]),
     ),
     max_size=12,
-    unique_by=lambda one: one.metadata.uid,
+    unique_by=lambda build: build.metadata.uid,
 )
 
 
@@ -140,10 +140,10 @@ PODS = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_a_plan_leads_to_the_wanted_number_and_then_to_nothing(pods: list[Pod], replicas: int):
     plan = replica_plan(replica_set(replicas), pods, NOW)
-    gone = {one.metadata.uid for one in plan.delete}
-    assert all(is_active(one) for one in plan.delete)
+    gone = {item.metadata.uid for item in plan.delete}
+    assert all(is_active(item) for item in plan.delete)
     assert not (plan.create and plan.delete)
-    after = [one for one in pods if one.metadata.uid not in gone]
+    after = [item for item in pods if item.metadata.uid not in gone]
     after += [pod(f"new {number}", node="", phase="Pending", ready_s=None) for number in range(plan.create)]
     assert sum(map(is_active, after)) == replicas
     done = replica_plan(replica_set(replicas), after, NOW)
@@ -155,5 +155,5 @@ def test_a_plan_leads_to_the_wanted_number_and_then_to_nothing(pods: list[Pod], 
 def test_which_pods_go_does_not_depend_on_the_order_they_are_listed_in(pods: list[Pod], count: int, chance: Any):
     shuffled = list(pods)
     chance.shuffle(shuffled)
-    chosen = [set(map(id, pods_to_delete(one, count, related=pods, now=NOW))) for one in (pods, shuffled)]
+    chosen = [set(map(id, pods_to_delete(item, count, related=pods, now=NOW))) for item in (pods, shuffled)]
     assert chosen[0] == chosen[1]

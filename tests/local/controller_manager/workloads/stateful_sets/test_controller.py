@@ -171,7 +171,7 @@ def test_going_back_to_an_older_template_gives_its_revision_the_highest_number()
         first = world.all(_REVISIONS)[0]["metadata"]["name"]
         world.patch(f"{_SETS}/s", with_image("nginx:2"))
         world.patch(f"{_SETS}/s", with_image("nginx:1"))
-        revisions = {one["metadata"]["name"]: one["revision"] for one in world.all(_REVISIONS)}
+        revisions = {revision["metadata"]["name"]: revision["revision"] for revision in world.all(_REVISIONS)}
         assert (len(revisions), revisions[first]) == (2, 3)
         assert world.get(f"{_SETS}/s")["status"]["updateRevision"] == first
 
@@ -202,7 +202,7 @@ def test_a_crash_after_any_call_leaves_each_ordinal_once_with_its_claim():
             world.surviving(world.all_ready)
         world.surviving(lambda: world.run.advance_by(10))
         assert _images(world) == {"s-0": "nginx:2", "s-1": "nginx:2"}
-        assert sorted(one["metadata"]["name"] for one in world.all(CLAIMS)) == ["data-s-0", "data-s-1"]
+        assert sorted(claim["metadata"]["name"] for claim in world.all(CLAIMS)) == ["data-s-0", "data-s-1"]
         status = world.get(f"{_SETS}/s")["status"]
         assert (status["currentRevision"], status["readyReplicas"]) == (status["updateRevision"], 2)
 

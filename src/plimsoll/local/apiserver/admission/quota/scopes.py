@@ -24,11 +24,11 @@ def scopes_of(quota: Json) -> tuple[Scope, ...]:
     selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     return plain + tuple(
         Scope(
-            name=one.get("scopeName", ""),
-            operator=one.get("operator", "Exists"),
-            values=frozenset(one.get("values") or ()),
+            name=item.get("scopeName", ""),
+            operator=item.get("operator", "Exists"),
+            values=frozenset(item.get("values") or ()),
         )
-        for one in selected
+        for item in selected
     )
 
 
@@ -70,7 +70,7 @@ def _reaches_out(spec: Json) -> bool:
         rules = affinity.get(kind) or {}
         terms += rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
         weighted = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
-        terms += [one.get("podAffinityTerm") or {} for one in weighted]
+        terms += [item.get("podAffinityTerm") or {} for item in weighted]
     return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)
 
 

@@ -51,8 +51,8 @@ def _merged_lists(live: Any, applied: Any, list_type: ListType) -> Any:
     return live if unchanged else merged
 
 
-def _is(one: Any, other: Any) -> bool:
-    return one is other
+def _is(value: Any, other: Any) -> bool:
+    return value is other
 
 
 class _ListMerge:

@@ -96,8 +96,8 @@ class ControllerRefManager:
         uid = owner.uid
         may_adopt: bool | None = None
         labels, matches = None, False
-        for one in found:
-            metadata = one.metadata
+        for item in found:
+            metadata = item.metadata
             if metadata.labels != labels:
                 # Pods of one template have the same labels: one look is enough for all of them.
                 labels, matches = metadata.labels, selector.matches(metadata.labels)
@@ -105,18 +105,18 @@ class ControllerRefManager:
                 match metadata.owner_references:
                     case (reference,) if reference.controller and reference.uid == uid:
                         # So are nearly all of them, in every turn: `claim_on` would say the same.
-                        ours.append(one)
+                        ours.append(item)
                         continue
             match claim_on(metadata, owner, matches=matches):
                 case Claim.OURS:
-                    ours.append(one)
+                    ours.append(item)
                 case Claim.RELEASE:
                     await self._release(metadata, owner)
                 case Claim.ADOPT:
                     if may_adopt is None:
                         may_adopt = await self._may_adopt(owner)
                     if may_adopt and await self._adopt(metadata, owner):
-                        ours.append(one)
+                        ours.append(item)
                 case Claim.NOT_OURS:
                     pass
         return ours

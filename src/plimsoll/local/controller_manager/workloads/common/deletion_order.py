@@ -55,18 +55,18 @@ class _Candidate:
         self.made_magnitude = _magnitude(self.made, now)
 
 
-def _compared(one: _Candidate, other: _Candidate) -> int:
+def _compared(candidate: _Candidate, other: _Candidate) -> int:
     """Below 0: `one` goes first."""
-    if one.rank != other.rank:
-        return -1 if one.rank < other.rank else 1
+    if candidate.rank != other.rank:
+        return -1 if candidate.rank < other.rank else 1
     # Both are ready or neither is: that belongs to their rank.
-    if one.since != other.since:
-        return one.ready_magnitude - other.ready_magnitude or _by_uid(one, other)
-    if one.restarts != other.restarts:
-        return -1 if one.restarts < other.restarts else 1
-    if one.made != other.made:
-        return one.made_magnitude - other.made_magnitude or _by_uid(one, other)
-    return _by_uid(one, other)
+    if candidate.since != other.since:
+        return candidate.ready_magnitude - other.ready_magnitude or _by_uid(candidate, other)
+    if candidate.restarts != other.restarts:
+        return -1 if candidate.restarts < other.restarts else 1
+    if candidate.made != other.made:
+        return candidate.made_magnitude - other.made_magnitude or _by_uid(candidate, other)
+    return _by_uid(candidate, other)
 
 
 def deletion_cost(pod: Pod) -> int:
@@ -107,6 +107,6 @@ def _most(statuses: Iterable[ContainerStatus]) -> int:
     return max((container_status.restart_count for container_status in statuses), default=0)
 
 
-def _by_uid(one: _Candidate, other: _Candidate) -> int:
+def _by_uid(candidate: _Candidate, other: _Candidate) -> int:
     """As good as chance."""
-    return (one.uid > other.uid) - (one.uid < other.uid)
+    return (candidate.uid > other.uid) - (candidate.uid < other.uid)

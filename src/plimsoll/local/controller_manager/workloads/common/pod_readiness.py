@@ -53,7 +53,7 @@ def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime)
     if min_ready_s == 0:
         return None
     since = [since for pod in pods if (since := ready_since(pod)) is not None]
-    waits = [(one + timedelta(seconds=min_ready_s) - now).total_seconds() for one in since]
+    waits = [(item + timedelta(seconds=min_ready_s) - now).total_seconds() for item in since]
     return min((wait for wait in waits if wait > 0), default=None)
 
 

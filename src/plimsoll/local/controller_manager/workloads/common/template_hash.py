@@ -66,7 +66,7 @@ class Fingerprints:
 def without_nulls(value: Any) -> Any:
     """Null means the same as nothing being there; empty maps (`emptyDir: {}`) do not."""
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [without_nulls(one) for one in value]
+        return [without_nulls(item) for item in value]
     return value

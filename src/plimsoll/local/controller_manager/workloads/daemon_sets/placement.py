@@ -119,7 +119,7 @@ def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Ma
     tolerations = list(own)
     for key, effect in _added(host_network):
         ours = {"key": key, "operator": "Exists", "effect": effect}
-        same = [number for number, one in enumerate(tolerations) if _is_same(one, ours)]
+        same = [number for number, toleration in enumerate(tolerations) if _is_same(toleration, ours)]
         for number in same:
             tolerations[number] = ours
         if not same:
@@ -127,8 +127,8 @@ def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Ma
     return tolerations
 
 
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one.get(field, "") == other.get(field, "") for field in ("key", "operator", "value", "effect"))
+def _is_same(obj: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(obj.get(field, "") == other.get(field, "") for field in ("key", "operator", "value", "effect"))
 
 
 def _added(host_network: bool) -> tuple[tuple[str, str], ...]:

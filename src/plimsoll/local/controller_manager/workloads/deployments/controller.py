@@ -123,8 +123,8 @@ class DeploymentController:
         template = self._fingerprints.of(metadata.uid, metadata.generation, found.raw)
         return [OwnedSet(view=raw.view, is_new=self._fingerprint(raw) == template) for raw in sets]
 
-    def _fingerprint(self, one: RawObject[ReplicaSet]) -> bytes:
-        return self._fingerprints.of(one.view.metadata.uid, one.view.metadata.generation, one.raw)
+    def _fingerprint(self, raw_object: RawObject[ReplicaSet]) -> bytes:
+        return self._fingerprints.of(raw_object.view.metadata.uid, raw_object.view.metadata.generation, raw_object.raw)
 
     def _new_name(self, found: RawObject[Deployment]) -> str:
         hashed = template_hash(template_in(found.raw), found.view.status.collision_count)

@@ -111,7 +111,7 @@ def _is_at_rest(replica_set: ReplicaSet) -> bool:
 
 def _history(told: str, revision: str) -> str:
     """Former revisions, separated by commas; the oldest give way where it grows too long."""
-    revisions = [*(one for one in told.split(",") if one), revision]
+    revisions = [*(item for item in told.split(",") if item), revision]
     while len(revisions) > 1 and len(",".join(revisions)) > _LONGEST_HISTORY:
         del revisions[0]
     return ",".join(revisions)

@@ -36,7 +36,7 @@ def first_size(deployment: Deployment, old: Sequence[OwnedSet]) -> int:
 def is_scaling(deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
     """Whether the wanted number changed since the sets were last sized: then they are scaled before rolling on."""
     remembered = (number_in(owned_set.view.metadata.annotations, DESIRED_REPLICAS) for owned_set in _active(owned))
-    return any(one is not None and one != replicas_of(deployment) for one in remembered)
+    return any(item is not None and item != replicas_of(deployment) for item in remembered)
 
 
 def roll_sizes(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
@@ -85,13 +85,13 @@ def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], size
     spare = sizes.total() - least - not_yet
     if not old or spare <= 0:
         return {}
-    before = {one.name: sizes.of(one.name) for one in old}
+    before = {item.name: sizes.of(item.name) for item in old}
     for owned in old:
         unhealthy = sizes.of(owned.name) - _available(owned, sizes)
         given_up = min(spare, unhealthy)
         sizes.put(owned.name, sizes.of(owned.name) - given_up)
         spare -= given_up
-    spare = sum(_available(one, sizes) for one in (*old, new)) - least
+    spare = sum(_available(item, sizes) for item in (*old, new)) - least
     for owned_set in old:
         given_up = max(0, min(spare, sizes.of(owned_set.name)))
         sizes.put(owned_set.name, sizes.of(owned_set.name) - given_up)
@@ -99,9 +99,9 @@ def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], size
     return {name: sizes.of(name) for name, size in before.items() if sizes.of(name) != size}
 
 
-def _available(one: OwnedSet, sizes: ReplicaSizes) -> int:
+def _available(owned_set: OwnedSet, sizes: ReplicaSizes) -> int:
     """Not more than the set wants: a status may still count pods that are to go already."""
-    return min(one.view.status.available_replicas, sizes.of(one.name))
+    return min(owned_set.view.status.available_replicas, sizes.of(owned_set.name))
 
 
 # ---- scaling

@@ -134,7 +134,7 @@ def job_plan(view: JobView) -> JobPlan:
     if view.job.metadata.deletion_timestamp is not None:
         return JobPlan(wait_s=wait_s)
     plan = _pods(view)
-    waits = [one for one in (wait_s, plan.wait_s) if one is not None]
+    waits = [item for item in (wait_s, plan.wait_s) if item is not None]
     plan = msgspec.structs.replace(plan, wait_s=min(waits, default=None), is_managed=True)
     if not plan.create and not plan.delete and _is_complete(view):
         return msgspec.structs.replace(plan, verdict=COMPLETED)
@@ -196,7 +196,7 @@ def _fail_job_message(view: JobView) -> str:
     if view.job.spec.pod_failure_policy is None:
         return ""
     found = (match(view.job, pod) for pod in view.pods if is_failed(view.job, pod))
-    return next((one.message for one in found if one is not None and one.action == FAIL_JOB), "")
+    return next((item.message for item in found if item is not None and item.action == FAIL_JOB), "")
 
 
 def _verdict_by_indexes(view: JobView) -> JobOutcome | None:

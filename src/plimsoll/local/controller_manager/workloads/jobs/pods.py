@@ -86,7 +86,7 @@ def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, 
     """A pod of a job; with an index it knows which part of the work is its own."""
     body = pod_from(template, resource, owner)
     metadata = body["metadata"]
-    finalizers = [one for one in metadata.get("finalizers", []) if one != TRACKING]
+    finalizers = [finalizer for finalizer in metadata.get("finalizers", []) if finalizer != TRACKING]
     metadata["finalizers"] = [*finalizers, TRACKING]
     if index is None:
         return body

@@ -81,7 +81,7 @@ def count_pods(job: Job, pods: Iterable[Pod]) -> PodCounts:
     if is_indexed(job):
         below = completions_of(job)
         found = (index_of(pod, below=below) for pod in ended)
-        indexes = read_indexes(status.completed_indexes, below=below) | {one for one in found if one is not None}
+        indexes = read_indexes(status.completed_indexes, below=below) | {item for item in found if item is not None}
         succeeded = len(indexes)
     else:
         new = [pod for pod in ended if pod.metadata.uid not in uncounted.succeeded]

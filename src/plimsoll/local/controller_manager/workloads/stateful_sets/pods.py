@@ -152,7 +152,7 @@ class StatefulPods:
     ) -> PlimsollError | None:
         metadata = claim.metadata
         foreign = foreign_owners(metadata.owner_references, owner.metadata, ordinal)
-        uids = {one["uid"] for one in wanted} | {owner_reference.uid for owner_reference in foreign}
+        uids = {item["uid"] for item in wanted} | {owner_reference.uid for owner_reference in foreign}
         if uids == {owner_reference.uid for owner_reference in metadata.owner_references}:
             return None
         gone = [owner_reference for owner_reference in metadata.owner_references if owner_reference.uid not in uids]
