@@ -102,10 +102,10 @@ def test_how_long_keys_wait_and_are_worked_on():
         metrics.add_controller(SimpleNamespace(status=status))  # type: ignore[arg-type] # it has a status
         labels = 'controller="tidb",name="tidb"'
         assert lines_of(metrics) >= {
-            f'workqueue_queue_duration_seconds_bucket{{{labels},le="1.0"}} 0.0',
-            f'workqueue_queue_duration_seconds_bucket{{{labels},le="10.0"}} 1.0',
+            'workqueue_queue_duration_seconds_bucket{controller="tidb",le="1.0",name="tidb"} 0.0',
+            'workqueue_queue_duration_seconds_bucket{controller="tidb",le="10.0",name="tidb"} 1.0',
             f"workqueue_queue_duration_seconds_sum{{{labels}}} 2.0",
-            f'workqueue_work_duration_seconds_bucket{{{labels},le="+Inf"}} 1.0',
+            'workqueue_work_duration_seconds_bucket{controller="tidb",le="+Inf",name="tidb"} 1.0',
             f"workqueue_work_duration_seconds_count{{{labels}}} 1.0",
             f"workqueue_work_duration_seconds_sum{{{labels}}} 30.0",
         }
