@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.app import up as app
-from plimsoll.app.embedded_tidb import EmbeddedTidb, TidbTools
+from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
 from plimsoll.app.up import PortBusy
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.tidb.load.cluster_loads import LOAD
@@ -48,7 +48,7 @@ class UpTidbWorld(TidbWorld):
 
     def _made_of(self, components: Components) -> Sequence[Service]:
         services = super()._made_of(components)
-        tools = TidbTools(
+        tools = EmbeddedTidbDependencies(
             tidb=self.tidb,
             clock=self.run.clock,
             entropy=SeededEntropy("up"),

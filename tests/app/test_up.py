@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from plimsoll.app import up as app
-from plimsoll.app.up import PortBusy, Settings, Surroundings, Up
+from plimsoll.app.up import EmbeddedCluster, PortBusy, UpSettings, UpStatus
 from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.initial_cluster import InitialCluster
@@ -41,7 +41,7 @@ class UpWorld(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[Up] = []
+        self.told: list[UpStatus] = []
         self._starts = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -54,8 +54,8 @@ class UpWorld(World):
         self._starts += 1
         entropy = SeededEntropy(f"start {self._starts}")
         serving = Serving(application=self.application, token=ADMIN, ready=READY)
-        settings = Settings(data=Path("unused"), autoscales=False)
-        surroundings = Surroundings(serving, settings, clock=self.run.clock, entropy=entropy)
+        settings = UpSettings(data=Path("unused"), autoscales=False)
+        surroundings = EmbeddedCluster(serving, settings, clock=self.run.clock, entropy=entropy)
         self.run.until(initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes)))
         services = surroundings.services(self.told.append)
         self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
@@ -83,7 +83,7 @@ def test_people_hear_of_it_when_all_nodes_are_ready():
         world.run.advance_by(2)
         assert world.told == []
         world.run.advance_by(5)
-        assert world.told == [Up(READY.url, READY.kubeconfig, nodes_ready=3, nodes_wanted=3)]
+        assert world.told == [UpStatus(READY.url, READY.kubeconfig, nodes_ready=3, nodes_expected=3)]
 
 
 def test_nodes_that_take_too_long_are_not_waited_for():
@@ -94,7 +94,7 @@ def test_nodes_that_take_too_long_are_not_waited_for():
         world.ask("PATCH", GROUP, {"spec": {"target": 2, "bootSeconds": 600}}, content=MERGE)
         world.start()
         world.run.advance_by(10)
-        assert [(up.nodes_ready, up.nodes_wanted) for up in world.told] == [(0, 0), (0, 2)]
+        assert [(up.nodes_ready, up.nodes_expected) for up in world.told] == [(0, 0), (0, 2)]
         assert world.told[1].waiting_for == ("workers-0: still booting", "workers-1: still booting")
 
 
@@ -112,7 +112,7 @@ def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_told_with_th
         world.start()
         world.run.advance_by(10)
         again = world.told[1]
-        assert (again.nodes_ready, again.nodes_wanted) == (2, 4)
+        assert (again.nodes_ready, again.nodes_expected) == (2, 4)
         assert again.waiting_for == (
             "workers-1: cut off by its annotation plimsoll.io/silent",
             "workers-3: out of stock: n1-standard-4, 0 in all",

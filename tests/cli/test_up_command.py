@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from plimsoll.app.up import Up
+from plimsoll.app.up import UpStatus
 from plimsoll.cli.commands.up import first_screen
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from tests.cli.commands import plimsoll
@@ -24,8 +24,8 @@ def _own_logging() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> Up:
-    return Up("https://127.0.0.1:6443", Path(data, "kubeconfig"), nodes_ready=ready, nodes_wanted=wanted)
+def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus:
+    return UpStatus("https://127.0.0.1:6443", Path(data, "kubeconfig"), nodes_ready=ready, nodes_expected=wanted)
 
 
 @pytest.mark.parametrize(

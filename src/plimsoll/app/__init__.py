@@ -1,4 +1,4 @@
-"""Where concrete parts meet, embedded or in production: the only place that knows them all.
+"""The programs: `up` is everything on one machine, the others run an autoscaler against any cluster.
 
-`up` is the whole on one machine; `node_autoscaling` runs the node autoscaler against any cluster.
+Only this package knows the concrete parts of every subsystem.
 """

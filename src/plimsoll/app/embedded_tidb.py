@@ -1,8 +1,8 @@
-"""TiDB in `plimsoll up`: the autoscaler over simulated PDs and Prometheus, and both behind sockets for who asks them.
+"""TiDB in `plimsoll up`: the autoscaler over simulated PDs and Prometheus, and both behind sockets.
 
-In the process nobody goes through a socket: the autoscaler's questions are routed to the simulated servers in memory.
-Over sockets there are the planner (`/NAMESPACE/TIDBCLUSTER/autoscaling`, and `/autoscaling` while there is one cluster)
-and the PDs with their metrics; both ask for the administrator's token. Nothing is decided here.
+Inside the process the autoscaler's requests are routed to the simulated servers in memory. Other processes reach the
+planner (`/NAMESPACE/TIDBCLUSTER/autoscaling`, and `/autoscaling` while there is one cluster) and the PDs with their
+metrics over sockets; both ask for the administrator's token.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from plimsoll.runtime.services import Service
 
 _REGISTRATION_GRACE_S: Final = 180.0
-"""Played stores register when their pod is ready, and machines boot in seconds: who watches need not wait longer."""
+"""Simulated stores register when their pod is ready, and machines boot in seconds, so a short time is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TidbTools:
-    """What it is made from. `adds_nodes`: machines come when pods ask for them, so they are counted."""
+class EmbeddedTidbDependencies:
+    """What the parts are made from. `adds_nodes`: a node autoscaler is at work, so nodes that may come count too."""
 
     tidb: SimulatedTidb
     clock: Clock
@@ -52,41 +52,43 @@ class TidbTools:
 
 
 class EmbeddedTidb:
-    """Made before the informers run."""
+    """The TiDB autoscaler and its servers; made before the informers run."""
 
-    def __init__(self, components: Components, tools: TidbTools) -> None:
+    def __init__(self, components: Components, dependencies: EmbeddedTidbDependencies) -> None:
         component = components.component(NAME, manager=NAME)
-        self._tools = tools
-        self._web = InMemoryClient(tools.tidb.answer, route=route_to_simulated)
+        self._dependencies = dependencies
+        self._web = InMemoryClient(dependencies.tidb.answer, route=route_to_simulated)
         self._parts = TidbAutoscalerParts(
             Dependencies(
                 client=component.client,
                 web=self._web,
                 caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES),
-                clock=tools.clock,
+                clock=dependencies.clock,
                 settings=TidbSettings(
                     drains_actively=True,
-                    potential_nodes=tools.adds_nodes,
+                    potential_nodes=dependencies.adds_nodes,
                     policy=ReconcilePolicy(registration_grace_s=_REGISTRATION_GRACE_S),
                 ),
                 informers=component.informers,
                 recorder=component.recorder,
-                journal=tools.journal,
+                journal=dependencies.journal,
             )
         )
 
     def services(self) -> list[Service]:
-        return self._parts.controller(self._tools.entropy).services()
+        return self._parts.controller(self._dependencies.entropy).services()
 
     def planner(self, *, token: str) -> ASGIApp:
-        return guard_server(Planners(self._tools.tidb, web=self._web, clock=self._tools.clock), token=token)
+        return guard_server(
+            PlannerRouter(self._dependencies.tidb, web=self._web, clock=self._dependencies.clock), token=token
+        )
 
     def servers(self, *, token: str) -> ASGIApp:
-        return guard_server(SimulatedServers(self._tools.tidb), token=token)
+        return guard_server(SimulatedServers(self._dependencies.tidb), token=token)
 
 
-class Planners:
-    """The planning service of every cluster, as ASGI."""
+class PlannerRouter:
+    """Routes to the planning service of each cluster, as ASGI."""
 
     def __init__(self, tidb: SimulatedTidb, *, web: InMemoryClient, clock: Clock) -> None:
         self._tidb = tidb
@@ -94,18 +96,18 @@ class Planners:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        base, path = self._asked(scope["path"])
+        base, path = self._route(scope["path"])
         if base is None and path != HEALTH:
-            told = {
+            problem = {
                 "error": "not_found",
                 "detail": f"there is /NAMESPACE/TIDBCLUSTER{PLANNING_PATH}, for clusters with a PD",
             }
-            await json_response(told, HTTPStatus.NOT_FOUND)(scope, receive, send)
+            await json_response(problem, HTTPStatus.NOT_FOUND)(scope, receive, send)
             return
         await self._service(base or Key("", ""))({**scope, "path": path}, receive, send)
 
-    def _asked(self, path: str) -> tuple[Key | None, str]:
-        """Which cluster a path is about, and what is asked of it."""
+    def _route(self, path: str) -> tuple[Key | None, str]:
+        """The cluster that a path names, and the rest of the path."""
         bases = self._tidb.topology.bases()
         if path in {PLANNING_PATH, HEALTH}:
             return (bases[0] if len(bases) == 1 else None), path

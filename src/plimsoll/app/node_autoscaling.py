@@ -61,7 +61,7 @@ NAME: Final = "cluster-autoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class NodeAutoscalingSettings:
     """What the operator chose. `data` None: the journal ends with the process."""
 
     access: Access
@@ -94,7 +94,7 @@ class NodeProgram:
 class NodeAutoscalerProcess:
     """A node autoscaler and its connections, for as long as the block lasts."""
 
-    def __init__(self, settings: Settings, *, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, settings: NodeAutoscalingSettings, *, clock: Clock, entropy: Entropy) -> None:
         self._settings = settings
         self._clock = clock
         self._entropy = entropy

@@ -46,7 +46,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class TidbAutoscalingSettings:
     """What the operator chose. `data` None: no journal is kept. `token`: for PD, planner and Prometheus."""
 
     access: Access
@@ -89,7 +89,7 @@ class TidbProgram:
 class TidbAutoscalerProcess:
     """A TiDB autoscaler and its connections, for as long as the block lasts."""
 
-    def __init__(self, settings: Settings, *, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, settings: TidbAutoscalingSettings, *, clock: Clock, entropy: Entropy) -> None:
         self._settings = settings
         self._clock = clock
         self._entropy = entropy
@@ -172,7 +172,7 @@ class TidbAutoscalerProcess:
         )
 
 
-def _process_settings(settings: Settings) -> ProcessSettings:
+def _process_settings(settings: TidbAutoscalingSettings) -> ProcessSettings:
     must_lead = settings.leader_elect and not settings.settings.dry_run
     lease = LeaseSettings(name=LEASE, namespace=settings.settings.controller_namespace, field_manager=NAME)
     return ProcessSettings(

@@ -12,7 +12,7 @@ from plimsoll.cli.commands.apiserver import DEFAULT_DATA
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 
 if TYPE_CHECKING:
-    from plimsoll.app.up import Settings, Up
+    from plimsoll.app.up import UpSettings, UpStatus
 
 _FIRST_SCREEN = """\
 ready at {url}
@@ -76,7 +76,7 @@ def up(
       plimsoll up --fresh --nodes 10
       plimsoll up --data ./other --port-base 7443
     """
-    from plimsoll.app.up import Settings
+    from plimsoll.app.up import UpSettings
     from plimsoll.core.errors import InvalidInput
 
     if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
@@ -84,10 +84,10 @@ def up(
     if data.exists() and not data.is_dir():
         raise InvalidInput(f"{data} is a file; name a directory, e.g. --data {data}.d", path="--data")
     log_sentences_to_stderr(is_verbose=verbose)
-    _run(Settings(data=data, port_base=port_base, fresh=fresh, nodes=nodes, autoscales=autoscaler))
+    _run(UpSettings(data=data, port_base=port_base, fresh=fresh, nodes=nodes, autoscales=autoscaler))
 
 
-def _run(settings: Settings) -> None:
+def _run(settings: UpSettings) -> None:
     import asyncio
 
     from plimsoll.app.up import run
@@ -100,11 +100,11 @@ def _run(settings: Settings) -> None:
         typer.echo("stopped", err=True)
 
 
-def _tell(up: Up) -> None:
+def _tell(up: UpStatus) -> None:
     typer.echo(first_screen(up), nl=False)
 
 
-def first_screen(up: Up) -> str:
+def first_screen(up: UpStatus) -> str:
     """What a newcomer reads: what runs, where, and what to type."""
     import shlex
 
@@ -119,21 +119,21 @@ def first_screen(up: Up) -> str:
     )
 
 
-def _servers(up: Up) -> str:
+def _servers(up: UpStatus) -> str:
     """Of TiDB; their ports are chosen anew at every start if any will do."""
     if not up.planner:
         return ""
     return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
 
 
-def _nodes(up: Up) -> str:
-    noun = "node" if up.nodes_wanted == 1 else "nodes"
-    if up.nodes_ready == up.nodes_wanted:
+def _nodes(up: UpStatus) -> str:
+    noun = "node" if up.nodes_expected == 1 else "nodes"
+    if up.nodes_ready == up.nodes_expected:
         return f"{up.nodes_ready} {noun}, ready" if up.nodes_ready else "no nodes yet"
-    return f"{up.nodes_ready} of {up.nodes_wanted} {noun} ready"
+    return f"{up.nodes_ready} of {up.nodes_expected} {noun} ready"
 
 
-def _waiting(up: Up) -> str:
+def _waiting(up: UpStatus) -> str:
     """A line for each of the first that are not ready."""
     told = [f"  not ready: {one}\n" for one in up.waiting_for[:_NAMED]]
     if more := len(up.waiting_for) - len(told):

@@ -172,14 +172,14 @@ def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
     import asyncio
     import os
 
-    from plimsoll.app.node_autoscaling import NodeAutoscalerProcess, Settings
+    from plimsoll.app.node_autoscaling import NodeAutoscalerProcess, NodeAutoscalingSettings
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
     # Alone and once it need not hold itself back.
     dry = {**options, "dry-run": True, "kube-client-qps": 0}
-    settings = Settings(access=connection.access(clock=clock), options=dry, environment=os.environ)
+    settings = NodeAutoscalingSettings(access=connection.access(clock=clock), options=dry, environment=os.environ)
 
     async def turn() -> LoopResult:
         async with NodeAutoscalerProcess(settings, clock=clock, entropy=SystemEntropy()) as autoscaler:

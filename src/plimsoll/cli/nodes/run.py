@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from plimsoll.app.node_autoscaling import Settings
+    from plimsoll.app.node_autoscaling import NodeAutoscalingSettings
     from plimsoll.nodes.loop_result import LoopResult
 
 PASS_THROUGH_FLAGS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -102,12 +102,12 @@ def read_config(file: str) -> dict[str, Any]:
     return {str(name): value for name, value in documents[0].items()}
 
 
-def _settings(connection: Connection, given: dict[str, Any], data: str) -> Settings:
+def _settings(connection: Connection, given: dict[str, Any], data: str) -> NodeAutoscalingSettings:
     import os
     import socket
     from pathlib import Path
 
-    from plimsoll.app.node_autoscaling import Settings
+    from plimsoll.app.node_autoscaling import NodeAutoscalingSettings
     from plimsoll.nodes.config.options import accepted_only, read_options
     from plimsoll.runtime.clocks import RealClock
 
@@ -123,10 +123,12 @@ def _settings(connection: Connection, given: dict[str, Any], data: str) -> Setti
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     access = chosen.access(clock=RealClock())
-    return Settings(access=access, options=given, data=directory, host=socket.gethostname(), environment=os.environ)
+    return NodeAutoscalingSettings(
+        access=access, options=given, data=directory, host=socket.gethostname(), environment=os.environ
+    )
 
 
-def _run(settings: Settings, once: bool, output: Output) -> None:
+def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
     import asyncio
 
     from plimsoll.app.node_autoscaling import NodeAutoscalerProcess

@@ -17,7 +17,7 @@ from plimsoll.core.errors import PlimsollError, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.app.tidb_autoscaling import Settings
+    from plimsoll.app.tidb_autoscaling import TidbAutoscalingSettings
     from plimsoll.core.clock import Clock
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
     from plimsoll.tidb.reconciler import FailedReconcile
@@ -189,11 +189,13 @@ def tidb(
         _run(chosen, clock)
 
 
-def _chosen(connection: Connection, settings: TidbSettings, *, data: str, address: str, leader_elect: bool) -> Settings:
+def _chosen(
+    connection: Connection, settings: TidbSettings, *, data: str, address: str, leader_elect: bool
+) -> TidbAutoscalingSettings:
     import socket
     from pathlib import Path
 
-    from plimsoll.app.tidb_autoscaling import Settings
+    from plimsoll.app.tidb_autoscaling import TidbAutoscalingSettings
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.web.address_guard import parse_exceptions
 
@@ -201,7 +203,7 @@ def _chosen(connection: Connection, settings: TidbSettings, *, data: str, addres
     directory = Path(data) if data else None
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-    return Settings(
+    return TidbAutoscalingSettings(
         access=connection.access(clock=RealClock()),
         settings=settings,
         data=directory,
@@ -224,7 +226,7 @@ def _clock(now: str, *, once: bool) -> Clock:
     return FixedClock(read_time(now, path="--now"))
 
 
-def _run_once(chosen: Settings, clock: Clock, output: Output) -> None:
+def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> None:
     import asyncio
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
@@ -260,7 +262,7 @@ def _why_failed(failed: Sequence[FailedReconcile]) -> PlimsollError:
     return Unreachable(told) if lost else ReconcileFailed(told)
 
 
-def _run(chosen: Settings, clock: Clock) -> None:
+def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
     import asyncio
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
