@@ -1,9 +1,7 @@
-"""Ids of groups that auto-provisioning makes, and the hash by which a profile is known. Pure.
+"""Ids of groups that auto-provisioning creates, and the hash of a profile. Pure.
 
-An id tells its prefix and its machine type; the rest is a hash of what the group is for and of the second it is made
-in, so that two groups of one type made together differ, and the same plan gives the same ids.
-
-Public: `group_id`, `profile_hash`, `suffix`, `is_ours`, `Naming`.
+An id contains a prefix and the machine type; the rest is a hash of the purpose of the group and of the second of its
+creation. So two groups of one type created together differ, and the same plan gives the same ids.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the next node of a group would be, as an object: from the group's own template, or from a machine type. Pure.
+"""The next node of a group as an object: from the template of the group, or from a machine type. Pure.
 
-Offers hold these; planned nodes are copies with names and hostnames of their own. They carry the label by which Cluster
-Autoscaler's users tell such nodes from real ones.
+Planned nodes are copies with names and hostnames of their own. They carry the label by which users of Cluster
+Autoscaler tell such nodes from real ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What could be added: one more node of a group that exists, or of one that could be made. Data only.
-
-`candidates` makes offers from a snapshot and a policy; planners choose among them; results name them.
-"""
+"""What could be added: one more node of an existing group, or of one that could be created. Data only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a planner of growth answers. Data only; `plimsoll plan`, the loop and the journal all render it."""
+"""The result of the scale-up planner. Data only; `plimsoll plan`, the loop and the journal all render it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What a node planner is asked about: the cluster as it stands, the pods without a place, and what may be changed.
+"""The input of the node planners: the cluster, the pending pods, the groups, and what may be changed. Data only.
 
-Made by the controller from informers and the provider, or by `plimsoll plan` from a file; read by everything in
-`planning`. A snapshot is immutable and numbered: the same one gives the same plan, byte for byte.
+A snapshot is immutable and numbered: the same one gives the same plan, byte for byte.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Groups that auto-provisioning could make: for each profile and machine type that would help some pod. Pure.
+"""Groups that auto-provisioning could create: per profile and machine type that would help some pod. Pure.
 
-specs/nodes.md 5.5-5.8. Pods are parted by what they ask of a node; for every machine type the labels are chosen that
-serve most of those who would fit it, then again for the rest; each set of labels and taints is a profile, and makes
-one offer a zone where zones matter, else one. Work grows with machine types and distinct wishes, not with pods.
-
-Only `candidates` calls `find_new_groups`.
+docs/design/nodes.md 5.5-5.8. Pods are grouped by what they require of a node. For every machine type those labels are
+chosen that serve most of the pods that fit it, then again for the rest. Each set of labels and taints is a profile; it
+gives one option per zone where zones matter, else one. Work grows with machine types and distinct requirements, not
+with pods.
 """
 
 from __future__ import annotations

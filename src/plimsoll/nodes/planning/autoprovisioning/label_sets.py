@@ -1,10 +1,8 @@
-"""Which labels the nodes of a new group get, so that they serve as many pods as can share them. Pure.
+"""Which labels the nodes of a new group get, so that they serve as many pods as possible. Pure.
 
-Selectors that contradict each other in nothing are merged, the most popular first (specs/nodes.md 5.6). The machine
-type never counts as a contradiction when merging; a node has only one type though, so `served` may be less than
-`merged`, and only pods in `served` are planned on such nodes.
-
-Public: `order_by_popularity`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
+Selectors that do not contradict each other are merged, the most popular first (docs/design/nodes.md 5.6). Different
+machine types are no contradiction when merging. A node has only one type, though, so `served` may be smaller than
+`merged`, and only pods in `served` are placed on such nodes.
 """
 
 from __future__ import annotations

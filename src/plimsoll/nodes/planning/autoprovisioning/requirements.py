@@ -1,11 +1,9 @@
-"""What pods ask of the nodes that are made for them, and which pods ask alike. Pure.
+"""What pods require of the nodes that are created for them, and which pods require the same. Pure.
 
 A selector is what a pod pins: its nodeSelector, and required node affinity of the form "key In (one value)". Labels
-that a machine or its place has by itself (type, zone, architecture, ...) are conditions on candidates; the others can
-be put on a new group. What cannot be met by making labels up ("any value of k") leaves the pod without a new group,
-with the reason (specs/nodes.md 5.6).
-
-Public: `RequirementReader(policy, machine_types).read(pod) -> Wish`, `read_requirements(pending, reader) -> Wishes`.
+that a machine or its location sets by itself (type, zone, architecture) restrict the candidates; all others can be put
+on a new group. If a requirement cannot be met by inventing labels ("any value of k"), no group is created for the pod,
+and the reason says so (docs/design/nodes.md 5.6).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Taints for the nodes of a group that is made: from the tolerations of the pods it is made for. Pure.
+"""Taints for the nodes of a new group, from the tolerations of the pods it is created for. Pure.
 
-A toleration is no demand, but people who write a custom one mean "there are nodes for these pods alone"; so it becomes
-a taint (specs/nodes.md 5.7; the option nap-taints chooses). Tolerations of Kubernetes' own taints, of ours, and of what
-the provider puts on nodes by itself never do.
-
-Public: `taints_for`, `merge_taint_sets` (nap-taints-merge), `TransientTaints`.
+A toleration is no request, but a custom one usually means "there are nodes only for these pods", so it becomes a taint
+(docs/design/nodes.md 5.7; the option nap-taints selects how). Tolerations of taints that Kubernetes, Cluster Autoscaler
+or the provider set by themselves never do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Pods that would fit a node if its DaemonSets left more room."""
+"""Messages for pods that would fit a new node if its DaemonSets left more room. Pure.
+
+The rules only report "Insufficient cpu" for a node that looks large enough. Here the DaemonSets and what they take are
+named.
+"""
 
 from __future__ import annotations
 

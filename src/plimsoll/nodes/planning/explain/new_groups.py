@@ -1,13 +1,7 @@
-"""Machine types that no group is made of for some pods, and what such a machine would lack, labelled as they ask. Pure.
+"""Why a group is created although others exist: what every existing group lacks, in few words. Pure.
 
-Offers are made for those who fit them. For everybody else a type was left out, or its groups carry the labels of
-others; what they want to hear is what stands between them and a machine of their own. Only `explain_unschedulable` and
-`explaining` ask.
-
-Why a group is made rather than one grown that is there: what every group in the cluster lacks, in few words. Pure.
-
-Only `assembling` asks. Where the rules refuse, it says what would help: a larger machine type, one with accelerators,
-labels; else why groups that would do cannot be used, or that the new one is cheaper.
+Where rules reject the pods, the reason says what would help: a larger machine type, accelerators, labels. Otherwise it
+says why suitable groups cannot be used, or that the new one is cheaper.
 """
 
 from __future__ import annotations

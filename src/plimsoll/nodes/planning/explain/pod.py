@@ -1,6 +1,6 @@
-"""Everything that stands in one pod's way: on nodes that are there, and on every kind of node that could be added.
+"""Everything that keeps one pod from running: on existing nodes, and on every kind of node that could be added. Pure.
 
-Pure. `explain_pod` is what `plimsoll plan --explain` prints; the plan itself says what came of it (`fate`).
+`explain_pod` is the output of `plimsoll plan --explain`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Machine types that no group is made of for some pods, and what such a machine would lack, labelled as they ask. Pure.
+"""Machine types of which no group is created for some pods, and what such a machine would lack. Pure.
 
-Offers are made for those who fit them. For everybody else a type was left out, or its groups carry the labels of
-others; what they want to hear is what stands between them and a machine of their own. Only `explain_unschedulable` and
-`explaining` ask.
+Each type is checked as if it were labelled for the pods, because groups of that type may carry labels for others.
 """
 
 from __future__ import annotations

@@ -1,18 +1,9 @@
-"""What other pods leave of the nodes of a plan to pods without a place: affinity, anti-affinity and spread. Pure.
+"""Why pods stay without a place: everything that stands in their way, group by group, in few sentences. Pure.
 
-The reference rules are asked about one more pod, with everything where the draft puts it: on one more empty node of
-some offers, and on some of the nodes that the draft adds. Only the words of an answer rest on it
-(`explain_unschedulable`), and whether a later loop can help (`compatible`); no pod is placed by it. A large draft is
-looked at in part: one node of each batch, with one pod of each class, which is all that affinity and anti-affinity ask
-for.
-
-Why pods stay without a place: everything that stood in their way, group by group, in few sentences.
-
-The words for daemon sets that leave too little of a new node for a pod that would fit without them. Pure.
-
-To a rule a daemon pod is one that runs there, and "Insufficient cpu" is all it says; the node looks large enough, and
-nobody finds the reason. Here the daemon sets are named, and what they take of what. Only words rest on it:
-`explain_unschedulable`, `rejected_types` and `explaining` ask.
+Obstacles set by other pods (affinity, anti-affinity, spread) are found with the reference rules: they are asked about
+one more pod in the cluster as the placement would leave it, on one more empty node of some options and on some planned
+nodes. A large placement is checked in part: one node per batch, with one pod per class, which suffices for affinity and
+anti-affinity. Only messages depend on this, and whether a later loop may help; no pod is placed by it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Room kept beside pods that others want on their node: hosts and their guests first, then everybody else.
+"""Keeps room on nodes beside pods that other pods require by affinity.
 
-Who is wanted is placed before who wants them, and packed as tightly as anybody: often no room is left beside them.
-Where guests are left over for that, `place_with_affinity_targets` plans anew: as many hosts as the guests need, each
-with room for its share of them; then the guests; then all others. What was placed before stays. Of small plans
-`second_drafts` tries more.
+Affinity targets are placed before the pods that need them, and are packed tightly, so that often no room is left beside
+them. If that leaves pods unscheduled, `place_with_affinity_targets` plans anew: as many targets as needed, each with
+room for its share of the dependent pods; then the dependent pods; then all others. Pods placed before stay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Pods that want company: where it is, where a family could have its home, and who is glued together. For `folding`.
+"""Pods with required affinity: where their targets are, which domain they share, which pods stay together on a node.
 
-Company in a zone picks a home for all who want each other; company on a node glues pods into one item. What is not so
-simple is left to the estimator, pod by pod.
+Affinity over zones selects one domain for all classes that require each other; affinity on a node turns pods into one
+item. Other cases are placed pod by pod.
 """
 
 from __future__ import annotations

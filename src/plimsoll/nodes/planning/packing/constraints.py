@@ -1,13 +1,9 @@
-"""Constraints between pods, turned into numbers: each class of a layer as shares that can be packed in bulk.
+"""Lowers constraints between pods to numbers: each class of a layer becomes demand slices that can be packed in bulk.
 
-Host ports and avoidance on a node become keys of which a node takes one, spread over nodes a cap (`node_terms`);
-company picks a home or glues pods together (`gatherings`); spread and avoidance over zones become quotas, one share a
-zone. What cannot be said so is left to the estimator, pod by pod. The traps are those of specs/nodes.md 7.4.
-
-What constraints between pods are turned into: shares, of which many can be packed at once. Data only.
-
-A share is so many pods of a class, where they may go, and how many of them one node takes. `folding` makes them,
-`packing` places them, and what a try has shown is kept in `Feedback`.
+Host ports and anti-affinity on a node become keys that a node takes once, and spread over nodes becomes a cap
+(`node_caps`). Affinity selects a domain or keeps pods together (`colocation`). Spread and anti-affinity over zones
+become quotas, one slice per zone (`zone_quotas`). Everything else is placed pod by pod. The special cases are listed in
+docs/design/nodes.md 7.4.
 """
 
 from __future__ import annotations

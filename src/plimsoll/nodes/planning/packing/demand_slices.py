@@ -1,7 +1,7 @@
-"""What constraints between pods are turned into: shares, of which many can be packed at once. Data only.
+"""What constraints between pods are lowered to: slices of demand, many of which can be packed at once. Data only.
 
-A share is so many pods of a class, where they may go, and how many of them one node takes. `folding` makes them,
-`packing` places them, and what a try has shown is kept in `Learned`.
+A slice is a number of pods of a class, where they may go, and how many of them a node takes. `Feedback` holds what
+earlier attempts have shown.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Little is left over: an exact search says whether everybody has a place after all (specs/nodes.md 7.6).
+"""An exact search where a placement leaves few pods over (docs/design/nodes.md 7.6).
 
-`ExactFallback.on(placement, ...)` follows every `place` of a plan of growth. Where a draft leaves few pods, and limits
-or nodes that stand are what they lack, an integer program places anew all pods that look at nobody and whom nobody
-looks at; the others stay where they are. A bundle is refused only after it. Where all have a place, but few of them
-need new nodes for it, the same search says whether nodes that stand take these after all: free capacity comes first
-(8.2). Its searches are counted, over the whole plan.
+If a placement leaves few pods without a place, and limits or existing nodes are what they lack, an integer program
+places anew all pods without relations to others; the others stay. A bundle is rejected only after that. If all pods
+have a place, but few of them need new nodes, the same search checks whether existing nodes can take these after all,
+because free capacity comes first (8.2). Searches are counted over the whole plan.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Spread over nodes (topology key hostname) as caps: how many pods of a class each node may take. For `folding`.
+"""What one node takes of a class: host ports, anti-affinity and spread over nodes, as caps and keys.
 
-Every eligible node is a domain, the idle ones too: they hold the minimum down, and with it everybody else. Existing
-nodes rise together as far as all of them can; new ones are filled evenly, so high as the lowest node allows. What was
-hoped for may not come true, because others take the room: `is_level` looks at the result, and a class that came out
-uneven is planned again with caps that hold whatever happens to the other nodes.
+A cap is a number of pods; a key is something that a node takes once, for all classes that share it.
 
-What one node takes of a class: host ports, avoidance and spread over nodes as caps and keys. For `folding`.
-
-A cap is a number of pods; a key is something of which a node has one, for all classes that share it.
+For spread over nodes (topology key hostname) every eligible node is a domain, including idle ones, which keep the
+minimum low and so limit all others. Existing nodes are filled evenly as far as all of them can; new ones are filled
+evenly up to what the lowest node allows. Other pods may take that room: `is_level` checks the result, and a class that
+came out uneven is planned again with caps that hold whatever happens to the other nodes.
 """
 
 from __future__ import annotations

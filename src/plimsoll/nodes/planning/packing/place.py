@@ -1,12 +1,10 @@
-"""One layer of classes shared out over homes, domains and nodes, tried and learned from until it comes out even.
+"""Places pods onto existing nodes, then onto planned ones, then onto new ones, one layer of classes after the other.
 
-`place_layer(problem, relations, demand, packing, placement)`, for `placing`. Quotas and caps are made before anybody
-knows what finds room (`folding`); a try shows it (`packing`), and the next one knows better. Tries are counted.
+`place(problem, relations, demand, packing)` returns a placement on top of another one; pods that do not fit stay
+without a place. Who is served first when not all can be is decided in `scaleup.priorities`.
 
-Pods onto existing nodes, then onto nodes already planned, then onto new ones: one layer of classes after the other.
-
-`place(problem, relations, demand, ...)` gives a draft on top of another one. What does not fit stays without a place;
-who is served first when not all can be is decided by `tiers`, outside.
+A layer is lowered to demand slices (`constraints`) and packed (`binpacking`). Quotas and caps are guesses made before
+the packing; each attempt shows what really fits, and the next one uses that feedback. Attempts are counted.
 """
 
 from __future__ import annotations

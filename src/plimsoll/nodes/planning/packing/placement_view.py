@@ -1,8 +1,8 @@
-"""Where pods of a class may go at one moment of a plan, given everybody who has a place by then.
+"""Where pods of a class may go at one moment of a plan, given all pods placed so far.
 
-`PlacementView(problem, placement, relations)` answers for existing nodes [N], for batches of nodes already planned [B]
-and for offers of further ones [T]: what the node's own rules say, who keeps the class away, where the company is that
-it wants, and how its spread constraints count. How many go where is decided by `folding`.
+`PlacementView(problem, placement, relations)` answers for existing nodes [N], for batches of planned nodes [B] and for
+options of further ones [T]: what the node's own rules allow, which domains the class must avoid, where its affinity
+targets are, and how its spread constraints count.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Pods placed one by one with the plain rules: for the few that cannot be said in numbers, or whose bulk plan failed.
+"""Places pods one by one with the plain rules: the few that cannot be packed in bulk, or whose bulk plan failed.
 
-First fit on existing and planned nodes, else on a new node of the offer that takes such pods for the least money. Slow
-and exact; the number of questions asked is counted, and who comes after is told so.
+First fit on existing and planned nodes, else on a new node of the option with the least cost for such pods. This is
+slow and exact; the number of checks is limited.
 
-Small plans whose pods look at each other are drafted in other ways, too, and the best that holds is taken.
-
-Pods in bulk are spread and gathered by rules of thumb; for a few pods it costs little to ask how else it could be: pod
-by pod, with the plain rules, in several manners. `improve_placement` follows `hosting`. Never larger problems, never a
-draft that the verifier would refuse, and never one that does without a zone that the first one spreads pods over.
+Bulk placement of pods that depend on each other uses heuristics. For small plans `improve_placement` therefore tries
+several strategies pod by pod, and takes the best one that the verifier accepts and that does not give up a zone.
 """
 
 from __future__ import annotations

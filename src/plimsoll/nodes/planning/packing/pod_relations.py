@@ -1,15 +1,12 @@
-"""Which waiting classes look at which others, and in what order they are so best placed.
+"""Which pending classes depend on which others by affinity, anti-affinity and spread, and in what order to place them.
 
-Terms and selectors see labels, namespaces and each other, never sizes: classes that differ in size only form one
-`label_group`, and every question is asked once a party. A class is placed in a layer after those whose company it
-wants, and not in one layer with a class that keeps it away: what was placed in earlier layers is known when a layer is
-planned.
+Terms and selectors depend on labels and namespaces, never on sizes: classes that differ only in size form one
+`label_group`, and each relation is computed once per group. A class is placed in a layer after its affinity targets,
+and not in one layer with a class that it avoids, because a layer knows only what earlier layers placed.
 
-Which classes of a layer are placed in one go, and which one after the other. For `placing`.
-
-Who is counted by a spread constraint comes before who counts. Spread over nodes is hardest: a class that is alone on
-its nodes may fill them as high as it likes if it fills them evenly, while every node that somebody else opens holds it
-down. A few such classes so go apart, one after the other; of many none would have much of that, and all go together.
+Within a layer, pods that a spread constraint counts come before the class with the constraint. Spread over nodes is the
+hardest: a class alone on its nodes may fill them evenly to any height, while every node opened for another class limits
+it. So up to a few such classes go one after the other; many of them go together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How many pods of a class go to each domain of a topology (mostly zones) before any node is chosen. Arithmetic only.
+"""How many pods of a class go to each domain of a topology (mostly zones), before nodes are chosen. Arithmetic only.
 
-Topology spread decides totals per domain first; each domain is then planned as a request of its own. Filling the lowest
-level first is legal whatever maxSkew is (`quotas`); where it leaves freedom, pods go where they cost less
-(`shift_to_cheap_domains`). A domain that can take no more holds the minimum down: the others stall at it plus maxSkew,
-and what is left then cannot be planned at all.
+Topology spread fixes totals per domain first; each domain is then planned on its own. Filling the lowest domain first
+is valid for any maxSkew (`quotas`); where the skew leaves freedom, pods go where they cost less
+(`shift_to_cheap_domains`). A domain that is full keeps the minimum low: the others stop at it plus maxSkew, and the
+pods beyond that cannot be placed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Everything that could be added for the pods of a snapshot, and what was looked at and left out. Pure.
+"""Every node group that could be scaled up for the pods of a snapshot, and the groups that were skipped. Pure.
 
-Groups that exist are offered when they are ours to grow, usable, below their largest size and within the cluster's
-limits for one node (specs/nodes.md 5.2, 5.3); groups that could be made when auto-provisioning is on and its caps
-leave room (5.5). Planners choose among the offers; `permissions` says who may be planned on which of them beyond what
-the scheduling rules say; `limits.rows(option_set.ceilings, option_set.options)` is the room all offers share.
-
-Public: `find_options(snapshot, policy) -> Offered`, `sizes_of(group, policy)`, `group_room(snapshot, policy)`.
+An existing group is an option if it is autoscaled, usable, below its maximum size and within the cluster's limits for
+one more node (docs/design/nodes.md 5.2, 5.3). A group that could be created is one if auto-provisioning is on and its
+limits leave room (5.5). `predicates.extra_constraints` restricts which pods may use an option beyond the scheduling
+rules.
 """
 
 from __future__ import annotations

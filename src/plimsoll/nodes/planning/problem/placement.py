@@ -1,7 +1,7 @@
-"""A plan while it is made: which pods go to existing nodes, which new nodes there are, who is left and why.
+"""A plan in progress: which pods go to existing nodes, which new nodes there are, and which pods were rejected and why.
 
-A draft is a value: placing gives a new one, so that a try costs nothing to throw away. New nodes stand in batches of
-nodes filled alike; a batch is split when later pods go to some of its nodes.
+A placement is a value: placing pods gives a new one, so an attempt can be dropped at no cost. New nodes are kept in
+batches of nodes filled alike; a batch is split when later pods go to some of its nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Everything one plan of growth looks at, made once: classes of pods, rules over nodes, rules over offers, limits.
+"""Everything that one scale-up plan is computed from: pod classes, predicates, options and limits, built once.
 
-`ScaleUpProblem.of(snapshot, policy)`. Rows are existing nodes [N], offers are kinds of nodes that could be added [T],
-classes are pods alike to every rule [C]. Amounts stand in the columns of `names`: cpu, memory, then what else anybody
-asks for. Nothing here decides anything.
+`ScaleUpProblem.of(snapshot, policy)`. Rows are existing nodes [N], options are kinds of nodes that could be added [T],
+classes are pods that every rule treats alike [C]. Amounts are in the columns of `names`: cpu, memory, then all other
+requested resources. Nothing is decided here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Replays a plan with the plain rules of `scheduling`. A plan that fails here is never used.
 
-The engine counts in classes and arrays; this looks at pods and nodes, one by one, and shares no code with it but the
-words of the answer and the line. Two looks: every distinct filling of a node once, alone on its node (resources,
-taints, affinity to nodes, ports, volumes); and, if any pod looks at other pods, all of them in the whole cluster, in an
-order in which a scheduler could have placed them, up to a counted number.
+The planner counts in classes and arrays; the verifier looks at single pods and nodes, and shares with the planner only
+the plan and the queue. It checks every distinct pattern once, alone on its node: resources, taints, node affinity,
+ports, volumes. If any pod depends on other pods, it also replays all of them in the whole cluster, in an order in which
+a scheduler could place them, up to a fixed number.
 """
 
 from __future__ import annotations

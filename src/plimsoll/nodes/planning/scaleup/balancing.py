@@ -1,8 +1,7 @@
-"""Growth shared out evenly among groups that are as good as each other (`--balance-similar-node-groups`).
+"""Balances a scale-up over similar groups, the smallest first (`--balance-similar-node-groups`).
 
-Groups that are as good as each other: one per zone, mostly. Growth is shared out among them, smallest first.
-
-`--balance-similar-node-groups`; nodes.md 6.6. Used by both planners after they have chosen how many nodes to add.
+Similar groups are interchangeable for the pods; mostly there is one per zone. Both planners balance after they have
+chosen how many nodes to add (docs/design/nodes.md 6.6).
 """
 
 from __future__ import annotations

@@ -1,17 +1,10 @@
-"""Which of several groups to grow: the expanders of Cluster Autoscaler, as a chain of filters over options.
+"""The expanders of Cluster Autoscaler: a chain of filters that choose the group to scale up.
 
-Used by the compatible planner (`estimates`), which grows one group at a time; the mixed planner needs none of it. Each
-filter keeps the best of what it gets; what is still tied at the end is decided by a seeded choice, so that the same
-input always gives the same plan.
+Each filter keeps the best of its input; remaining ties are broken by a seeded choice, so that the same input always
+gives the same plan. The optimal planner needs no expander.
 
-`grpc` asks somebody outside, which planning never does itself: where there is no answer yet it ends with `Unanswered`,
-and whoever runs the planner asks and plans again (`nodes.asking_expander`). Answers are data, so a plan can be
-replayed.
-
-The priority expander's word: which groups come first, whatever the money (specs/nodes.md 6.7, 8.4). Pure.
-
-A ConfigMap holds numbers with patterns of group ids; the highest number that meets any group wins, groups that no
-pattern meets are left out. Where there is no such configuration, or it cannot be read, all groups are equal.
+The `grpc` expander calls an external server, which planning itself never does: without an answer the chain raises
+`Unanswered`, and the caller asks the server and plans again. Answers are data, so a plan can be replayed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Places that an earlier plan keeps for pods, until they run: `PodNominations`. Pure.
+"""Nodes that an earlier plan reserved for pods until these run: `PodNominations`. Pure.
 
-A plan packs pods onto new nodes better than whoever comes later and sees only nodes and pods. Until the nodes are there
-and the scheduler has been through, the next turns would find that a few pods in a hundred fit nowhere any more, and
-grow again. So a growth is remembered node by node, and each turn first gives its nodes to the pods they were asked for.
-A promise binds nobody: it is kept where the plain rules still allow it, else its pods are planned for as any others.
+A plan packs new nodes more tightly than a later loop would, which sees only nodes and pods. Until the nodes are there
+and the scheduler has placed the pods, later loops would find that a few percent of the pods fit nowhere any more, and
+would scale up again. So a scale-up is remembered node by node, and each loop first gives these nodes to their pods. A
+nomination is not binding: it holds only while the plain rules allow it; otherwise its pods are planned like others.
 
-Pods that look at other pods, or at volumes and ports, are promised nothing: what holds for them changes with others.
+Pods that depend on other pods, volumes or host ports are not nominated, because their rules change with other pods.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What to add so that pods run, at the least cost, and why: `plan_scale_up(snapshot, policy) -> ScaleUp`. Pure.
+"""The scale-up planner: `plan_scale_up(snapshot, policy) -> ScaleUpPlan`, at the least cost, with reasons. Pure.
 
-The main flow: a board of everything that is looked at; a draft for all pods at once, or in line where limits bind; the
-answer with names, reasons, cost and bound; the verifier, which replays it with the plain rules. Classes that fail there
-are placed pod by pod instead, and counted.
+The main flow: build the problem; place all pods at once, or by priority where limits bind; build the plan with names,
+reasons, cost and bound; verify it by a replay with the plain rules. Classes that fail the verification are placed pod
+by pod instead, and counted.
 """
 
 from __future__ import annotations

@@ -1,18 +1,8 @@
-"""Who is served when not all can be: as they stand in line (`waiting_lines`), bundles whole (specs/nodes.md 8.2).
+"""Which pods are served when not all can be: in queue order, bundles as a whole (docs/design/nodes.md 8.2).
 
-Money comes second: one old big pod is not dropped to help three young small ones. As long as everybody gets a place
-nobody is ranked, and all are planned together; otherwise as many of the first in line as can be are planned together,
-and the rest one after the other on top of that.
-
-Who stands where in line: requests and ordinary pods by one key (specs/nodes.md 4.2, 4.5 and 8.2). Pure.
-
-Asked by `tiers` (who is served when not all can be), by `placer` and `verifying` (who is placed first), and by
-`request_shares` (whose a node is). Nothing is served here.
-
-A request stands by its rank, the highest priority of its pod sets, its creation and its name. Ordinary pods of one
-priority are one unit that stands where the oldest of them would; inside it they stand by their own age and name. So no
-young request waits for ever behind ordinary pods that come and come, none of low priority goes before them because it
-is a request, and at the same instant the request goes first, as it is all or nothing.
+Cost comes second: one large old pod is not dropped to serve three small young ones. As long as all pods get a place,
+order does not matter and all are placed together. Otherwise the longest prefix of the queue that fits is placed
+together, and the rest one unit after the other on top of it.
 """
 
 from __future__ import annotations

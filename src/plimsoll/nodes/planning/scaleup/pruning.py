@@ -1,17 +1,14 @@
-"""Which new groups to do without when a plan would make more of them than may be made. For `scale_up`.
+"""Which new groups and which new zones a plan does without.
 
-Groups that are worth least in the plan go first, as long as everybody keeps a place: pods spread over zones keep one in
-each zone that the plan has them in. What is left is planned again with the rest.
+Groups: a plan may need more new groups than may be created. The groups that contribute least are dropped first, as long
+as all pods keep an option; pods spread over zones keep one in each zone of the plan. The rest is planned again.
 
-Which zones to leave closed when opening them leaves pods without a place, and which never. For `scale_up`.
-
-A zone is one only once a node is there; from then on it counts for everybody who is spread over zones, and a zone that
-soon takes no more (a group at its maximum, a limit, small machines) holds all others to its level. Zones that can be
-opened are used evenly first. Only where that leaves pods that are spread, the zone that took fewest of them is left
-closed and all is planned again; and again, until nobody is left or no zone could be spared; then with one new zone at
-a time, for pods that also want to be together. The answer is taken if more pods have a place in it. Never one that has
-as many, however cheap: a spread over more zones is what was asked for (docs/decisions/0003). Tries are counted, over
-the whole plan.
+Zones: a zone counts for topology spread once it has a node. A zone that fills up early (a group at its maximum, a
+limit, small machines) then limits all others through maxSkew. All zones are used evenly first. If that leaves spread
+pods without a place, the zone that took the fewest is left without nodes and everything is planned again, until no pod
+is left or no zone can be spared; then one new zone at a time is tried, for pods with affinity to each other. The result
+is used only if it schedules more pods, never because it is cheaper: spread over more zones is what was requested
+(docs/decisions/0003). Attempts are counted over the whole plan.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""A finished draft as the answer: growths with patterns by key, places on existing nodes, who remains and why, money.
+"""Builds the plan from a finished placement: scale-ups, pods on existing nodes, unschedulable pods, cost and bound.
 
-Drafts count classes; people know pods by the key of what they came from. Members of a class are alike, so who takes
-which place is free: who waits longest goes first, and nodes filled alike stay in one pattern as long as that allows.
-
-What the pods on new nodes cost at least, in real money: the yardstick that plans are reported against. Pure.
-
-Only `assembling` asks. A bound leaves rules out, never adds any: it knows what a node by itself takes (resources, its
-own rules, host ports, pods that keep each other off a node), and nothing of zones, company, sizes of groups and limits.
-What pods were worth when the plan was made is tried first: it shows a bound quickly, whatever became of the plan.
+The lower bound is what the pods on new nodes cost at least. It drops rules and never adds any: it knows what a single
+node takes (resources, its own rules, host ports, anti-affinity on a node), but not zones, affinity, group sizes and
+limits. The dual values of the packing are tried first, because they give a bound quickly.
 """
 
 from __future__ import annotations

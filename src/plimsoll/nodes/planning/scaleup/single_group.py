@@ -1,9 +1,9 @@
-"""One group at a time, as Cluster Autoscaler does it: estimate every group alone, let the expander choose one.
+"""One group per loop, as Cluster Autoscaler plans: estimate every group alone, then let the expander choose one.
 
-`--planner=compatible` (specs/nodes.md 6.6). Pods that fit on existing nodes go there in line; everybody else is
-estimated on each group, first fit decreasing: the largest first, whatever their priority. Pods that look at other pods
-are placed by the same code as in the mixed planner, on that one group. Who is not helped by the group that is chosen,
-but may be by one that can still grow, waits for a later loop, and is told so.
+`--planner=compatible` (docs/design/nodes.md 6.6). Pods that fit on existing nodes go there in queue order. All others
+are estimated on each group, first fit decreasing: the largest pod first, whatever its priority. Pods that depend on
+other pods are placed by the same code as in the optimal planner, restricted to that group. A pod that the chosen group
+does not help, but another group could, waits for a later loop and gets that as its reason.
 """
 
 from __future__ import annotations
