@@ -1,7 +1,7 @@
-"""The parts of a node autoscaler put together: the same for scenarios, `plimsoll up` and a real cluster.
+"""Builds a node autoscaler from its dependencies: the same for scenarios, `plimsoll up` and a real cluster.
 
-Who runs it gives a client, informers, a provider and a configuration; `services()` go to a supervisor, and `autoscaler`
-is there for whoever takes turns by hand. Nothing here decides.
+The caller provides a client, informers, a provider and a configuration. A supervisor runs `services()`; a scenario
+calls `autoscaler.run_once()` itself.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_FAREWELL_S: Final = 5.0
-"""A process that is told to end is not waited for long."""
+_EXIT_TIMEOUT_S: Final = 5.0
+"""How long a clean exit may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What an autoscaler lives in."""
+    """What the caller provides."""
 
     client: Client
     informers: SharedInformerFactory
@@ -74,121 +74,125 @@ class Dependencies:
     journal: Journal | None = None
     expander: ExternalExpander | None = None
     stopwatch_clock: Clock | None = None
-    """What measures how long things take, where that is another one than `clock`."""
+    """Measures durations for metrics, if not `clock`."""
     stepped: bool = False
     profiles: Sequence[Profile] = ()
-    """Of the cluster's scheduler, where it is not the default one."""
+    """Profiles of the cluster's scheduler, if it does not use the default one."""
     knows_owner: Callable[[str], bool] = lambda _uid: True
-    """Whether the owner of this uid would be seen if it were there."""
+    """Whether caches would show the owner with this uid if it existed."""
 
 
 class NodeAutoscaler:
-    """Made before the informers run."""
+    """A node autoscaler with its services. Create it before the informers run."""
 
-    def __init__(self, around: Dependencies) -> None:
-        policy = around.configuration.current().policy
-        as_scheduled = ProfiledPods(around.profiles).of if around.profiles else None
-        self.listers = ClusterListers(around.informers, knows_owners=around.knows_owner, as_scheduled=as_scheduled)
-        pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
-        self._around = around
-        self._pods = CachedPods(self.listers.pods) if around.stepped else ListedPods(around.client)
+    def __init__(self, dependencies: Dependencies) -> None:
+        policy = dependencies.configuration.current().policy
+        as_scheduled = ProfiledPods(dependencies.profiles).of if dependencies.profiles else None
+        self.listers = ClusterListers(
+            dependencies.informers, knows_owners=dependencies.knows_owner, as_scheduled=as_scheduled
+        )
+        pacing = Pacing.STEPPED if dependencies.stepped else Pacing.of(policy)
+        self._dependencies = dependencies
+        self._pods = CachedPods(self.listers.pods) if dependencies.stepped else ListedPods(dependencies.client)
         self._classes = registered_classes() if policy.requests.enabled else {}
-        self.requests = self._requests(as_scheduled) if policy.requests.enabled else None
-        self._remover = NodeDeletionController(self._removal_tools(), pacing)
-        writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
+        self.requests = self._build_request_lister(as_scheduled) if policy.requests.enabled else None
+        self._deletions = NodeDeletionController(self._actuation_dependencies(), pacing)
+        writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
         self.reporter = Reporter(
-            emitter=EventEmitter(around.recorder),
-            status=StatusConfigMapWriter(around.client),
-            journal=around.journal,
-            last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_MAP),
+            emitter=EventEmitter(dependencies.recorder),
+            status=StatusConfigMapWriter(dependencies.client),
+            journal=dependencies.journal,
+            last_plans=None if dependencies.stepped else LastPlansWriter(dependencies.client, LAST_PLANS_MAP),
         )
         self.health = Health(health_timeouts(policy.operation))
-        self._cleaner = TaintCleaner(writer, around.provider, clock=around.clock)
+        self._cleaner = TaintCleaner(writer, dependencies.provider, clock=dependencies.clock)
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(
             AutoscalerDependencies(
                 listers=self.listers,
-                provider=around.provider,
-                configuration=around.configuration,
+                provider=dependencies.provider,
+                configuration=dependencies.configuration,
                 actuators=NodeActuators(
-                    deletions=self._remover,
-                    soft_taints=SoftTaints(writer, clock=around.clock),
-                    rate=RemovalLimit(around.client, clock=around.clock, namespace=namespace),
+                    deletions=self._deletions,
+                    soft_taints=SoftTaints(writer, clock=dependencies.clock),
+                    rate=RemovalLimit(dependencies.client, clock=dependencies.clock, namespace=namespace),
                 ),
                 cleaner=self._cleaner,
                 reporter=self.reporter,
-                clock=around.clock,
-                stopwatch_clock=around.stopwatch_clock or around.clock,
-                run_planner=around.run_planner,
-                expander=around.expander,
-                requests=self._desk(),
-                stepped=around.stepped,
+                clock=dependencies.clock,
+                stopwatch_clock=dependencies.stopwatch_clock or dependencies.clock,
+                run_planner=dependencies.run_planner,
+                expander=dependencies.expander,
+                requests=self._build_request_controller(),
+                stepped=dependencies.stepped,
             )
         )
 
-    def _removal_tools(self) -> ActuationDependencies:
-        around = self._around
+    def _actuation_dependencies(self) -> ActuationDependencies:
+        dependencies = self._dependencies
         return ActuationDependencies(
-            client=around.client,
-            provider=around.provider,
+            client=dependencies.client,
+            provider=dependencies.provider,
             pods=self._pods,
             rules=self._drain_rules,
-            clock=around.clock,
+            clock=dependencies.clock,
         )
 
-    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestLister:
-        around = self._around
+    def _build_request_lister(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestLister:
+        dependencies = self._dependencies
         registered = condition_types_by_class(self._classes)
-        return RequestLister(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
+        return RequestLister(
+            dependencies.informers, clock=dependencies.clock, registered=registered, as_scheduled=as_scheduled
+        )
 
-    def _desk(self) -> RequestController | None:
-        """Where requests are served, if they are."""
+    def _build_request_controller(self) -> RequestController | None:
+        """The controller of ProvisioningRequests, if they are enabled."""
         if self.requests is None:
             return None
-        around = self._around
+        dependencies = self._dependencies
         return RequestController(
             RequestDependencies(
                 lister=self.requests,
-                status_writer=RequestStatusWriter(around.client),
-                rollback_executor=RollbackExecutor(around.provider, self._pods),
-                provider=around.provider,
-                run_planner=around.run_planner,
+                status_writer=RequestStatusWriter(dependencies.client),
+                rollback_executor=RollbackExecutor(dependencies.provider, self._pods),
+                provider=dependencies.provider,
+                run_planner=dependencies.run_planner,
                 classes=self._classes,
             )
         )
 
     def services(self) -> list[Service]:
-        """Its own timer and its removals. A stepped world runs neither: it takes turns."""
-        if self._around.stepped:
+        """The loop timer and the removals. A stepped scenario runs neither."""
+        if self._dependencies.stepped:
             return []
-        timer = LoopTimer(self.autoscaler, self.listers, self.health, clock=self._around.clock)
+        timer = LoopTimer(self.autoscaler, self.listers, self.health, clock=self._dependencies.clock)
         return [
-            Service(name="node removals", run=self._remover.run),
+            Service(name="node removals", run=self._deletions.run),
             Service(name="node autoscaler", run=timer.run),
         ]
 
     async def wait_until_idle(self) -> None:
-        """Until every removal that was begun has come to its end."""
-        await self._remover.wait_until_idle()
+        """Return when every started removal has finished."""
+        await self._deletions.wait_until_idle()
 
     async def shutdown(self) -> None:
-        """A clean exit: from now on nobody looks after the status, nor after marks of nodes that may be needed."""
-        policy = self._around.configuration.current().policy
+        """A clean exit: the status and soft taints are removed, because this process no longer updates them."""
+        policy = self._dependencies.configuration.current().policy
         await self.reporter.close(policy)
         if policy.operation.dry_run or self.reporter.last is None:
             return
         try:
-            async with asyncio.timeout(_FAREWELL_S):
+            async with asyncio.timeout(_EXIT_TIMEOUT_S):
                 await self._cleaner.remove_soft_taints(self.listers.read().nodes, policy.scale_down)
         except TimeoutError:
-            log.warning("leaving.overdue", problem="soft taints are left; the next start takes them off")
+            log.warning("exit.overdue", problem="soft taints are left; the next start removes them")
 
     def _drain_rules(self) -> DrainRules:
-        """As of now: budgets and owners may have changed since a removal was planned."""
+        """The current drain rules: budgets and owners may have changed since a removal was planned."""
         known = self.listers.read_owners()
         return DrainRules(
-            options=self._around.configuration.current().policy.scale_down,
-            now=self._around.clock.now(),
+            options=self._dependencies.configuration.current().policy.scale_down,
+            now=self._dependencies.clock.now(),
             pdbs=RemainingPdbs(self.listers.budgets()),
             controllers=known,
         )

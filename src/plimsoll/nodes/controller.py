@@ -1,7 +1,8 @@
-"""When turns happen: one after another, at once after one that changed something, else by the scan interval.
+"""The loop timer: when loop iterations run.
 
-A pod that the scheduler has just given up on ends the wait (`--frequent-loops-enabled`). The supervisor owns `run`;
-leader election decides whether it is called at all. Nothing is decided here.
+An iteration that changed something is followed by the next one at once; otherwise the scan interval is waited for. A
+pod that has just become unschedulable ends the wait (`--frequent-loops-enabled`). Leader election decides whether the
+timer runs at all.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
     from plimsoll.operator.health import Health
 
-_FRESH: Final = timedelta(seconds=10)
-"""Who has waited longer has been seen by a turn already."""
+_RECENT: Final = timedelta(seconds=10)
+"""A pod that became unschedulable longer ago was seen by an earlier iteration."""
 
 
 def health_timeouts(operation: Operation) -> HealthTimeouts:
@@ -39,41 +40,41 @@ def health_timeouts(operation: Operation) -> HealthTimeouts:
 
 
 class LoopTimer:
-    """Runs turns until cancelled."""
+    """Runs loop iterations until cancelled."""
 
-    def __init__(self, autoscaler: Autoscaler, watching: ClusterListers, health: Health, *, clock: Clock) -> None:
+    def __init__(self, autoscaler: Autoscaler, listers: ClusterListers, health: Health, *, clock: Clock) -> None:
         self._autoscaler = autoscaler
-        self._watching = watching
+        self._listers = listers
         self._health = health
         self._clock = clock
         self._wake = asyncio.Event()
-        watching.pods.add_handler(self._on_pod, name="node autoscaler")
+        listers.pods.add_handler(self._on_pod, name="node autoscaler")
 
     async def run(self) -> None:
         self._health.begin(self._clock.monotonic_s())
         try:
             await self._autoscaler.synced()
             while True:
-                await self._wait(await self._turn())
+                await self._wait(await self._run_loop())
         finally:
             self._health.end()
 
-    async def _turn(self) -> LoopResult:
+    async def _run_loop(self) -> LoopResult:
         self._health.loop_started(self._clock.monotonic_s())
-        turn = await self._autoscaler.run_once()
-        self._health.timeouts = health_timeouts(turn.policy.operation)
-        self._health.loop_finished(self._clock.monotonic_s(), is_success=turn.is_success)
-        return turn
+        result = await self._autoscaler.run_once()
+        self._health.timeouts = health_timeouts(result.policy.operation)
+        self._health.loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
+        return result
 
-    async def _wait(self, turn: LoopResult) -> None:
+    async def _wait(self, result: LoopResult) -> None:
         self._wake.clear()
-        operation = turn.policy.operation
-        if turn.did_something:
+        operation = result.policy.operation
+        if result.did_something:
             await asyncio.sleep(0)
             return
         wait_s = operation.scan_interval_s
-        if turn.scale_up.skipped is not None and turn.scale_up.skipped.code == PODS_TOO_NEW:
-            # They were let settle; they need not wait for a whole interval on top of it.
+        if result.scale_up.skipped is not None and result.scale_up.skipped.code == PODS_TOO_NEW:
+            # New pods are only waited for until they have settled, not for a whole scan interval.
             wait_s = min(wait_s, SETTLING_S)
         if not operation.frequent_loops:
             await self._clock.sleep(wait_s)
@@ -92,5 +93,5 @@ class LoopTimer:
                 if condition.type == "PodScheduled"
             ]
             now = self._clock.now()
-            if any(time is not None and now - time < _FRESH for time in since):
+            if any(time is not None and now - time < _RECENT for time in since):
                 self._wake.set()

@@ -1,8 +1,8 @@
-"""How long something that failed is left alone: node groups, and kinds of groups that could not be made. Pure.
+"""Back-off after failures: of node groups, and of kinds of groups that could not be created. Pure.
 
-The first wait is `first_s`; a failure after it ended doubles it, up to `longest_s`; a failure while it runs starts it
-again at the same length, because several calls that fail together are one misfortune; `reset_s` after the last failure
-everything is forgotten (specs/nodes.md 6.9). A wait holds at its last moment still, as in Cluster Autoscaler.
+The first back-off lasts `first_s`. A failure after it has ended doubles it, up to `longest_s`. A failure during it
+starts it again with the same length, because calls that fail together have one cause. `reset_s` after the last failure
+it is forgotten (docs/design/nodes.md 6.9). As in Cluster Autoscaler, a back-off includes its last moment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CreationKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackoffRule:
-    """The three numbers."""
+    """The lengths of back-offs."""
 
     first_s: float = 300.0
     longest_s: float = 1800.0
@@ -39,7 +39,7 @@ class BackoffRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackedOff:
-    """One wait."""
+    """One back-off."""
 
     length_s: float
     failed_at: datetime
@@ -61,7 +61,7 @@ class BackedOff:
 
 
 class Backoffs(Generic[Key]):
-    """The waits of all keys that failed lately."""
+    """The back-offs of all keys that failed recently."""
 
     def __init__(self) -> None:
         self._waits: dict[Key, BackedOff] = {}
@@ -95,5 +95,5 @@ class Backoffs(Generic[Key]):
 
 
 def clock_time(moment: datetime) -> str:
-    """02:10, or 02:10:05 where seconds matter."""
+    """02:10, or 02:10:05 if the seconds are not 0."""
     return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"

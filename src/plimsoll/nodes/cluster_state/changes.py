@@ -1,7 +1,7 @@
-"""What the registry found out in a turn: things to tell, and things it wants done about sizes and instances. Data only.
+"""What the registry found in a loop iteration: results of scale-ups, and wrong sizes and instances. Data only.
 
-Every one of them carries its reason, whose code is the name of the Event that tells it (specs/nodes.md 11). Actuators
-carry out `ShrinkTarget` and `DeleteInstances`; nobody here does.
+Each change carries a reason whose code is the Event's (docs/design/nodes.md 11). Actuators carry out `ShrinkTarget` and
+`DeleteInstances`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MESSAGES_SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedScaleUp:
-    """A group whose growth went wrong, by time or by error; it is backed off already."""
+    """A failed scale-up, by timeout or by error; the group is backed off already."""
 
     group: str
     error: ScaleUpError
@@ -35,7 +35,7 @@ class FailedScaleUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShrinkTarget:
-    """Give up nodes that never came: size `after`, if the size is still `before`."""
+    """Give up nodes that did not arrive: set the size to `after` if it is still `before`."""
 
     group: str
     before: int
@@ -45,7 +45,7 @@ class ShrinkTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteInstances:
-    """Machines that will never be nodes. `force`: with the provider's force delete, where it has one."""
+    """Delete instances that will not become nodes; `force` ignores the minimum size where the provider can."""
 
     group: str
     instances: tuple[str, ...]
@@ -55,10 +55,10 @@ class DeleteInstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """All of one turn, each list in order of the group's id."""
+    """All changes of one loop iteration, sorted by group id."""
 
     arrived: tuple[str, ...] = ()
-    """Groups whose growth is complete."""
+    """Groups whose scale-up is complete."""
     failed: tuple[FailedScaleUp, ...] = ()
     shrink: tuple[ShrinkTarget, ...] = ()
     delete_failed: tuple[DeleteInstances, ...] = ()
@@ -74,9 +74,9 @@ def timed_out(group: str, *, missing: int, waited_s: float) -> Reason:
 
 
 def failed_instances(group: str, error: ScaleUpError, *, failed: int, new: int, messages: Iterable[str]) -> Reason:
-    told = sorted({message for message in messages if message})
-    shown = ", ".join(told[:_MESSAGES_SHOWN])
-    more = f", ...and {len(told) - _MESSAGES_SHOWN} more" if len(told) > _MESSAGES_SHOWN else ""
+    distinct = sorted({message for message in messages if message})
+    shown = ", ".join(distinct[:_MESSAGES_SHOWN])
+    more = f", ...and {len(distinct) - _MESSAGES_SHOWN} more" if len(distinct) > _MESSAGES_SHOWN else ""
     return Reason(
         code=SCALE_UP_FAILED,
         message=(

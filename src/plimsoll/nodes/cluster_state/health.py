@@ -1,8 +1,4 @@
-"""How the cluster and each group stand now: counts, health, what is upcoming, what is in back-off. Pure.
-
-Made by the registry, read by the planner's snapshot (`not_usable`, `creation_backoffs`), by metrics and by the status
-ConfigMap. It says nothing about what to do.
-"""
+"""The health of the cluster and of each node group: counts, upcoming nodes, back-offs. Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHealth:
-    """One group."""
+    """The health of one node group."""
 
     group: ObservedGroup
     target_size: int
-    """The provider's, with growth that was asked for since it was read."""
+    """The provider's target size, with scale-ups requested since it was read."""
     readiness: Readiness
     scale_up_request: ScaleUpRequest | None
     backoff: BackedOff | None
@@ -49,14 +45,14 @@ class GroupHealth:
 
     @property
     def not_usable(self) -> str:
-        """Why it cannot grow now, as `planning.world.Group` has it; empty when it can."""
+        """Why the group cannot be scaled up now; empty if it can."""
         if not self.is_healthy:
             return "not ready"
         return "" if self.backoff is None else str(self.backoff)
 
     @property
     def reason(self) -> Reason | None:
-        """The same with all it rests on, for `plimsoll why nodegroup/…`."""
+        """The same as a reason with facts."""
         if not self.is_healthy:
             message = f"group {self.group.id} is not ready: {self.missing} of {self.target_size} nodes are missing"
             return Reason(code="NotReady", message=message, facts={"missing": self.missing, "target": self.target_size})
@@ -76,7 +72,7 @@ class GroupHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterHealth:
-    """All groups by id, and the cluster as a whole."""
+    """The health of all groups by id, and of the whole cluster."""
 
     at: datetime
     groups: Mapping[str, GroupHealth] = field(default_factory=dict)
@@ -86,16 +82,16 @@ class ClusterHealth:
 
     @property
     def upcoming(self) -> dict[str, int]:
-        """Groups with nodes still to come; their nodes that registered but did not start are among those counted."""
+        """Upcoming nodes by group, including registered nodes that have not started."""
         return {name: group.upcoming for name, group in self.groups.items() if group.upcoming}
 
     @property
     def not_started(self) -> frozenset[str]:
-        """Nodes to leave out of the snapshot and of the candidates: fake ready ones stand for them."""
+        """Nodes that the snapshot leaves out, because upcoming nodes stand for them."""
         return frozenset(name for group in self.groups.values() for name in group.readiness.not_started)
 
     def why_not_created(self) -> dict[CreationKey, str]:
-        """`Snapshot.creation_backoffs`."""
+        """Why kinds of groups cannot be created now, as text."""
         return {key: str(wait) for key, wait in self.creation_backoffs.items()}
 
     def unhealthy_reason(self) -> Reason | None:
@@ -119,7 +115,7 @@ def group_is_healthy(target: int, readiness: Readiness, growth: ScaleUpRequest |
 
 
 def missing_nodes(target: int, readiness: Readiness, growth: ScaleUpRequest | None) -> int:
-    """Ready nodes that should be there: the target without what is on its way, given up or suspended."""
+    """The number of ready nodes that are missing from the target, without upcoming, given-up and suspended ones."""
     expected = target - len(readiness.long_unregistered) - len(readiness.suspended)
     if growth is not None:
         expected -= growth.increase

@@ -35,12 +35,12 @@ _TROUBLE_TAINTS: Final = frozenset(
 
 
 class UnreadyReason(Enum):
-    """What keeps a node from being ready."""
+    """Why a node is not ready."""
 
     CONDITION = "condition"
     STARTUP_TAINT = "startup taint"
     RESOURCE = "resource"
-    """Its accelerators have not shown up yet."""
+    """Its accelerators are not allocatable yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class NodeReadiness:
 
 
 class StartupTaints:
-    """Keys of taints that a node loses when it has started."""
+    """The keys of taints that a node has only while it starts."""
 
     __slots__ = ("_keys", "_prefixes")
 

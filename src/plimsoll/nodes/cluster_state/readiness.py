@@ -1,6 +1,6 @@
-"""Every node and machine put under one heading: ready, unready, not started, deleted, suspended, unregistered. Pure.
+"""Readiness per node group. Pure.
 
-The registry calls `classify` each turn; health, upcoming nodes and the status ConfigMap only count what is here.
+Every node and instance is ready, unready, not started, deleted, suspended or unregistered.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """Names of nodes, and ids of instances that are not nodes yet, each under one heading and in order."""
+    """Names of nodes, and ids of instances without a node, by state and sorted."""
 
     ready: Names = ()
     unready: Names = ()
-    """Broke down, or never started in time."""
+    """Nodes that failed, or did not start in time; and nodes that cannot be decoded."""
     not_started: Names = ()
     deleted: Names = ()
-    """Nodes whose machine is gone: no part of the target size any more."""
+    """Nodes whose instance no longer exists; the target size does not include them."""
     suspended: Names = ()
     resource_unready: Names = ()
-    """Those of the unready that lack accelerators."""
+    """Unready nodes that lack accelerators."""
     unregistered: Names = ()
     long_unregistered: Names = ()
 
@@ -51,7 +51,7 @@ class Readiness:
 
     @property
     def arrived(self) -> int:
-        """Nodes of the target size that are past their start, well or not."""
+        """The nodes of the target size that have started, ready or not."""
         return len(self.ready) + len(self.unready) + len(self.suspended)
 
     @property
@@ -59,33 +59,33 @@ class Readiness:
         return len(self.unregistered) + len(self.long_unregistered)
 
     def upcoming(self, target: int) -> int:
-        """How many nodes are still to come, not started ones included."""
+        """The number of upcoming nodes, including those that have not started."""
         return max(0, target - self.arrived - len(self.long_unregistered))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessByGroup:
-    """By group, and for all nodes together, those of no group too."""
+    """Readiness by group, and of all nodes, including those without a group."""
 
     groups: Mapping[str, Readiness]
     total: Readiness
 
 
 @dataclass(slots=True)
-class _Headings:
-    """Grows while nodes are sorted."""
+class _States:
+    """Collects names by state."""
 
     names: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, heading: str, name: str) -> None:
-        self.names.setdefault(heading, []).append(name)
+    def add(self, state: str, name: str) -> None:
+        self.names.setdefault(state, []).append(name)
 
-    def closed(self) -> Readiness:
-        return Readiness(**{heading: tuple(sorted(names)) for heading, names in self.names.items()})
+    def build(self) -> Readiness:
+        return Readiness(**{state: tuple(sorted(names)) for state, names in self.names.items()})
 
 
 class ReadinessClassifier:
-    """Knows the rules by which things are put under headings, and what it read of each node last."""
+    """Classifies nodes and instances; results of unchanged nodes are cached."""
 
     def __init__(self, rules: GroupRules, pods: PodRules) -> None:
         self._rules = rules
@@ -93,35 +93,33 @@ class ReadinessClassifier:
         self._read: dict[str, tuple[Node, NodeReadiness]] = {}
 
     def classify(
-        self, world: ObservedCluster, missing_since: Mapping[str, datetime], now: datetime
+        self, observed: ObservedCluster, missing_since: Mapping[str, datetime], now: datetime
     ) -> ReadinessByGroup:
-        """`missing_since` says, by instance, since when it is known without a node."""
-        self._forget(world.nodes)
-        total = _Headings()
-        groups = {group.id: _Headings() for group in world.groups}
-        known = {group.id: group for group in world.groups}
-        for node in world.nodes:
+        """`missing_since` is the time since which an instance has no node."""
+        self._forget(observed.nodes)
+        total = _States()
+        groups = {group.id: _States() for group in observed.groups}
+        known = {group.id: group for group in observed.groups}
+        for node in observed.nodes:
             name = node.metadata.name
-            group_id = world.group_of.get(name, "")
-            for heading in self._headings_of(node, known.get(group_id), world, now):
-                total.add(heading, name)
+            group_id = observed.group_of.get(name, "")
+            for state in self._find_states(node, known.get(group_id), observed, now):
+                total.add(state, name)
                 if group_id in groups:
-                    groups[group_id].add(heading, name)
-        registered = registered_ids(world)
-        for unreadable in world.unreadable:
+                    groups[group_id].add(state, name)
+        registered = registered_ids(observed)
+        for unreadable in observed.unreadable:
             total.add("unready", unreadable.name)
-            for group in world.groups:
+            for group in observed.groups:
                 if _has_instance_of(group, unreadable):
                     groups[group.id].add("unready", unreadable.name)
-        for group in world.groups:
+        for group in observed.groups:
             wait = timedelta(seconds=self.provision_time_s(group))
             for instance in unregistered_instances(registered, group):
-                heading = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
-                total.add(heading, instance)
-                groups[group.id].add(heading, instance)
-        return ReadinessByGroup(
-            groups={name: headings.closed() for name, headings in groups.items()}, total=total.closed()
-        )
+                state = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
+                total.add(state, instance)
+                groups[group.id].add(state, instance)
+        return ReadinessByGroup(groups={name: states.build() for name, states in groups.items()}, total=total.build())
 
     def provision_time_s(self, group: ObservedGroup | None) -> float:
         own = None if group is None else group.provision_time_s
@@ -131,14 +129,14 @@ class ReadinessClassifier:
         own = None if group is None else group.startup_time_s
         return self._rules.startup_time_s if own is None else own
 
-    def _headings_of(
-        self, node: Node, group: ObservedGroup | None, world: ObservedCluster, now: datetime
+    def _find_states(
+        self, node: Node, group: ObservedGroup | None, observed: ObservedCluster, now: datetime
     ) -> tuple[str, ...]:
-        if is_gone(node, world.has_instance):
+        if is_gone(node, observed.has_instance):
             return ("deleted",)
         if is_suspended(node):
             return ("suspended",)
-        readiness = self._readiness_of(node, world.gpu_label)
+        readiness = self._readiness_of(node, observed.gpu_label)
         if readiness.is_ready:
             return ("ready",)
         created = node.metadata.creation_timestamp
@@ -147,7 +145,7 @@ class ReadinessClassifier:
         return ("unready", "resource_unready") if readiness.why is UnreadyReason.RESOURCE else ("unready",)
 
     def _readiness_of(self, node: Node, gpu_label: str) -> NodeReadiness:
-        """Nodes are immutable: one that is the same object as last time is as ready as it was."""
+        """Nodes are immutable, so the readiness of the same object is cached."""
         known = self._read.get(node.metadata.name)
         if known is not None and known[0] is node:
             return known[1]
@@ -162,16 +160,16 @@ class ReadinessClassifier:
 
 
 def is_gone(node: Node, has_instance: Mapping[str, bool]) -> bool:
-    """Where the provider cannot tell, a node that we tainted for deletion counts as gone."""
+    """Whether the instance of a node is gone; if the provider does not know, a deletion taint decides."""
     exists = has_instance.get(node.metadata.name)
     return is_tainted_for_deletion(node) if exists is None else not exists
 
 
-def registered_ids(world: ObservedCluster) -> frozenset[str]:
+def registered_ids(observed: ObservedCluster) -> frozenset[str]:
     """What instances of registered nodes are recognised by: provider ids, and names of nodes without one."""
-    readable = (node.spec.provider_id or node.metadata.name for node in world.nodes)
+    readable = (node.spec.provider_id or node.metadata.name for node in observed.nodes)
     # An unreadable node is recognised by either, because each of them may be what cannot be read.
-    unreadable = (known for node in world.unreadable for known in (node.provider_id, node.name) if known)
+    unreadable = (known for node in observed.unreadable for known in (node.provider_id, node.name) if known)
     return frozenset((*readable, *unreadable))
 
 
@@ -185,9 +183,9 @@ def _has_instance_of(group: ObservedGroup, node: UnreadableNode) -> bool:
 def unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
     """Instances of a group that should become nodes and are none; `registered` comes from `registered_ids`."""
     return tuple(
-        observed_instance.id
-        for observed_instance in group.instances
-        if observed_instance.is_expected_to_register
-        and observed_instance.id not in registered
-        and (not observed_instance.name or observed_instance.name not in registered)
+        instance.id
+        for instance in group.instances
+        if instance.is_expected_to_register
+        and instance.id not in registered
+        and (not instance.name or instance.name not in registered)
     )

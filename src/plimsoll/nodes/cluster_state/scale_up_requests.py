@@ -1,7 +1,7 @@
-"""Growth that was asked of the cloud and has not all arrived: how much, since when, and when it is too late. Pure.
+"""Scale-ups that were requested and have not fully arrived: how many nodes, since when, and the deadline. Pure.
 
-Asking for more moves the expected time of the whole; taking back part of it does not. A request ends when everything
-arrived, when its time is over, or when so many of its instances failed that nothing is left of it.
+A further scale-up moves the deadline of the whole request; a reduction does not. A request ends when all nodes have
+arrived, when its deadline has passed, or when so many instances failed that none is left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpRequest:
-    """`increase` nodes asked for, the last of them at `since`, all expected by `expected`."""
+    """A request for `increase` nodes, last extended at `since`; all nodes are expected by `expected`."""
 
     group: str
     increase: int
@@ -30,7 +30,7 @@ class ScaleUpRequest:
 
 
 class ScaleUpRequests:
-    """At most one a group."""
+    """The requests by group, at most one per group."""
 
     def __init__(self) -> None:
         self._requests: dict[str, ScaleUpRequest] = {}
@@ -58,12 +58,12 @@ class ScaleUpRequests:
 
     def postpone(self, by: timedelta) -> None:
         self._requests = {
-            group: changed(growth_request, since=growth_request.since + by, expected=growth_request.expected + by)
-            for group, growth_request in self._requests.items()
+            group: changed(request, since=request.since + by, expected=request.expected + by)
+            for group, request in self._requests.items()
         }
 
     def keep_only(self, groups: Collection[str]) -> None:
-        self._requests = {group: growth_request for group, growth_request in self._requests.items() if group in groups}
+        self._requests = {group: request for group, request in self._requests.items() if group in groups}
 
     def of(self, group: str) -> ScaleUpRequest | None:
         return self._requests.get(group)

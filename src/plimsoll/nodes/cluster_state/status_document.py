@@ -38,7 +38,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSummary:
-    """What a turn adds to the health."""
+    """What a loop iteration adds to the health."""
 
     candidates: Mapping[str, int] = field(default_factory=dict)
     """Nodes that could go, by group id; "" for those of no group."""
@@ -47,18 +47,18 @@ class LoopSummary:
     message: str = ""
 
 
-def status_document(health: ClusterHealth, turn: LoopSummary, before: Document | None = None) -> Document:
+def status_document(health: ClusterHealth, summary: LoopSummary, before: Document | None = None) -> Document:
     """The document of a running autoscaler."""
     last = before or {}
     groups_before = {item["name"]: item for item in _items(last, "nodeGroups") if isinstance(item.get("name"), str)}
     groups = [
-        _group(group, health, turn, groups_before.get(name, {}))
+        _group(group, health, summary, groups_before.get(name, {}))
         for name, group in sorted(health.groups.items())
         if group.group.autoscaled
     ]
     growing = any(group.is_scaling_up for group in health.groups.values())
     wide_before = _part(last, "clusterWide")
-    document = _head(health.at, RUNNING, turn.message)
+    document = _head(health.at, RUNNING, summary.message)
     document["clusterWide"] = {
         "health": _probed(
             {"status": _health(health.is_healthy), "nodeCounts": _counts(health.total)},
@@ -68,7 +68,7 @@ def status_document(health: ClusterHealth, turn: LoopSummary, before: Document |
         "scaleUp": _probed(
             {"status": "InProgress" if growing else "NoActivity"}, health.at, _part(wide_before, "scaleUp")
         ),
-        "scaleDown": _scale_down(sum(turn.candidates.values()), health, turn, _part(wide_before, "scaleDown")),
+        "scaleDown": _scale_down(sum(summary.candidates.values()), health, summary, _part(wide_before, "scaleDown")),
     }
     document["nodeGroups"] = groups
     return document
@@ -103,7 +103,7 @@ def without_probe_times(document: Document) -> Document:
 
 
 def _items_without(value: Any) -> Any:
-    return [without_probe_times(one) for one in value] if isinstance(value, list) else value
+    return [without_probe_times(item) for item in value] if isinstance(value, list) else value
 
 
 def last_updated(now: datetime) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _head(now: datetime, status: str, message: str) -> Document:
     return document
 
 
-def _group(group: GroupHealth, health: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
+def _group(group: GroupHealth, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
     probe = {
         "status": _health(group.is_healthy),
         "nodeCounts": _counts(group.readiness),
@@ -126,12 +126,12 @@ def _group(group: GroupHealth, health: ClusterHealth, turn: LoopSummary, before:
         "minSize": group.group.min_size,
         "maxSize": group.group.max_size,
     }
-    candidates = turn.candidates.get(group.group.id, 0)
+    candidates = summary.candidates.get(group.group.id, 0)
     return {
         "name": group.group.id,
         "health": _probed(probe, health.at, _part(before, "health")),
         "scaleUp": _probed(_group_scale_up(group), health.at, _part(before, "scaleUp")),
-        "scaleDown": _scale_down(candidates, health, turn, _part(before, "scaleDown")),
+        "scaleDown": _scale_down(candidates, health, summary, _part(before, "scaleDown")),
     }
 
 
@@ -145,9 +145,9 @@ def _group_scale_up(group: GroupHealth) -> Document:
     return {"status": "Backoff", "backoffInfo": {key: value for key, value in info.items() if value}}
 
 
-def _scale_down(candidates: int, health: ClusterHealth, turn: LoopSummary, before: Document) -> Document:
+def _scale_down(candidates: int, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
     status = "CandidatesPresent" if candidates else "NoCandidates"
-    return _probed({"status": status, "candidates": candidates}, turn.looked_at or health.at, before)
+    return _probed({"status": status, "candidates": candidates}, summary.looked_at or health.at, before)
 
 
 def _probed(condition: Document, at: datetime, before: Document) -> Document:
@@ -188,7 +188,7 @@ def _part(document: Document, key: str) -> Document:
 
 def _items(document: Document, key: str) -> list[Document]:
     value = document.get(key)
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _lines(document: Document, indent: str) -> Iterator[str]:
@@ -198,8 +198,8 @@ def _lines(document: Document, indent: str) -> Iterator[str]:
             yield from _lines(value, f"{indent}  ")
         elif isinstance(value, list) and value:
             yield f"{indent}{key}:"
-            for one in value:
-                first, *rest = _lines(one, f"{indent}  ")
+            for item in value:
+                first, *rest = _lines(item, f"{indent}  ")
                 yield f"{indent}- {first[len(indent) + 2 :]}"
                 yield from rest
         else:

@@ -1,7 +1,7 @@
 """What the next node of each group would be: from a real node, one remembered, the provider, or as a last resort any.
 
-A node of the group is the best witness, when it is ready for more than a minute, schedulable and not on its way out;
-such a witness is remembered for when the group is empty (specs/nodes.md 6.5). What is only passing on a node (its name,
+A node of the group is the best example, when it is ready for more than a minute, schedulable and not on its way out;
+such a example is remembered for when the group is empty (specs/nodes.md 6.5). What is only passing on a node (its name,
 startup and status taints) the planner takes off; taints that Kubernetes puts on for a node's condition go here. Pure.
 """
 
@@ -43,7 +43,7 @@ _OF_CONDITIONS: Final = frozenset(
 
 
 class TemplateSource(StrEnum):
-    """Where a template came from."""
+    """The source of a template."""
 
     REAL_NODE = "real node"
     REMEMBERED = "remembered node"
@@ -53,7 +53,7 @@ class TemplateSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTemplate:
-    """`node`, `daemons` and `daemons_are_known` are the fields of `planning.world.Group`."""
+    """The template of a node group: a node, and the daemon pods on it."""
 
     node: Node
     daemons: tuple[Pod, ...] = ()
@@ -61,18 +61,18 @@ class GroupTemplate:
 
     @property
     def daemons_are_known(self) -> bool:
-        """A provider knows nothing of daemon sets: every one that would run there is added by the planner."""
+        """False for provider templates, which lack DaemonSet pods: the planner adds them."""
         return self.source is not TemplateSource.PROVIDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupNodes:
-    """What templates are made of in a turn."""
+    """The input of templates in one loop iteration."""
 
     nodes: Mapping[str, Sequence[Node]]
-    """By group id."""
+    """Nodes by group id."""
     pods: Mapping[str, Collection[Pod]]
-    """By node name."""
+    """Pods by node name."""
     gpu_label: str = ""
 
 
@@ -83,7 +83,7 @@ class _Remembered:
 
 
 class GroupTemplates:
-    """Remembers the last good witness of each group. `offered` are the provider's own templates, by group."""
+    """Remembers the last usable node of each group. `offered` are templates of the provider, by group."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -92,7 +92,7 @@ class GroupTemplates:
     def update(
         self, found: GroupNodes, groups: Iterable[str], offered: Mapping[str, GroupTemplate], now: datetime
     ) -> dict[str, GroupTemplate]:
-        """A template for each group that can have one. Groups that are gone are forgotten."""
+        """The template of each group that can have one. Groups that no longer exist are forgotten."""
         there = sorted(groups)
         self._forget(there, now)
         templates: dict[str, GroupTemplate] = {}
@@ -103,20 +103,22 @@ class GroupTemplates:
         return templates
 
     def needs_provider_template(self, group: str, found: GroupNodes, now: datetime) -> bool:
-        """Whether the provider must be asked: no good node, and none remembered."""
-        return self._witness(found.nodes.get(group, ()), found.gpu_label, now) is None and not self._is_kept(group, now)
+        """Whether the provider's template is needed: the group has no usable node, and none is remembered."""
+        return self._find_example(found.nodes.get(group, ()), found.gpu_label, now) is None and not self._is_remembered(
+            group, now
+        )
 
     def _of_group(
         self, group: str, found: GroupNodes, offered: GroupTemplate | None, now: datetime
     ) -> GroupTemplate | None:
         nodes = found.nodes.get(group, ())
-        witness = self._witness(nodes, found.gpu_label, now)
-        if witness is not None:
-            template = _made_from(witness, found.pods, TemplateSource.REAL_NODE)
-            kept = self._remembered.get(group)
-            if kept is not None and kept.template == template:
-                # The very same object tells everybody that nothing is new.
-                template = kept.template
+        example = self._find_example(nodes, found.gpu_label, now)
+        if example is not None:
+            template = _made_from(example, found.pods, TemplateSource.REAL_NODE)
+            remembered = self._remembered.get(group)
+            if remembered is not None and remembered.template == template:
+                # The same object lets readers detect that nothing changed.
+                template = remembered.template
             self._remembered[group] = _Remembered(template=template, at=now)
             return template
         if group in self._remembered:
@@ -126,18 +128,18 @@ class GroupTemplates:
             return offered
         return _made_from(min(nodes, key=_age), found.pods, TemplateSource.ANY_NODE) if nodes else None
 
-    def _witness(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
-        """The oldest good one; the others are not looked at."""
+    def _find_example(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
+        """The oldest usable node."""
         startup = StartupTaints(self.policy.pods)
         left = list(nodes)
         oldest = min(left, key=_age, default=None)
-        if oldest is None or _is_good(oldest, startup, gpu_label, now):
+        if oldest is None or _is_usable(oldest, startup, gpu_label, now):
             return oldest
-        return next((node for node in sorted(left, key=_age) if _is_good(node, startup, gpu_label, now)), None)
+        return next((node for node in sorted(left, key=_age) if _is_usable(node, startup, gpu_label, now)), None)
 
-    def _is_kept(self, group: str, now: datetime) -> bool:
-        kept = self._remembered.get(group)
-        return kept is not None and not self._is_too_old(kept, now)
+    def _is_remembered(self, group: str, now: datetime) -> bool:
+        remembered = self._remembered.get(group)
+        return remembered is not None and not self._is_too_old(remembered, now)
 
     def _forget(self, there: Iterable[str], now: datetime) -> None:
         self._remembered = {
@@ -146,8 +148,8 @@ class GroupTemplates:
             if group in self._remembered and not self._is_too_old(self._remembered[group], now)
         }
 
-    def _is_too_old(self, kept: _Remembered, now: datetime) -> bool:
-        return now - kept.at > timedelta(seconds=self.policy.operation.node_info_cache_s)
+    def _is_too_old(self, remembered: _Remembered, now: datetime) -> bool:
+        return now - remembered.at > timedelta(seconds=self.policy.operation.node_info_cache_s)
 
 
 def nodes_by_group(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[str, list[Node]]:
@@ -160,11 +162,11 @@ def nodes_by_group(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[s
 
 
 def from_provider(node: Node, pods: Iterable[Pod] = ()) -> GroupTemplate:
-    """`pods` are what the provider says such a node brings: mirror pods, kube-proxy."""
+    """A template of the provider; `pods` are those on it, such as mirror pods and kube-proxy."""
     return GroupTemplate(node=_without_conditions(node), daemons=tuple(pods), source=TemplateSource.PROVIDER)
 
 
-def _is_good(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) -> bool:
+def _is_usable(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) -> bool:
     readiness = readiness_of(node, startup, gpu_label=gpu_label)
     if not readiness.is_ready or node.spec.unschedulable or is_tainted_for_deletion(node):
         return False
@@ -180,11 +182,11 @@ def _made_from(node: Node, pods: Mapping[str, Collection[Pod]], source: Template
 
 
 def _without_conditions(node: Node) -> Node:
-    kept = tuple(taint for taint in node.spec.taints if taint.key not in _OF_CONDITIONS)
-    return structs.replace(node, spec=structs.replace(node.spec, taints=kept))
+    remembered = tuple(taint for taint in node.spec.taints if taint.key not in _OF_CONDITIONS)
+    return structs.replace(node, spec=structs.replace(node.spec, taints=remembered))
 
 
 def _age(node: Node) -> tuple[float, str]:
-    """The oldest node of a group is the one that stays its witness longest."""
+    """The sort key of age: the oldest node represents its group longest."""
     created = node.metadata.creation_timestamp
     return (float("inf") if created is None else created.timestamp(), node.metadata.name)

@@ -1,8 +1,7 @@
-"""How people steer an autoscaler that runs: options and the pause, in the program's ConfigMap.
+"""Changes the options of a running autoscaler, in the program's ConfigMap.
 
-`plimsoll nodes configure`, `pause` and `resume` write what `configuring` reads turn by turn. Options are judged
-together with those in force before anything is written, and a change that somebody else made meanwhile is never written
-over: it is read, and judged, anew.
+`plimsoll nodes configure` writes what `config.source` reads in every loop iteration. Options are checked together with
+those in force before anything is written. A concurrent change is never overwritten: it is read, and checked, again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.flags import Flag
 
 CONFIGURED_AT: Final = "plimsoll.io/configured-at"
-"""When options were changed last by `plimsoll nodes configure`: who ran a turn since then has read them."""
+"""When `plimsoll nodes configure` last changed options: a loop iteration after that uses them."""
 ONLY_AT_START: Final = frozenset(
     {
         *("address", "kubeconfig", "kubernetes", "namespace", "cloud-provider", "cloud-config", "cluster-name"),
@@ -51,9 +50,9 @@ class RuntimeConfig:
     """Empty: it is not; "true", or who paused it and why."""
     problem: str = ""
     configured_at: datetime | None = None
-    """None: nobody said; somebody wrote the ConfigMap by other means."""
+    """None if the ConfigMap was written by other means."""
     version: str = ""
-    """Empty: there is no ConfigMap yet."""
+    """The resource version; empty without a ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class ConfigDiff:
         """Flag, value before and after; None where there was or is none."""
         names = sorted({*self.before, *self.after})
         found = [(name, self.before.get(name), self.after.get(name)) for name in names]
-        return [one for one in found if one[1] != one[2]]
+        return [(name, before, after) for name, before, after in found if before != after]
 
 
 async def read_runtime_config(client: Client, namespace: str) -> RuntimeConfig:

@@ -1,8 +1,7 @@
-"""What a flag is: a name, what may be written for it, and where its value goes.
+"""What a flag is: a name, a kind of value, a default and a description.
 
 `policy` declares every flag as a field of a struct with the functions here (`duration`, `switch`, ...), so that a flag,
-its type and its default stand in one place; `options` reads what people wrote into these structs. Values come from the
-command line as text, from scenario files and ConfigMaps as text, numbers, booleans or lists.
+its type, its default and its description stand in one place. `options` reads what people wrote into these structs.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ _METADATA: Final = "flag"
 
 
 class State(Enum):
-    """What we do with a flag of Cluster Autoscaler."""
+    """Whether a flag has an effect."""
 
     IMPLEMENTED = "implemented"
     ACCEPTED = "accepted"
-    """Read, without effect; `Flag.note` says why."""
+    """It is read and has no effect; `Flag.note` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Bounds:
-    """A smallest and a largest amount; None: no largest."""
+    """A minimum and a maximum; None means no maximum."""
 
     least: int = 0
     most: int | None = None
@@ -77,7 +76,7 @@ class NamedBounds:
 
 
 class InvalidOptions(InvalidInput):
-    """Every mistake in a set of options, one a line; `problems` are (path, problem)."""
+    """Every mistake in a set of options, one per line; `problems` are (path, problem)."""
 
     def __init__(self, problems: Iterable[tuple[str, str]]) -> None:
         self.problems = tuple(problems)
@@ -87,7 +86,7 @@ class InvalidOptions(InvalidInput):
 
 
 def problem_of(flag: Flag, value: Any) -> str | None:
-    """What is wrong with a value; None when nothing is."""
+    """What is wrong with a value; None if it can be read."""
     return find_problem(flag.parse, value)
 
 
@@ -95,7 +94,7 @@ def problem_of(flag: Flag, value: Any) -> str | None:
 
 
 def flags_of(struct: type) -> Iterator[tuple[str, Flag]]:
-    """Field name and flag of every field that is one."""
+    """The field name and flag of every field that declares a flag."""
     for field in dataclasses.fields(struct):
         if _METADATA in field.metadata:
             yield field.name, field.metadata[_METADATA]
@@ -187,7 +186,7 @@ def parse_group_bounds(value: Any) -> NamedBounds:
 
 
 def parse_disruption_budget(value: Any) -> str:
-    """As `disruption_windows.parse_budget` reads it; kept as it was written."""
+    """A budget that `parse_budget` can read, as it was written."""
     written = parse_text(value)
     try:
         parse_budget(written)

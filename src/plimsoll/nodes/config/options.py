@@ -1,15 +1,9 @@
-"""From what people wrote to a `Policy`: all flags by name, and every mistake at once with its fix.
+"""Reads options that people write into a `Policy`, and reports every mistake at once with its fix.
 
-Scenario files, the command line and the configuration ConfigMap all come through `read_options`. `FLAGS` is the table
-the reference is made of: what is declared in `policy`, and what Cluster Autoscaler has and we only accept.
-
-Public: `read_options(mapping, path="options") -> Policy`, `accepted_only(mapping)` (what to warn about at start),
-`FLAGS`, `InvalidOptions`.
-
-A policy written down as the flags that make it, and read back: for recordings, and for the status of a running one.
-
-Only what differs from the defaults is written, so that a flag of a newer Plimsoll does not stand in the way of reading
-an old policy. `read_flags_of_policy` judges each flag by itself: a policy that was in force is not judged anew. Pure.
+Scenario files, the command line and the ConfigMap all go through `read_options`. `FLAGS` is the table of all flags:
+those declared in `policy`, and those of Cluster Autoscaler that are only accepted. `flags_of_policy` writes a policy as
+the flags that differ from their defaults, for recordings and status; `read_flags_of_policy` reads it back, flag by
+flag, because a policy that was in force is not checked again.
 """
 
 from __future__ import annotations
@@ -170,7 +164,7 @@ _WITHOUT_EFFECT: Final = {
     "plan-time-limit": _COUNTED,
     "provreq-reservation-pods": "bookings hold in plans only; no pods are made that hold the room on nodes",
 }
-"""Declared like the others, so that their values are judged and kept; nothing is done with them."""
+"""Flags that are declared, checked and kept like others, and have no effect."""
 
 
 def _declared() -> Iterator[Flag]:
@@ -190,15 +184,15 @@ def _declared() -> Iterator[Flag]:
         )
 
 
-FLAGS: Final[Mapping[str, Flag]] = {flag.name: flag for flag in sorted(_declared(), key=lambda one: one.name)}
-"""By canonical name, in order."""
+FLAGS: Final[Mapping[str, Flag]] = {flag.name: flag for flag in sorted(_declared(), key=lambda flag: flag.name)}
+"""All flags by canonical name, sorted."""
 _BY_SPELLING: Final[Mapping[str, Flag]] = {
     spelling: flag for flag in FLAGS.values() for spelling in (flag.name, *flag.aliases)
 }
 
 
 def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy:
-    """The policy these options make; `InvalidOptions` holds every mistake. A null is an option not given."""
+    """The policy of these options. Raises `InvalidOptions` with every mistake. A null is an option not given."""
     reading = _Reading(path)
     for name, value in mapping.items():
         if value is not None:
@@ -211,7 +205,7 @@ def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy
 
 
 def known_flag(name: str) -> Flag | None:
-    """By any of its spellings, with or without dashes."""
+    """The flag of this name or alias, with or without dashes."""
     return _BY_SPELLING.get(_bare(name))
 
 
@@ -222,7 +216,7 @@ def accepted_only(mapping: Mapping[str, Any]) -> tuple[Flag, ...]:
 
 
 class _Reading:
-    """Values by canonical name, and what is wrong so far."""
+    """Values by canonical name, and the mistakes so far."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -259,7 +253,7 @@ class _Reading:
             parts[part] = struct(**{field: self._values[name] for field, name in own.items()})
         return dataclasses.replace(Policy(), **parts)
 
-    # ---- what only shows when options are seen together
+    # ---- checks of several options together
 
     def check(self, policy: Policy) -> None:
         limits = policy.limits
@@ -311,7 +305,7 @@ class _Reading:
 
 
 def _bare(name: Any) -> str:
-    """Without dashes in front, which people copy from command lines."""
+    """The name without leading dashes, which people copy from command lines."""
     return str(name).lstrip("-")
 
 
@@ -330,7 +324,7 @@ def flags_of_policy(policy: Policy) -> dict[str, Any]:
 
 
 def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> Policy:
-    """The policy again. Raises `InvalidOptions` with every flag that cannot be read."""
+    """The policy of written flags. Raises `InvalidOptions` with every flag that cannot be read."""
     problems: list[tuple[str, str]] = []
     values: dict[str, Any] = {}
     for name, value in written.items():
@@ -351,7 +345,7 @@ def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> 
 
 def _written(flag: Flag, value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_item(flag, one) for one in value]
+        return [_item(flag, item) for item in value]
     if isinstance(value, Bounds):
         return f"{value.least}:{value.most}"
     if flag.kind == "duration":

@@ -1,9 +1,9 @@
-"""What the operator wants of the node autoscaler: every flag of it as a field, grouped by what it is about.
+"""The policy of the node autoscaler: every flag as a field, grouped by topic.
 
-This is the one table of flags: name, kind, default. `options.read_options` makes a `Policy` of what people wrote; the
-planner, the loop and the reference all read it from here. Times are in seconds, amounts in the unit of the flag;
-`Limits.bounds` has the cluster's limits in the units of `core.resources`. A policy never changes: a changed option
-makes a new one.
+This is the one table of flags: name, kind, default, description. `options.read_options` builds a `Policy` from what
+people wrote; the planner, the loop, `--help` and the reference page read it from here. Times are in seconds, amounts in
+the unit of the flag; `Limits.bounds` has the limits of the cluster in the units of `core.resources`. A policy is
+immutable: a changed option makes a new one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPATIBLE_NODES_PER_SCALEUP: Final = 1000
 
 
 class Planner(StrEnum):
-    """Who plans: all groups at once for the least money, or one group at a time as Cluster Autoscaler does."""
+    """The planner: all groups together for the lowest cost, or one group at a time as Cluster Autoscaler does."""
 
     OPTIMAL = "optimal"
     COMPATIBLE = "compatible"
@@ -42,7 +42,7 @@ class Planner(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of the whole cluster. `bounds` is what they come to."""
+    """Limits of the whole cluster; `bounds` combines them."""
 
     cores_total: Bounds | None = total(  # noqa: RUF009 - a field, like every flag
         "cores-total",
@@ -88,7 +88,6 @@ class Limits:
         0,
         description=("Maximum number of nodes in the cluster, nodes without a group included; 0 means no limit."),
     )
-    """0: no limit, and likewise below."""
     max_nodes_per_scaleup: int | None = count(
         "max-nodes-per-scaleup",
         None,
@@ -108,14 +107,14 @@ class Limits:
         return {name: bounds for name, bounds in found.items() if bounds != Bounds()}
 
     def nodes_per_scaleup(self, planner: Planner) -> int:
-        """0: no limit. Only the compatible planner has one that nobody gave."""
+        """The limit, 0 for none. Without the flag only the compatible planner has one."""
         if self.max_nodes_per_scaleup is not None:
             return self.max_nodes_per_scaleup
         return _COMPATIBLE_NODES_PER_SCALEUP if planner is Planner.COMPATIBLE else 0
 
 
 def _joined(total: Bounds | None, least: int | None, most: int | None, unit: int) -> Bounds:
-    """Both spellings of one limit; where both are given they are equal."""
+    """Both spellings of one limit; they are equal where both are given."""
     given = total or Bounds()
     lower = given.least if least is None else least
     upper = given.most if most is None else most
@@ -124,7 +123,7 @@ def _joined(total: Bounds | None, least: int | None, most: int | None, unit: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRules:
-    """Which groups are autoscaled, and when one is not usable for a while."""
+    """Which groups are autoscaled, and when a group is backed off."""
 
     nodes: tuple[NamedBounds, ...] = listed(
         "nodes",
@@ -232,7 +231,7 @@ def _expander(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningOptions:
-    """How a plan is chosen among those that would do."""
+    """How scale-ups are planned and chosen."""
 
     expander: tuple[str, ...] = listed(
         "expander",
@@ -242,7 +241,7 @@ class PlanningOptions:
             "it: cost where prices are known, else least-waste."
         ),
     )
-    """Empty: nobody said; see `effective_expanders`."""
+    """Empty without the flag; see `effective_expanders`."""
     planner: str = choice(
         "planner",
         "",
@@ -275,7 +274,6 @@ class PlanningOptions:
     price_overlay: str = text(
         "price-overlay", "", description="YAML file that sets the price per hour of machine types, or a factor on it."
     )
-    """A file: machine type to price or factor."""
     grpc_url: str = text(
         "grpc-expander-url", "", description="Address (host:port) of the external expander that --expander=grpc calls."
     )
@@ -294,7 +292,7 @@ class PlanningOptions:
     )
 
     def effective_expanders(self, *, prices_are_known: bool) -> tuple[str, ...]:
-        """Cost where there are prices, or where the optimal planner was asked for; else least waste."""
+        """Without the flag: cost if prices are known or the optimal planner is chosen, else least waste."""
         if self.expander:
             return self.expander
         return (COST,) if prices_are_known or self.planner == Planner.OPTIMAL else (LEAST_WASTE,)
@@ -307,12 +305,12 @@ class PlanningOptions:
 
 
 OPTIMAL_CHAINS: Final = ((COST,), (PRIORITY, COST))
-"""What the optimal planner can follow."""
+"""The expanders that the optimal planner supports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balancing:
-    """Which groups are alike, and whether growth is split among them."""
+    """Which groups are similar, and whether scale-ups are balanced among them."""
 
     enabled: bool = switch(
         "balance-similar-node-groups",
@@ -353,7 +351,7 @@ class Balancing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoProvisioning:
-    """Groups made and removed at will. Sizes and counts of 0 mean no limit where they say so."""
+    """Auto-provisioning: node groups that the autoscaler creates and deletes."""
 
     enabled: bool = switch(
         "node-autoprovisioning",
@@ -370,7 +368,6 @@ class AutoProvisioning:
         "machine-types",
         description=("Machine types that node groups may be created of; without it all that the provider offers."),
     )
-    """Empty: all the provider has."""
     max_node_groups: int = count(
         "max-node-groups",
         50,
@@ -384,7 +381,6 @@ class AutoProvisioning:
         0,
         description="Maximum size of a created node group; 0 means that only the limits of the cluster hold.",
     )
-    """0: no limit but the cluster's."""
     label_merge: str = choice(
         "nap-label-merge",
         "beta",
@@ -423,7 +419,7 @@ class AutoProvisioning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRules:
-    """Which pods count, and what is left out of a node when its group's template is made of it."""
+    """Which pods are planned for, and which taints templates leave out."""
 
     expendable_below: int = count(
         "expendable-pods-priority-cutoff",
@@ -493,7 +489,7 @@ class PodRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDown:
-    """When a node may go, and how it goes."""
+    """When nodes are removed, and how."""
 
     enabled: bool = switch("scale-down-enabled", default=True, description="Whether nodes are removed.")
     unneeded_time_s: float = duration(
@@ -698,7 +694,6 @@ class ScaleDown:
             "with a schedule; may be repeated. Without it one node in ten per group."
         ),
     )
-    """Empty: one node in ten of each group at a time."""
     max_removals_per_hour: int | None = count(
         "max-removals-per-hour",
         None,
@@ -710,7 +705,7 @@ class ScaleDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """ProvisioningRequests."""
+    """How ProvisioningRequests are served."""
 
     enabled: bool = switch(
         "enable-provisioning-requests", default=False, description="Whether ProvisioningRequests are served."
@@ -746,7 +741,6 @@ class Requests:
             "The time that one loop may spend on capacity checks, counted in pod sets so that plans can be replayed."
         ),
     )
-    """Counted, not timed, like the next: `requests.states` says how many pod sets are a second."""
     atomic_timebox_s: float = duration(
         "atomic-provisioning-request-batch-timebox",
         10,
@@ -790,7 +784,6 @@ class Requests:
             "Maximum number of ProvisioningRequests that one loop updates or deletes because their time is over."
         ),
     )
-    """So many requests at most a turn writes to, or deletes, because time went by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -840,7 +833,6 @@ class Operation:
             "runs in instead of the autoscaled one."
         ),
     )
-    """Without a cloud config the management cluster is the one this runs in, never that of the kubeconfig."""
     cluster_name: str = text("cluster-name", "", description="Name of the cluster in journal entries.")
     scan_interval_s: float = duration(
         "scan-interval", 10, description="How often the cluster is looked at for scale-up and scale-down."
@@ -925,7 +917,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Everything the operator decided."""
+    """All options of the node autoscaler."""
 
     limits: Limits = field(default_factory=Limits)
     groups: GroupRules = field(default_factory=GroupRules)
@@ -937,10 +929,10 @@ class Policy:
     requests: Requests = field(default_factory=Requests)
     operation: Operation = field(default_factory=Operation)
     overlay: Mapping[str, Overlay] = field(default_factory=dict)
-    """What the price overlay file holds, by machine type; whoever reads the file puts it here."""
+    """The content of the price overlay file, by machine type."""
     priorities: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """What the priority expander's ConfigMap holds: number to patterns of group ids."""
+    """The content of the priority expander's ConfigMap: priority to patterns of group ids."""
     naming: Naming | None = None
-    """What ids the provider takes; None: any."""
+    """The rules for group ids of the provider; None for no rules."""
     expander_answers: Mapping[str, tuple[str, ...]] | None = None
-    """What the expander outside said in this turn: groups by question. None: there is nobody to ask."""
+    """Answers of the external expander in this loop iteration, by question; None without such an expander."""

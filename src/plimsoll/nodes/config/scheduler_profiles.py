@@ -87,7 +87,7 @@ def profiles_in(data: bytes, *, source: str) -> tuple[Profile, ...]:
     if kind != _KIND or not version.startswith(_GROUP):
         raise InvalidInput(f"is {kind} of {version}, not {_KIND} of {_GROUP}v1", path=source)
     listed = _listed(document, "profiles", path=source)
-    found = tuple(_profile(one, path=f"{source}: profiles[{index}]") for index, one in enumerate(listed))
+    found = tuple(_profile(profile, path=f"{source}: profiles[{index}]") for index, profile in enumerate(listed))
     names = [profile.scheduler for profile in found]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -125,8 +125,8 @@ def _off(plugins: Json, *, path: str) -> frozenset[str]:
     for point in ("multiPoint", "filter"):
         place = f"{path}.{point}"
         part = _map(plugins.get(point), path=place)
-        disabled = [str(one.get("name")) for _, one in _places(part, "disabled", path=place)]
-        enabled = [str(one.get("name")) for _, one in _places(part, "enabled", path=place)]
+        disabled = [str(plugin.get("name")) for _, plugin in _places(part, "disabled", path=place)]
+        enabled = [str(plugin.get("name")) for _, plugin in _places(part, "enabled", path=place)]
         for index, name in enumerate(enabled):
             if name not in known | _NO_BEARING:
                 told = f"{name} is not known here: what it lets through cannot be simulated"

@@ -1,8 +1,8 @@
-"""Where the operator's wishes come from, turn by turn: flags, then the program's ConfigMap, which is re-read.
+"""The source of the configuration in each loop iteration: flags, then the program's ConfigMap, which is read again.
 
-`ConfigSource` is what the loop asks; `ConfigMapConfig` answers from a mapping (flags, or a scenario's options, which
-may change under it) and ConfigMaps. A ConfigMap that cannot be read changes nothing: what was in force before stays so,
-and the problem is told. specs/nodes.md 5.1, 6.7, 10.
+`ConfigSource` is the port of the loop. `ConfigMapConfig` reads a mapping (flags, or a scenario's options, which may
+change) and ConfigMaps. A ConfigMap that cannot be read changes nothing: the last configuration stays in force, and the
+problem is reported (docs/design/nodes.md 5.1, 6.7, 10).
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ OPTIONS_KEY: Final = "nodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveConfig:
-    """What holds for one turn."""
+    """The configuration of one loop iteration."""
 
     policy: Policy
     paused: str = ""
     problems: tuple[str, ...] = ()
-    """What of the configuration could not be used, for people."""
+    """Parts of the configuration that could not be used."""
     priority_problem: Reason | None = None
-    """What is wrong with the priority expander's ConfigMap: then all groups pass."""
+    """What is wrong with the priority expander's ConfigMap; then no group is preferred."""
 
 
 class ConfigSource(Protocol):
-    """Asked at the beginning of every turn."""
+    """Provides the configuration at the start of every loop iteration."""
 
     async def synced(self) -> None:
-        """Return once it is known what was wished before the program started: a pause, above all."""
+        """Return once the configuration from before the start is known, a pause above all."""
         ...
 
     def current(self) -> ActiveConfig: ...
 
 
 class ConfigMapConfig:
-    """Options of a mapping that its owner may change, with what ConfigMaps of the cluster add to them."""
+    """Options of a mapping that may change, overridden by ConfigMaps of the cluster."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ConfigMapConfig:
         self._naming = naming
         self._overlay = overlay or {}
         self._read: tuple[dict[str, Any], Policy] | None = None
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
 
     async def synced(self) -> None:
         await self._ours.synced()
@@ -93,9 +93,9 @@ class ConfigMapConfig:
         paused = "" if ours is None else pause_in(ours.metadata.annotations)
         priorities, priority_problem = self._priorities(problems)
         for problem in problems:
-            if problem not in self._told:
+            if problem not in self._reported:
                 log.warning("configuration.not_used", problem=problem)
-        self._told = dict.fromkeys(problems)
+        self._reported = dict.fromkeys(problems)
         chosen = replace(policy, priorities=priorities, naming=self._naming, overlay=self._overlay)
         return ActiveConfig(
             policy=chosen,
@@ -105,7 +105,7 @@ class ConfigMapConfig:
         )
 
     def _policy(self, problems: list[str]) -> Policy:
-        """By flags and the ConfigMap together; what the ConfigMap says goes before."""
+        """The policy of flags and the ConfigMap, which overrides flags."""
         known = self._read
         given = dict(self._options)
         written = self._ours.cache.get(CONFIG_MAP, self._namespace)

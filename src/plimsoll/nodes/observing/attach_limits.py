@@ -41,8 +41,8 @@ def _csi_node(template: Node) -> CSINode:
 
 def _drivers(written: str) -> Iterator[CSINodeDriver]:
     """`driver=limit,…`; without a limit a driver takes any number, and what is no number is none."""
-    for one in written.split(","):
-        name, _, limit = (part.strip() for part in one.partition("="))
+    for pair in written.split(","):
+        name, _, limit = (part.strip() for part in pair.partition("="))
         if name:
             is_count = limit.isascii() and limit.isdecimal()
             allocatable = VolumeNodeResources(count=int(limit)) if is_count else None

@@ -1,7 +1,7 @@
-"""The cluster as informers show it: one consistent read of everything a turn looks at, and how old it may be.
+"""The cluster as informers show it: one consistent read of everything that a loop iteration needs, and its age.
 
-`ClusterListers` asks for the informers, once, before they run; `read()` takes what their caches hold at that moment.
-Objects that could not be decoded are in it too: an odd pod must not make its node look empty.
+`ClusterListers` registers the informers before they run; `read()` returns what their caches hold at that moment.
+Objects that cannot be decoded are included: an unreadable pod must not make its node look empty.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ClusterObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """What is not known any more."""
+    """A resource whose cache is too old to be used."""
 
     resource: str
     age_s: float
@@ -121,7 +121,9 @@ class ClusterListers:
     def stale(self) -> Stale | None:
         """The kind that has not been heard of for too long; None while all are fresh."""
         oldest = max(
-            (informer for informer in self._all if is_stale(informer)), key=lambda one: one.age_s(), default=None
+            (informer for informer in self._all if is_stale(informer)),
+            key=lambda informer: informer.age_s(),
+            default=None,
         )
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 

@@ -83,7 +83,7 @@ class PodFilterContext:
 
 
 class PodFilter:
-    """One a controller."""
+    """Filters the pods of one autoscaler; only changed pods are filtered again."""
 
     def __init__(self) -> None:
         self._book: PodStore | None = None
@@ -164,7 +164,7 @@ UNPROCESSED: Final = _Unprocessed.UNPROCESSED
 """A waiting pod that the scheduler has not looked at yet."""
 
 FilterResult = Union["Pod", FilteredPod, _Unprocessed, None]
-"""A pod as planners see it, on a node or waiting for one; or why they do not, which for most is nobody's business."""
+"""The pod for planning, on a node or pending; or why it is left out; None if it needs no reason."""
 
 
 def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bool) -> FilterResult:
@@ -185,12 +185,12 @@ def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler:
 
 
 def is_pending(pod: Pod) -> bool:
-    """Without a node, and still to run."""
+    """Whether a pod has no node and is still to run."""
     return not pod.spec.node_name and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
 
 
 def find_set_aside_reason(pod: Pod, rules: PodRules) -> Reason | None:
-    """Of a waiting pod, at any time and whoever schedules: why no node is added for it; None: one may be."""
+    """Why no node is added for a pending pod, whatever its scheduler; None if one may be."""
     if pod.status.nominated_node_name:
         return Reason(code=NOMINATED, message=f"it is promised room on node {pod.status.nominated_node_name}")
     if is_gated(pod):
@@ -226,7 +226,7 @@ def _too_new(pod: Pod, rules: PodRules, now: datetime) -> Reason | None:
 
 
 def scale_up_delay_s(pod: Pod, rules: PodRules) -> float:
-    """The flag's, or what the pod's annotation makes it: longer, never shorter."""
+    """The delay of the flag, or a longer one of the pod's annotation."""
     written = pod.metadata.annotations.get(SCALE_UP_DELAY, "")
     written_s = read_duration_s(written) if written else None
     return rules.new_pod_delay_s if written_s is None else max(rules.new_pod_delay_s, written_s)
@@ -237,7 +237,7 @@ def _expendable(rules: PodRules) -> Reason:
 
 
 def is_unschedulable(pod: Pod) -> bool:
-    """Whether the scheduler found no place for it."""
+    """Whether the scheduler found no node for the pod."""
     return any(
         condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
         for condition in pod.status.conditions

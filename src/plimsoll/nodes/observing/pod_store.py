@@ -38,7 +38,7 @@ class PodStore(Collection["Pod"]):
         changed = self._trail.changed
         if changed is None:
             there = {(pod.metadata.namespace, pod.metadata.name): pod for pod in self._cache.list()}
-            for place in (*there, *[one for one in self._read if one not in there]):
+            for place in (*there, *[place for place in self._read if place not in there]):
                 self._put(place, there.get(place))
         else:
             for place in changed:
@@ -70,7 +70,7 @@ class PodStore(Collection["Pod"]):
         return len(self._pods)
 
     def __contains__(self, pod: object) -> bool:
-        return any(one is pod for one in self._pods.values())
+        return any(known is pod for known in self._pods.values())
 
     def _put(self, place: KeyTuple, read: Pod | None) -> None:
         if self._read.get(place) is read:

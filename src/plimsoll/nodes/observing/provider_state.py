@@ -1,7 +1,7 @@
-"""The cloud as its provider tells it, once a turn: groups with sizes and machines, whose node is whose, what is sold.
+"""The provider's state, read once per loop iteration: groups with sizes and instances, owners of nodes, machine types.
 
-`read_provider_state` comes right after `refresh`, so providers may answer from what they read there. It raises
-`ProviderFailed` where the provider does not tell: a turn that knows only half of the cloud must not act.
+`read_provider_state` follows `refresh`, so providers may answer from their caches. It raises `ProviderFailed` if the
+provider does not answer: a loop iteration that knows only a part must not act.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroupState:
-    """One group. `port` is for whoever acts on it."""
+    """The state of one group. `port` performs actions on it."""
 
     port: GroupPort
     target: int
@@ -50,7 +50,7 @@ class NodeGroupState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderState:
-    """All of it."""
+    """The state of all groups and nodes."""
 
     groups: Mapping[str, NodeGroupState] = field(default_factory=dict)
     group_of: Mapping[str, str] = field(default_factory=dict)
@@ -73,11 +73,11 @@ class ProviderState:
         )
 
     def planned_groups(self, health: ClusterHealth, policy: Policy) -> tuple[NodeGroup, ...]:
-        """For planners: those of which a template is known, as the cluster state judges them."""
+        """The groups for planning: those with a template, with their health."""
         return tuple(
-            _planned_group(group_read, policy, health=health)
-            for group_read in self.groups.values()
-            if group_read.template is not None and group_read.port.id in health.groups
+            _planned_group(group, policy, health=health)
+            for group in self.groups.values()
+            if group.template is not None and group.port.id in health.groups
         )
 
 
@@ -131,7 +131,7 @@ async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, 
 async def _templates(
     ports: Mapping[str, GroupPort], found: GroupNodes, templates: GroupTemplates, now: datetime
 ) -> dict[str, GroupTemplate]:
-    """The provider is asked only for groups that no node can speak for."""
+    """Templates by group. The provider is asked only for groups without a usable node."""
     offered: dict[str, GroupTemplate] = {}
     for name, port in ports.items():
         if templates.needs_provider_template(name, found, now):
@@ -225,7 +225,7 @@ def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealt
 
 
 def _shrink_rules(told: GroupOptions, defaults: GroupOptions) -> GroupScaleDownOptions | None:
-    """None where the provider leaves it to the options: most do, and then nobody has to look."""
+    """The group's own scale-down options; None if they equal the flags, as for most groups."""
     rules = _as_rules(told)
     return None if rules == _as_rules(defaults) else rules
 

@@ -1,8 +1,6 @@
-"""From what was read to what planners are asked about: a numbered snapshot of the cluster and its pending pods. Pure.
+"""Builds the planner's snapshot from what was read: a numbered picture of the cluster and its pending pods. Pure.
 
-`LoopSnapshots` keeps what it was shown last: objects that are still the same ones in the caches are not read again.
-Nodes that registered but have not started are left out, and a fake ready node stands for each node on its way
-(specs/nodes.md 6.1.8), so that pods are planned onto those and not onto more.
+Nodes that registered but have not started are left out; an upcoming node stands for each node that has not arrived.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LoopSnapshots:
-    """One a controller: each snapshot is made of the one before, so that a turn costs by what changed."""
+    """Builds each snapshot from the one before, so that the cost depends on what changed."""
 
     def __init__(self) -> None:
         self._keeper = SnapshotBuilder()
@@ -81,7 +79,7 @@ class LoopSnapshots:
     def _observed(
         self, nodes: dict[str, Node], pods: FilteredPods, besides: dict[PodKey, Pod | BadObject], around: SnapshotInputs
     ) -> Snapshot:
-        """`besides` are pods that nobody sorted: they cannot be read, or the cluster does not show them."""
+        """`besides` are pods that the filter did not see: unreadable pods, pods of upcoming nodes, evicted pods."""
         news = pods.changed_keys.changed
         if news is None:
             self._keeper, self._nodes, self._besides = SnapshotBuilder(), {}, {}
@@ -97,12 +95,12 @@ class LoopSnapshots:
 
 
 def with_placed_pods(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
-    """The same cluster once pending pods are where a plan found room for them; nobody else is waited for."""
+    """The snapshot with pending pods on the nodes where a plan places them, and without pending pods."""
     return replace(place_pending(snapshot, places), pending=()) if places else snapshot
 
 
 class UpcomingNodeCache:
-    """Nodes on their way, with the daemon pods they will bring. While a group's template lasts, they stay the same."""
+    """Upcoming nodes with their daemon pods; they are reused while the template of their group is the same."""
 
     def __init__(self) -> None:
         self._made: dict[str, _Made] = {}
@@ -133,6 +131,6 @@ class _Made:
 
 
 def _changed(before: Mapping[str, Node], now: Mapping[str, Node]) -> dict[str, Node | None]:
-    """Told apart by identity: caches give the same object while it lasts."""
+    """Compared by identity: caches return the same object while it is unchanged."""
     gone: dict[str, Node | None] = {name: None for name in before if name not in now}
     return gone | {name: node for name, node in now.items() if before.get(name) is not node}

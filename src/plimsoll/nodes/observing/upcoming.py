@@ -1,6 +1,6 @@
-"""Nodes that are on their way, written as ready nodes, so that pods are planned onto them and not onto more. Pure.
+"""Upcoming nodes as ready nodes, so that pods are planned onto them instead of onto additional nodes. Pure.
 
-One for each upcoming node of a group, not started ones included: those are left out of the snapshot themselves.
+There is one for each upcoming node of a group, including nodes that have not started, which the snapshot leaves out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _READY: Final = (NodeCondition(type="Ready", status="True", reason="Upcoming"),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpcomingNode:
-    """A node that is not there yet, with the daemon pods it will bring."""
+    """A node that does not exist yet, with the daemon pods that it will run."""
 
     group: str
     node: Node
@@ -59,7 +59,7 @@ def _upcoming(group: str, template: Node, daemons: tuple[Pod, ...], number: int)
 
 
 def _on(pod: Pod, node: str, number: int) -> Pod:
-    """Names and uids of their own: two pods of one name would be one pod to whoever counts them."""
+    """The pod with a name and uid of its own, because pods are counted by name."""
     meta = structs.replace(
         pod.metadata, name=f"{pod.metadata.name}-upcoming-{number}", uid=f"{pod.metadata.uid}-{node}"
     )

@@ -1,7 +1,4 @@
-"""Which provider, and which expander outside, the flags name. The concrete parts come from who runs the program.
-
-Used by the wiring of the node autoscaler. Nothing is loaded here but what is chosen: gRPC is heavy.
-"""
+"""Builds the provider that the flags name. Only the chosen provider is loaded, because gRPC is heavy."""
 
 from __future__ import annotations
 
@@ -33,33 +30,33 @@ CLUSTER_API: Final = "clusterapi"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderDependencies:
-    """What the process has. Clients are closed by who made them."""
+    """What the process provides. Clients are closed by the process."""
 
     workload: Client
-    """Of the cluster that is autoscaled."""
+    """The client of the autoscaled cluster."""
     clock: Clock
     simulated_cloud: Callable[[Client], CloudPort]
     connect: Callable[[Access], Client]
-    """To another cluster than the workload's, the one that Cluster API runs in; under the same guard."""
+    """Connects to the management cluster of Cluster API, if it is another one; under the same guard."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def make_provider(policy: Policy, around: ProviderDependencies) -> Provider:
-    """Raises `InvalidInput` where what the flags name cannot be used. Nobody is called yet."""
+def make_provider(policy: Policy, dependencies: ProviderDependencies) -> Provider:
+    """The provider that the flags name. Raises `InvalidInput` if it cannot be used. Makes no call yet."""
     operation = policy.operation
     if operation.provider != CLUSTER_API and policy.groups.discovery:
         log.warning("provider.discovery_not_used", provider=operation.provider, flag="node-group-auto-discovery")
     if operation.provider == EXTERNAL:
         return _external(operation)
     if operation.provider == CLUSTER_API:
-        return _cluster_api(policy, around)
+        return _cluster_api(policy, dependencies)
     if operation.cloud_config:
         log.warning("provider.configuration_not_used", provider=operation.provider, flag="cloud-config")
-    return _simulated(around)
+    return _simulated(dependencies)
 
 
 def management_access(operation: Operation, *, environment: Mapping[str, str], clock: Clock) -> Access | None:
-    """The cluster that Cluster API runs in; None: the one that is autoscaled. Raises `InvalidInput`."""
+    """Access to the management cluster of Cluster API; None for the autoscaled one. Raises `InvalidInput`."""
     if operation.cloud_config:
         return find_access(kubeconfig=operation.cloud_config, environment=environment, clock=clock)
     if not operation.cloud_config_only:
@@ -71,10 +68,10 @@ def management_access(operation: Operation, *, environment: Mapping[str, str], c
     return pod.access(clock=clock)
 
 
-def _simulated(around: ProviderDependencies) -> Provider:
+def _simulated(dependencies: ProviderDependencies) -> Provider:
     from plimsoll.nodes.providers.simulated.provider import SimulatedProvider  # noqa: PLC0415 - lazy
 
-    return SimulatedProvider(around.simulated_cloud(around.workload))
+    return SimulatedProvider(dependencies.simulated_cloud(dependencies.workload))
 
 
 def _external(operation: Operation) -> Provider:
@@ -91,13 +88,13 @@ def _external(operation: Operation) -> Provider:
     return ExternalGrpcProvider(GrpcCalls(configuration))
 
 
-def _cluster_api(policy: Policy, around: ProviderDependencies) -> Provider:
+def _cluster_api(policy: Policy, dependencies: ProviderDependencies) -> Provider:
     from plimsoll.nodes.providers.clusterapi import (  # noqa: PLC0415 - only what is chosen is loaded
         ClusterApiProvider,
         read_settings,
     )
 
-    settings = read_settings(around.environment, policy.groups.discovery)
-    access = management_access(policy.operation, environment=around.environment, clock=around.clock)
-    management = around.workload if access is None else around.connect(access)
-    return ClusterApiProvider(management, around.workload, settings)
+    settings = read_settings(dependencies.environment, policy.groups.discovery)
+    access = management_access(policy.operation, environment=dependencies.environment, clock=dependencies.clock)
+    management = dependencies.workload if access is None else dependencies.connect(access)
+    return ClusterApiProvider(management, dependencies.workload, settings)

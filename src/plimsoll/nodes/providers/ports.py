@@ -1,13 +1,13 @@
-"""The protocol between the node autoscaler and a cloud: `Provider`, `Group`, and what making a group gives.
+"""The provider protocol between the node autoscaler and a cloud: `Provider` and `Group`.
 
-Declared by its user, the autoscaler. The names are those of Cluster Autoscaler's provider interface in our spelling.
-Three things hold for every implementation:
+The names are those of Cluster Autoscaler's provider interface, in Python spelling. Three rules hold for every
+implementation:
 
-* Reads raise `ProviderFailed` when the provider cannot be asked. What a provider does not have at all is an answer
-  (`NotImplementedByProvider`), and the caller does without.
-* Changes never raise for what a cloud does: they return an `Outcome`. A repeated call does no more than one: growth
-  and shrinking name the size they start from, removals of what is gone are done.
-* Between two `refresh` calls reads may come from a cache, but a group shows the changes that were made through it.
+* Reads raise `ProviderFailed` when the provider does not answer. A call that a provider does not implement returns
+  `NotImplementedByProvider`, and the caller does without.
+* Changes do not raise for failures of the cloud: they return an `Outcome`. Changes are idempotent: size changes name
+  the size that they start from, and deleting what no longer exists succeeds.
+* Between two `refresh` calls reads may come from a cache, but a group shows changes that were made through it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class Created(Value):
-    """A group that exists now, maybe under another id than was asked for, and further ones made with it (by zone)."""
+    """A created group, possibly with another id than requested, and further groups created with it (per zone)."""
 
     id: str
     extra_ids: tuple[str, ...] = ()
 
 
 class NodeOwner(Value):
-    """Whose a node is: the id of its group, and whether a machine is behind it; None: the provider cannot tell."""
+    """The group of a node, and whether its instance exists; None if the provider does not know."""
 
     group: str
     has_instance: bool | None
@@ -55,7 +55,7 @@ class Group(Protocol):
 
     @property
     def debug(self) -> str:
-        """For people."""
+        """A description for logs."""
         ...
 
     @property
@@ -65,98 +65,100 @@ class Group(Protocol):
 
     @property
     def autoprovisioned(self) -> bool | None:
-        """None: the provider cannot tell, and the prefix of the id decides."""
+        """None if the provider does not know; then the prefix of the id decides."""
         ...
 
     @property
     def autoscaled(self) -> bool:
-        """Whether the provider's own discovery says that the group is to be autoscaled."""
+        """Whether the provider's discovery selects the group for autoscaling."""
         ...
 
     async def target_size(self) -> int: ...
 
     async def grows_atomically(self) -> bool:
-        """Whether `atomic_increase_size` is there for this group."""
+        """Whether the group supports `atomic_increase_size`."""
         ...
 
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:
-        """Make the target `expected + delta` if it is `expected`; done if it is that already, refused otherwise."""
+        """Set the target to `expected + delta` if it is `expected`; done if it has that value already, else refused."""
         ...
 
     async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
-        """The same, if the cloud has room for all of it. Does not wait for the machines."""
+        """The same, for all nodes or none. Does not wait for the instances."""
         ...
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        """Remove these, and want as many fewer; all or none. Never below the minimum."""
+        """Delete these nodes and lower the target accordingly; all or none, and never below the minimum."""
         ...
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        """Without regard to the minimum."""
+        """Delete nodes even below the minimum size."""
         ...
 
     async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
-        """Give up on machines that are not there yet; `delta` is negative. Existing nodes are never touched."""
+        """Give up instances that do not exist yet; `delta` is negative. Existing nodes are not deleted."""
         ...
 
     async def nodes(self) -> tuple[Instance, ...]:
-        """All its instances: also those being created or deleted, and those that failed."""
+        """All instances, including those being created or deleted, and those that failed."""
         ...
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        """A node as the group would give it, ready and empty."""
+        """A node as the group would create it, ready and empty."""
         ...
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider: ...
 
     async def delete(self) -> Outcome:
-        """Only of an empty group that wants nothing."""
+        """Delete the group, which must be empty with target 0."""
         ...
 
     async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider: ...
 
 
 class Provider(Protocol):
-    """A cloud. `refresh` comes before every other call of a turn."""
+    """A cloud provider. `refresh` precedes all other calls of a loop iteration."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def naming(self) -> Naming:
-        """What ids new groups may have."""
+        """The rules for ids of new groups."""
         ...
 
     async def refresh(self) -> None: ...
 
-    async def cleanup(self) -> None: ...
+    async def cleanup(self) -> None:
+        """Release connections; called once, when the process exits."""
+        ...
 
     async def node_groups(self) -> tuple[Group, ...]:
         """All groups that exist, by id."""
         ...
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        """None: not one of this provider's."""
+        """The group of a node; None if the node does not belong to this provider."""
         ...
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
-        """Whether a machine is behind the node."""
+        """Whether the instance of a node exists."""
         ...
 
     async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:
-        """None: there are prices, but nobody knows this one."""
+        """The price of a node for a time; None if the provider has prices, but not this one."""
         ...
 
     async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:
-        """What its requests would cost on a machine that they fill."""
+        """The share of a pod's requests in the price of a node; for clients of the externalgrpc protocol."""
         ...
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
-        """What groups can be made of, described in one answer (`GetAvailableMachineTypes`, `DescribeMachineType`)."""
+        """The machine types that groups can be created of."""
         ...
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
-        """A theoretical group: nothing is made before its `create`."""
+        """A theoretical group: nothing is created before its `create`."""
         ...
 
     async def gpu_label(self) -> str: ...
@@ -166,8 +168,8 @@ class Provider(Protocol):
 
 @runtime_checkable
 class NodeOwners(Protocol):
-    """What a provider may have besides: it says at once of all nodes what it would say of each."""
+    """An optional part of a provider: the owners of all nodes by one call."""
 
     async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
-        """By the names of nodes; those of no group are missing (`node_group_for_node`, `has_instance`)."""
+        """The owners by node name, as `node_group_for_node` and `has_instance` would return; others are missing."""
         ...

@@ -1,6 +1,7 @@
-"""A `ProviderService` on a port. Only for live use: gRPC has threads of its own.
+"""Serves a `ProviderService` on a port. Only for live use: gRPC has its own threads.
 
-With an identity only callers that its authorities know are heard. Without one the port must be on this machine.
+With TLS, only clients whose certificates the authorities signed are served. Without TLS the address must be on this
+machine.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ log = structlog.get_logger(__name__)
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_MESSAGE),
     ("grpc.max_send_message_length", LARGEST_MESSAGE),
-    # A second server on a busy port is an error, not a partner.
+    # A second server on the same port is an error.
     ("grpc.so_reuseport", 0),
 )
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
@@ -41,11 +42,11 @@ _GRACE_S: Final = 5.0
 async def serve_provider(
     service: ProviderService, configuration: GrpcConfiguration, *, with_extension: bool = True
 ) -> AsyncIterator[int]:
-    """Serve while the block runs; gives the port (which one, if 0 was asked for). Calls under way are let finish."""
+    """Serve while the block runs; yields the port, which is chosen if 0 is given. Running calls may finish."""
     server = grpc.aio.server(options=_OPTIONS)
     names = (CLOUD_PROVIDER, EXTENSION) if with_extension else (CLOUD_PROVIDER,)
     server.add_generic_rpc_handlers([_handlers(service, name) for name in names])
-    port = _bound(server, configuration)
+    port = _bind(server, configuration)
     await server.start()
     log.info("provider.listening", address=configuration.address, port=port, tls=configuration.identity is not None)
     try:
@@ -54,7 +55,7 @@ async def serve_provider(
         await server.stop(_GRACE_S)
 
 
-def _bound(server: Any, configuration: GrpcConfiguration) -> int:
+def _bind(server: Any, configuration: GrpcConfiguration) -> int:
     identity = configuration.identity
     if identity is None and not is_this_machine(configuration.address):
         problem = f"{configuration.address} can be reached by others: give cert, key and cacert, or listen on 127.0.0.1"

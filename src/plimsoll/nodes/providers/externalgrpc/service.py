@@ -1,7 +1,7 @@
-"""`ProviderService`: the protocol's calls, answered by any provider of ours.
+"""`ProviderService`: answers the calls of the externalgrpc protocol with any of our providers.
 
-Messages in, messages out; `listening` puts it on a port. An upstream Cluster Autoscaler may be the caller, so only
-groups that are to be autoscaled are shown: it would take every group it sees for one of them.
+Messages in, messages out; `server` listens on a port. The caller may be an upstream Cluster Autoscaler, which takes
+every group that it sees for an autoscaled one, so only autoscaled groups are shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Fields = Mapping[str, Any]
 
 # For a caller that says no times of its own; Cluster Autoscaler's.
-_UNSAID: Final = GroupOptions(
+_DEFAULT_OPTIONS: Final = GroupOptions(
     utilization_threshold=0.5,
     gpu_utilization_threshold=0.5,
     unneeded_s=600.0,
@@ -39,7 +39,7 @@ _UNSAID: Final = GroupOptions(
 
 
 class ProviderService:
-    """One provider, asked by whoever connects."""
+    """Serves one provider to any client."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -94,11 +94,11 @@ class ProviderService:
     async def _node_price(self, request: Any) -> Fields:
         price = await self._provider.node_price(mapping.node_ref(request.node), mapping.span_of(request))
         if price is None:
-            raise RpcFailed(Code.NOT_FOUND, f"nobody knows what node {request.node.name} costs")
-        return {"price": _had(price)}
+            raise RpcFailed(Code.NOT_FOUND, f"the price of node {request.node.name} is unknown")
+        return {"price": _require(price)}
 
     async def _pod_price(self, request: Any) -> Fields:
-        return {"price": _had(await self._provider.pod_price(pod_of(request.pod_bytes), mapping.span_of(request)))}
+        return {"price": _require(await self._provider.pod_price(pod_of(request.pod_bytes), mapping.span_of(request)))}
 
     async def _gpu_label(self, _request: Any) -> Fields:
         return {"label": await self._provider.gpu_label()}
@@ -107,7 +107,7 @@ class ProviderService:
         return {"gpuTypes": {name: AnyMessage() for name in await self._provider.get_available_gpu_types()}}
 
     async def _cleanup(self, _request: Any) -> Fields:
-        """The caller goes; the provider stays for the next one."""
+        """The client exits; the provider stays for the next client."""
         return {}
 
     async def _refresh(self, _request: Any) -> Fields:
@@ -138,11 +138,11 @@ class ProviderService:
         return {"instances": [mapping.instance_message(instance) for instance in instances]}
 
     async def _template(self, request: Any) -> Fields:
-        return {"nodeBytes": node_bytes(_had(await (await self._group(request.id)).template_node_info()))}
+        return {"nodeBytes": node_bytes(_require(await (await self._group(request.id)).template_node_info()))}
 
     async def _options(self, request: Any) -> Fields:
-        defaults = mapping.options_of(request.defaults, _UNSAID)
-        options = _had(await (await self._group(request.id)).get_options(defaults))
+        defaults = mapping.options_of(request.defaults, _DEFAULT_OPTIONS)
+        options = _require(await (await self._group(request.id)).get_options(defaults))
         return {"nodeGroupAutoscalingOptions": mapping.options_message(options)}
 
     # ---- the extension
@@ -159,7 +159,7 @@ class ProviderService:
         return _done(await group.force_delete_nodes([mapping.node_ref(node) for node in request.nodes]))
 
     async def _machine_types(self, _request: Any) -> Fields:
-        types = _had(await self._provider.machine_types())
+        types = _require(await self._provider.machine_types())
         naming = mapping.naming_message(self._provider.naming)
         return {
             "machineTypes": [mapping.machine_type_message(machine_type) for machine_type in types],
@@ -173,11 +173,11 @@ class ProviderService:
         return {"nodeGroup": mapping.group_message(group), "nodeBytes": known}
 
     async def _create_node_group(self, request: Any) -> Fields:
-        created = _had(await (await self._theoretical(request)).create())
+        created = _require(await (await self._theoretical(request)).create())
         return {"id": created.id, "extraIds": created.extra_ids}
 
     async def _delete_node_group(self, request: Any) -> Fields:
-        """A group that is gone was deleted already."""
+        """A group that does not exist was deleted already."""
         for group in await self._provider.node_groups():
             if group.id == request.id:
                 return _done(await group.delete())
@@ -192,7 +192,7 @@ class ProviderService:
         raise RpcFailed(Code.NOT_FOUND, f"there is no node group {name}")
 
     async def _theoretical(self, request: Any) -> Group:
-        return _had(await self._provider.new_node_group(mapping.blueprint_of(request.blueprint)))
+        return _require(await self._provider.new_node_group(mapping.blueprint_of(request.blueprint)))
 
 
 def _is_shown(group: Group) -> bool:
@@ -204,8 +204,8 @@ def _check(is_right: bool, problem: str) -> None:
         raise RpcFailed(Code.INVALID_ARGUMENT, problem)
 
 
-def _had(answer: T | CallFailed | NotImplementedByProvider) -> T:
-    """The answer itself; anything else is an error on the wire."""
+def _require(answer: T | CallFailed | NotImplementedByProvider) -> T:
+    """The answer; a failure becomes an error on the wire."""
     if isinstance(answer, NotImplementedByProvider):
         raise RpcFailed(Code.UNIMPLEMENTED, f"the provider has no {answer.call}")
     if isinstance(answer, CallFailed):
@@ -214,5 +214,5 @@ def _had(answer: T | CallFailed | NotImplementedByProvider) -> T:
 
 
 def _done(outcome: Any) -> Fields:
-    _had(outcome)
+    _require(outcome)
     return {}

@@ -39,9 +39,9 @@ class SimulatedGroup:
 
     exists = True
 
-    def __init__(self, group: NodeGroup, *, cloud: CloudPort, holdings: SimulatedCloudCache) -> None:
+    def __init__(self, group: NodeGroup, *, cloud: CloudPort, cache: SimulatedCloudCache) -> None:
         self._cloud = cloud
-        self._holdings = holdings
+        self._cache = cache
         self._name = group.metadata.name
         self.id = group.metadata.annotations.get(GROUP_ID_ANNOTATION) or self._name
         self.min_size = group.spec.min
@@ -62,11 +62,11 @@ class SimulatedGroup:
         return (await self._current()).spec.atomic
 
     async def nodes(self) -> tuple[Instance, ...]:
-        return tuple(instance_of(machine) for machine in await self._holdings.machines(self._name))
+        return tuple(instance_of(machine) for machine in await self._cache.machines(self._name))
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
-        template = await self._holdings.template(await self._current())
+        template = await self._cache.template(await self._current())
         if not isinstance(template, UnknownTemplate):
             return template
         log.warning("provider.no_template", group=self.id, problem=template.problem)
@@ -110,7 +110,7 @@ class SimulatedGroup:
     # ---- inside
 
     async def _current(self) -> NodeGroup:
-        group = await self._holdings.group(self._name)
+        group = await self._cache.group(self._name)
         if group is None:
             raise ProviderFailed(f"there is no node group {self.id} any more")
         return group
@@ -119,7 +119,7 @@ class SimulatedGroup:
         try:
             return await outcome_of(call, changing)
         finally:
-            self._holdings.invalidate(self._name)
+            self._cache.invalidate(self._name)
 
     async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
         """Names for the cloud. Nodes whose machines are gone need no removing; who is another group's is refused."""
@@ -136,13 +136,13 @@ class TheoreticalSimulatedGroup(Theoretical):
     """A group that auto-provisioning could make of a machine type."""
 
     def __init__(
-        self, blueprint: Blueprint, kind: MachineType, *, cloud: CloudPort, holdings: SimulatedCloudCache
+        self, blueprint: Blueprint, kind: MachineType, *, cloud: CloudPort, cache: SimulatedCloudCache
     ) -> None:
         super().__init__(blueprint.id, min_size=0, max_size=blueprint.max_size)
         self._blueprint = blueprint
         self._kind = kind
         self._cloud = cloud
-        self._holdings = holdings
+        self._cache = cache
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """What such machines should be like; once it is made, the group itself says what they are."""
@@ -152,9 +152,9 @@ class TheoreticalSimulatedGroup(Theoretical):
         """A group of this id that is just what this one would be was made by an earlier call."""
         spec = _spec_of(self._blueprint)
         outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
-        self._holdings.invalidate(self.id)
+        self._cache.invalidate(self.id)
         if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
-            there = await self._holdings.group(self.id)
+            there = await self._cache.group(self.id)
             if there is not None and _is_same(there.spec, spec):
                 outcome = Done()
         if not isinstance(outcome, Done):

@@ -42,27 +42,27 @@ class SimulatedProvider:
 
     def __init__(self, cloud: CloudPort) -> None:
         self._cloud = cloud
-        self._holdings = SimulatedCloudCache(cloud)
+        self._cache = SimulatedCloudCache(cloud)
 
     async def refresh(self) -> None:
-        await self._holdings.refresh()
+        await self._cache.refresh()
 
     async def cleanup(self) -> None:
         """There is nothing to close."""
 
     async def node_groups(self) -> tuple[Group, ...]:
-        return tuple(self._existing(group) for group in (await self._holdings.groups()).values())
+        return tuple(self._existing(group) for group in (await self._cache.groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        group = await self._holdings.group(await self._holdings.group_of(node))
+        group = await self._cache.group(await self._cache.group_of(node))
         return None if group is None else self._existing(group)
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
-        return await self._holdings.has_machine(node)
+        return await self._cache.has_machine(node)
 
     async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
-        ids = {name: self._existing(group).id for name, group in (await self._holdings.groups()).items()}
-        members = await self._holdings.members(nodes)
+        ids = {name: self._existing(group).id for name, group in (await self._cache.groups()).items()}
+        members = await self._cache.members(nodes)
         return {
             name: NodeOwner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()
         }
@@ -71,8 +71,8 @@ class SimulatedProvider:
 
     async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:
         """Of its group, else of its group's machine type, else of the type its label names."""
-        sold = await self._holdings.sold()
-        group = await self._holdings.group(node.labels.get(GROUP_LABEL, ""))
+        sold = await self._cache.sold()
+        group = await self._cache.group(node.labels.get(GROUP_LABEL, ""))
         kind = sold.get(group.spec.machine_type if group else node.labels.get(INSTANCE_TYPE, ""))
         price = group.spec.price if group and group.spec.price is not None else kind.price if kind else None
         return None if price is None else price * span.seconds / HOUR_S
@@ -83,22 +83,20 @@ class SimulatedProvider:
     # ---- groups that could be made
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
-        zones = await self._holdings.zones()
-        return tuple(
-            machine_type_of(machine_type, zones=zones) for machine_type in (await self._holdings.sold()).values()
-        )
+        zones = await self._cache.zones()
+        return tuple(machine_type_of(machine_type, zones=zones) for machine_type in (await self._cache.sold()).values())
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
-        sold = (await self._holdings.sold()).get(blueprint.machine_type)
+        sold = (await self._cache.sold()).get(blueprint.machine_type)
         if sold is None:
             return _illegal(f"machine type {blueprint.machine_type} is not sold here")
-        kind = machine_type_of(sold, zones=await self._holdings.zones())
+        kind = machine_type_of(sold, zones=await self._cache.zones())
         for zone in blueprint.zones:
             if zone not in kind.zones:
                 return _illegal(f"machine type {kind.name} is not sold in zone {zone}")
         if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
             return _illegal(f"{blueprint.id} cannot be the id of a group")
-        return TheoreticalSimulatedGroup(blueprint, kind, cloud=self._cloud, holdings=self._holdings)
+        return TheoreticalSimulatedGroup(blueprint, kind, cloud=self._cloud, cache=self._cache)
 
     # ---- accelerators
 
@@ -106,13 +104,13 @@ class SimulatedProvider:
         return GPU_LABEL
 
     async def get_available_gpu_types(self) -> tuple[str, ...]:
-        sold = (await self._holdings.sold()).values()
+        sold = (await self._cache.sold()).values()
         return tuple(
             sorted({machine_type.labels[GPU_LABEL] for machine_type in sold if machine_type.labels.get(GPU_LABEL)})
         )
 
     def _existing(self, group: NodeGroup) -> SimulatedGroup:
-        return SimulatedGroup(group, cloud=self._cloud, holdings=self._holdings)
+        return SimulatedGroup(group, cloud=self._cloud, cache=self._cache)
 
 
 def _illegal(why: str) -> CallFailed:
