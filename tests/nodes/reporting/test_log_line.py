@@ -44,12 +44,12 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
             turn(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=COOLDOWN)),
             "1 unneeded node not gone yet, in cool-down",
         ),
-        (turn(scale_down=shrinking(ended=(ended(removal("n1")),))), "removed n1"),
+        (turn(scale_down=shrinking(finished=(ended(removal("n1")),))), "removed n1"),
         (
-            turn(scale_down=shrinking(ended=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=NEEDED),))),
+            turn(scale_down=shrinking(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=NEEDED),))),
             "n1 was not removed: pods came",
         ),
-        (turn(groups_gone=(DeletedGroup(group="nap-1"),)), "deleted empty nap-1"),
+        (turn(deleted_groups=(DeletedGroup(group="nap-1"),)), "deleted empty nap-1"),
         (turn(ended_early=Reason(code="CannotSee", message="no answer")), "stopped early, no answer"),
     ],
 )

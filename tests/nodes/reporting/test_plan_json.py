@@ -109,7 +109,7 @@ def test_nodes_that_go_and_nodes_that_stay():
     part = shrinking(
         removal("n3"),
         removal("n1", "web-0"),
-        kept=(kept("n4", "ScaleDownDisabledAnnotation"), kept("n2", "NotUnderutilized")),
+        unremovable=(kept("n4", "ScaleDownDisabledAnnotation"), kept("n2", "NotUnderutilized")),
     )
     entry = build_loop_entry(turn(scale_down=part))["scaleDown"]
 
@@ -123,7 +123,7 @@ def test_nodes_that_go_and_nodes_that_stay():
 
 def test_a_pod_that_keeps_its_node_is_named_with_its_reason():
     why = Reason(code="NotReplicated", message="it has no controller")
-    part = shrinking(kept=(kept("n1", "BlockedByPod", "pod default/db-0 keeps it", because=(why,)),))
+    part = shrinking(unremovable=(kept("n1", "BlockedByPod", "pod default/db-0 keeps it", because=(why,)),))
 
     assert build_loop_entry(turn(scale_down=part))["scaleDown"]["unremovable"] == {
         "n1": "BlockedByPod: pod default/db-0 keeps it (it has no controller)"

@@ -42,7 +42,7 @@ def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
     heard, counts = Heard(), []
     emitter = EventEmitter(heard)
     consuming = (aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
-    same = turn(set_aside=tuple(consuming))
+    same = turn(filtered_pods=tuple(consuming))
     for second in (0, 10, 20, 30, 300):
         emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
         counts.append(len(heard.events))

@@ -34,7 +34,7 @@ def test_what_is_held_back_is_not_told():
 
 
 def test_a_node_that_is_gone():
-    one = turn(scale_down=shrinking(ended=(ended(removal("n1")),)))
+    one = turn(scale_down=shrinking(finished=(ended(removal("n1")),)))
 
     assert told(one, "ScaleDown") == ["node removed by cluster autoscaler"]
 
@@ -44,7 +44,7 @@ def test_a_removal_that_failed_is_a_warning_on_the_node_and_on_the_pods_that_sta
     stays = EvictedPod(pod=pod("db-0"), failure=Reason(code="EvictionBlocked", message="budget db allows none"))
     went = EvictedPod(pod=pod("web-0"))
     failed = ended(removal("n1", "web-0", "db-0"), RemovalResult.FAILED, reason=why, pods=(went, stays))
-    one = turn(scale_down=shrinking(ended=(failed,)))
+    one = turn(scale_down=shrinking(finished=(failed,)))
 
     assert whom(one, "ScaleDownFailed") == ["Pod/db-0", "Node/n1"]
     assert told(one, "ScaleDownFailed") == [
@@ -56,7 +56,7 @@ def test_a_removal_that_failed_is_a_warning_on_the_node_and_on_the_pods_that_sta
 
 def test_a_removal_that_was_overtaken_is_no_warning():
     why = Reason(code="NeededAgain", message="pods came")
-    one = turn(scale_down=shrinking(ended=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=why),)))
+    one = turn(scale_down=shrinking(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=why),)))
 
     (event,) = build_events(one)
     assert event.type is EventType.NORMAL
@@ -64,7 +64,7 @@ def test_a_removal_that_was_overtaken_is_no_warning():
 
 
 def test_groups_of_auto_provisioning_that_go_n31():
-    one = turn(groups_gone=(DeletedGroup(group="nap-1"), DeletedGroup(group="nap-2", failure=STOCKOUT)))
+    one = turn(deleted_groups=(DeletedGroup(group="nap-1"), DeletedGroup(group="nap-2", failure=STOCKOUT)))
 
     assert told(one, "DeletedNodeGroup") == ["NodeAutoprovisioning: removed node group nap-1"]
     assert told(one, "FailedToDeleteNodeGroup") == [

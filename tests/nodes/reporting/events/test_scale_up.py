@@ -219,7 +219,7 @@ def consuming(count: int) -> tuple[FilteredPod, ...]:
 
 
 def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
-    one = turn(set_aside=consuming(205))
+    one = turn(filtered_pods=consuming(205))
 
     assert len(told(one, "IgnoredInScaleUp")) == 50
     assert told(one, "IgnoredInScaleUp")[0] == (
@@ -228,13 +228,13 @@ def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
 
 
 def test_the_old_annotation_counts_too():
-    one = turn(set_aside=(aside("p", CONSUMING, **{CONSUME_ANNOTATIONS[1]: "pr-y"}),))
+    one = turn(filtered_pods=(aside("p", CONSUMING, **{CONSUME_ANNOTATIONS[1]: "pr-y"}),))
 
     assert told(one, "IgnoredInScaleUp")[0].endswith("ProvisioningRequest default/pr-y")
 
 
 def test_expendable_pods_are_not_told_anything():
-    assert build_events(turn(set_aside=(aside("p", "Expendable"),))) == ()
+    assert build_events(turn(filtered_pods=(aside("p", "Expendable"),))) == ()
 
 
 # ---- repairs, health, priorities
@@ -254,12 +254,12 @@ def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
     reason = never_registered("g", 2, limit_s=900, kept=0)
     gone = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
-    assert told(turn(repaired=(gone,)), "DeleteUnregistered") == [
+    assert told(turn(repairs=(gone,)), "DeleteUnregistered") == [
         "Removed unregistered node i-1",
         "Removed unregistered node i-2",
     ]
     failed = GroupRepair(group="g", reason=reason, instances=("i-1",), failure=STOCKOUT)
-    assert told(turn(repaired=(failed,)), "DeleteUnregisteredFailed") == [
+    assert told(turn(repairs=(failed,)), "DeleteUnregisteredFailed") == [
         "Failed to remove node i-1: no more machines of this type"
     ]
 
@@ -268,7 +268,7 @@ def test_a_target_that_cannot_be_lowered_is_a_scale_up_not_reverted():
     reason = size_differs("g", nodes=1, target=3, limit_s=900)
     failed = GroupRepair(group="g", reason=reason, before=3, after=1, failure=STOCKOUT)
 
-    assert told(turn(repaired=(failed,)), "FailedToRevertScaleUp") == [
+    assert told(turn(repairs=(failed,)), "FailedToRevertScaleUp") == [
         "Failed to revert scale-up of group g: no more machines of this type"
     ]
 
@@ -281,7 +281,7 @@ def test_an_unhealthy_cluster_is_a_warning():
 
 def test_groups_without_a_priority_are_told_on_the_priority_config_map():
     without = SkippedGroup(group="g", machine_type="", code="NoPriority", reason="no pattern meets it")
-    one = turn(scale_up=ScaleUpPart(plan=planned(not_offered=(without,))))
+    one = turn(scale_up=ScaleUpPart(plan=planned(skipped_groups=(without,))))
 
     assert whom(one, "PriorityConfigMapNotMatchedGroup") == ["ConfigMap/cluster-autoscaler-priority-expander"]
     assert told(one, "PriorityConfigMapNotMatchedGroup") == [

@@ -197,7 +197,7 @@ def test_explaining_a_pod_that_waits(site: Site):
 
 def test_explaining_pods_that_do_not_wait(site: Site):
     site.turn = turn(
-        nodes=(node("n1"),), pods=(placed("web-0", "n1"),), set_aside=(aside("q", "Expendable", message="no"),)
+        nodes=(node("n1"),), pods=(placed("web-0", "n1"),), filtered_pods=(aside("q", "Expendable", message="no"),)
     )
 
     assert site.json("/explain?pod=default/web-0") == {"pod": "default/web-0", "node": "n1"}

@@ -48,14 +48,14 @@ def said(world: KubeWorld) -> dict[str, str]:
 
 
 def test_what_was_said_of_each_thing_is_found_there(world: KubeWorld):
-    one = stuck(waiting("p"), reasons=(LIMIT,), scale_down=shrinking(kept=(kept("n1", "BookedCapacity"),)))
+    one = stuck(waiting("p"), reasons=(LIMIT,), scale_down=shrinking(unremovable=(kept("n1", "BookedCapacity"),)))
     assert world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(one), NAMESPACE)) is None
 
     assert said(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
 
 
 def test_a_restart_keeps_what_stood_there(world: KubeWorld):
-    first, second = (turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2"))
+    first, second = (turn(scale_down=shrinking(unremovable=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2"))
     world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(first), NAMESPACE))
     world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(second), NAMESPACE))
 
@@ -63,7 +63,7 @@ def test_a_restart_keeps_what_stood_there(world: KubeWorld):
 
 
 def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
-    same = entry(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),))))
+    same = entry(turn(scale_down=shrinking(unremovable=(kept("n1", "NotAutoscaled"),))))
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     world.do(writer.keep(same, NAMESPACE))
     before = world.ask("GET", URL)["metadata"]["resourceVersion"]
@@ -76,7 +76,7 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     for part in range(4):
         names = [f"node-{part}-{number}" for number in range(600)]
-        one = turn(scale_down=shrinking(kept=tuple(kept(name, "NotAutoscaled") for name in names)))
+        one = turn(scale_down=shrinking(unremovable=tuple(kept(name, "NotAutoscaled") for name in names)))
         assert world.do(writer.keep(entry(one), NAMESPACE)) is None
 
     data = world.ask("GET", URL)["data"]
@@ -86,7 +86,7 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
 def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: KubeWorld):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP)
     teller = Reporter(last_plans=writer)
-    turns = [turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
+    turns = [turn(scale_down=shrinking(unremovable=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
     for number, loop_result in enumerate(turns):
         world.do(teller.report(replace(loop_result, at=loop_result.at + timedelta(seconds=number))))
     assert said(world).keys() == {"node/n1"}
@@ -99,14 +99,14 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
 def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     for name in ("n1", "n2"):
-        world.do(teller.report(turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),)))))
+        world.do(teller.report(turn(scale_down=shrinking(unremovable=(kept(name, "NotAutoscaled"),)))))
     world.do(teller.close(policy()))
 
     assert said(world).keys() == {"node/n1", "node/n2"}
 
 
 def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
-    one = turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))
+    one = turn(scale_down=shrinking(unremovable=(kept("n1", "NotAutoscaled"),)))
     writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
     world.do(writer.keep(entry(one), NAMESPACE))
     writer._client = world.client
@@ -123,6 +123,6 @@ def test_a_refusal_is_a_value(world: KubeWorld):
 
 def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
-    world.do(teller.report(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))))
+    world.do(teller.report(turn(scale_down=shrinking(unremovable=(kept("n1", "NotAutoscaled"),)))))
 
     assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])

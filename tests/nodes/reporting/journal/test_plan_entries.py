@@ -78,13 +78,13 @@ def test_a_pod_that_fits_waits_for_the_scheduler():
 
 
 def test_why_a_pod_is_not_planned_for():
-    one = turn(set_aside=(aside("p", "Expendable", message="it is expendable"),))
+    one = turn(filtered_pods=(aside("p", "Expendable", message="it is expendable"),))
 
     assert about(one, "pod/default/p") == ["- pod/default/p is not planned for: it is expendable"]
 
 
 def test_why_each_node_is_kept():
-    part = shrinking(kept=(kept("n1", "NotUnderutilized", "cpu is used to 60.0%"), kept("n2", "BookedCapacity")))
+    part = shrinking(unremovable=(kept("n1", "NotUnderutilized", "cpu is used to 60.0%"), kept("n2", "BookedCapacity")))
 
     assert about(turn(scale_down=part), "node/n1") == ["- node/n1 is kept: cpu is used to 60.0%"]
     assert about(turn(scale_down=part), "node/n2") == ["- node/n2 is kept: so it is"]
@@ -99,14 +99,14 @@ def test_why_an_unneeded_node_does_not_go():
 
 def test_why_a_group_is_not_grown():
     full = SkippedGroup(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
-    one = turn(scale_up=ScaleUpPart(plan=planned(not_offered=(full,))))
+    one = turn(scale_up=ScaleUpPart(plan=planned(skipped_groups=(full,))))
 
     assert about(one, "nodegroup/g") == ["- nodegroup/g is not grown: max size reached"]
 
 
 def test_growth_names_the_group_the_size_and_its_end():
     good, bad = growth(offer("a", size=1), nodes=2), growth(offer("b"))
-    part = ScaleUpPart(plan=planned(good, bad), grown=(grown(good), grown(bad, failure=STOCKOUT)))
+    part = ScaleUpPart(plan=planned(good, bad), results=(grown(good), grown(bad, failure=STOCKOUT)))
     plan, outcomes = build_plan_and_outcomes(turn(scale_up=part))
 
     assert [str(action.target) for action in plan.actions] == ["nodegroup/a", "nodegroup/b"]
@@ -128,7 +128,7 @@ def test_removals_have_an_outcome_once_they_ended():
     brake = Reason(code="Paused", message="paused")
     why = Reason(code="FailedToEvictPods", message="web-0 did not go")
     before = ended(removal("n0", "db-0"), RemovalResult.FAILED, reason=why)
-    part = shrinking(first, second, third, held_back={"n3": brake}, ended=(before, ended(first)))
+    part = shrinking(first, second, third, held_back={"n3": brake}, finished=(before, ended(first)))
     plan, outcomes = build_plan_and_outcomes(turn(scale_down=part))
 
     assert [action.target.name for action in plan.actions] == ["n0", "n1", "n2", "n3"]
@@ -142,7 +142,7 @@ def test_removals_have_an_outcome_once_they_ended():
 def test_repairs_and_deleted_groups_are_actions_too():
     shrunk = GroupRepair(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
     never = GroupRepair(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
-    plan = build_plan(turn(repaired=(shrunk, never), groups_gone=(DeletedGroup(group="nap-1"),)))
+    plan = build_plan(turn(repairs=(shrunk, never), deleted_groups=(DeletedGroup(group="nap-1"),)))
 
     assert [(action.verb, action.target.name) for action in plan.actions] == [
         ("shrink", "g"),
@@ -170,7 +170,7 @@ def test_a_plan_names_ten_thousand_pods_and_counts_the_rest():
 
 
 def test_nodes_kept_for_the_same_reason_are_told_together():
-    part = shrinking(kept=tuple(kept(f"n{number}", "NotAutoscaled") for number in range(50)))
+    part = shrinking(unremovable=tuple(kept(f"n{number}", "NotAutoscaled") for number in range(50)))
     (one,) = build_plan(turn(scale_down=part)).not_done
 
     assert one.count == 50
@@ -194,7 +194,7 @@ def keeping(percent: float, *, also: str = "", seconds: float = 0) -> LoopResult
     nodes = [kept("n1", "NotUnderutilized", f"cpu is used to {percent}%")]
     if also:
         nodes.append(kept("n2", also))
-    return later(turn(scale_down=shrinking(kept=tuple(nodes))), at=NOON + timedelta(seconds=seconds))
+    return later(turn(scale_down=shrinking(unremovable=tuple(nodes))), at=NOON + timedelta(seconds=seconds))
 
 
 def test_a_turn_that_says_the_same_as_the_one_before_writes_nothing():
@@ -218,7 +218,9 @@ def test_what_was_gone_and_comes_back_is_news():
 
 def test_another_pod_that_keeps_a_node_is_news():
     def blocked(name: str) -> LoopResult:
-        return turn(scale_down=shrinking(kept=(kept("n1", "BlockedByPod", f"{name} keeps it", facts={"pod": name}),)))
+        return turn(
+            scale_down=shrinking(unremovable=(kept("n1", "BlockedByPod", f"{name} keeps it", facts={"pod": name}),))
+        )
 
     assert news_of(blocked("a"), blocked("a"), blocked("b")) == [["node/n1"], None, ["node/n1"]]
 
@@ -232,7 +234,7 @@ def test_actions_that_were_done_are_always_written():
 def test_an_action_that_is_held_back_again_and_again_is_written_once():
     held = growth(offer("g"))
     brake = Reason(code="DryRun", message="dry run")
-    dry = turn(scale_up=ScaleUpPart(plan=planned(held), grown=(grown(held, held_back=brake),)))
+    dry = turn(scale_up=ScaleUpPart(plan=planned(held), results=(grown(held, held_back=brake),)))
 
     assert news_of(dry, dry) == [["nodegroup/g"], None]
 
@@ -247,7 +249,7 @@ def test_everything_in_force_is_said_again_after_six_hours():
 def test_a_large_quiet_cluster_writes_little():
     def of(share: float) -> LoopResult:
         nodes = tuple(kept(f"node-{n}", "NotUnderutilized", f"cpu is used to {share + n / 100}%") for n in range(5_000))
-        return turn(scale_down=shrinking(kept=nodes))
+        return turn(scale_down=shrinking(unremovable=nodes))
 
     news = JournalNews()
     whole = news.of(*build_plan_and_outcomes(of(50.0)))

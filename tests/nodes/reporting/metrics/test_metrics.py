@@ -68,7 +68,7 @@ def test_what_never_happened_is_zero_n32():
 
 
 def test_nothing_measured_is_in_a_scenarios_output():
-    busy = turn(function_seconds={"main": 1.5}, scale_down=shrinking(ended=(ended(removal("n1"), seconds=4.0),)))
+    busy = turn(function_seconds={"main": 1.5}, scale_down=shrinking(finished=(ended(removal("n1"), seconds=4.0),)))
 
     by_objects = "provreq_time_to_provisioned_seconds"
     bare = {name.partition("{")[0] for name in after(busy) if not name.startswith(by_objects)}
@@ -170,7 +170,7 @@ def test_each_group_that_a_limit_keeps_from_growing_counts():
     kinds = tuple(
         SkippedGroup(group=name, machine_type="", code="MemoryResourceLimit", reason="max") for name in ("a", "b")
     )
-    samples = after(turn(scale_up=ScaleUpPart(plan=planned(not_offered=kinds))))
+    samples = after(turn(scale_up=ScaleUpPart(plan=planned(skipped_groups=kinds))))
 
     assert samples["skipped_scale_events_count{direction=up,reason=MemoryResourceLimit}"] == 2
     assert samples["skipped_scale_events_count"] == 2
@@ -179,7 +179,7 @@ def test_each_group_that_a_limit_keeps_from_growing_counts():
 def test_pods_that_wait_are_counted_by_what_the_scheduler_did_n10():
     one = turn(
         pods_by_state={PodState.UNSCHEDULABLE: 205, PodState.UNPROCESSED: 3},
-        set_aside=(aside("p", "Expendable"), aside("q", "Expendable")),
+        filtered_pods=(aside("p", "Expendable"), aside("q", "Expendable")),
     )
     samples = after(one)
 
@@ -194,7 +194,7 @@ def test_pods_that_wait_are_counted_by_what_the_scheduler_did_n10():
 def test_nodes_removed_by_why_they_went():
     one = turn(
         scale_down=shrinking(
-            ended=(
+            finished=(
                 ended(removal("n1")),
                 ended(removal("n2", "web-0"), evicted=1),
                 ended(removal("n3"), was_unready=True),
@@ -213,9 +213,11 @@ def test_nodes_removed_by_why_they_went():
 
 
 def test_nodes_that_stay_are_counted_anew_each_turn():
-    first = turn(scale_down=shrinking(kept=(kept("a", "NotUnderutilized"), kept("b", "NotUnderutilized"))))
+    first = turn(scale_down=shrinking(unremovable=(kept("a", "NotUnderutilized"), kept("b", "NotUnderutilized"))))
     second = turn(
-        scale_down=shrinking(kept=(kept("a", "NodeGroupMinSizeReached"),), unneeded=(unneeded("b"),), under_way=4)
+        scale_down=shrinking(
+            unremovable=(kept("a", "NodeGroupMinSizeReached"),), unneeded=(unneeded("b"),), under_way=4
+        )
     )
     samples = after(first, second)
 
@@ -228,13 +230,13 @@ def test_nodes_that_stay_are_counted_anew_each_turn():
 
 def test_minima_of_the_cluster_count_as_skipped_scale_downs():
     message = "minimal cluster cpu limit reached (8 left, at least 8 wanted)"
-    samples = after(turn(scale_down=shrinking(kept=(kept("a", "MinimalResourceLimitExceeded", message),))))
+    samples = after(turn(scale_down=shrinking(unremovable=(kept("a", "MinimalResourceLimitExceeded", message),))))
 
     assert samples["skipped_scale_events_count{direction=down,reason=CpuResourceLimit}"] == 1
 
 
 def test_groups_deleted_n31():
-    one = turn(groups_gone=(DeletedGroup(group="a"), DeletedGroup(group="b", failure=STOCKOUT)))
+    one = turn(deleted_groups=(DeletedGroup(group="a"), DeletedGroup(group="b", failure=STOCKOUT)))
 
     assert after(one)["deleted_node_groups_total"] == 1
 
@@ -243,7 +245,7 @@ def test_machines_that_never_became_nodes():
     reason = never_registered("g", 2, limit_s=900, kept=0)
     done = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
-    assert after(turn(repaired=(done,)))["old_unregistered_nodes_removed_count"] == 2
+    assert after(turn(repairs=(done,)))["old_unregistered_nodes_removed_count"] == 2
 
 
 # ---- the cluster
@@ -322,20 +324,25 @@ def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, i
         turns.append(
             turn(
                 scale_up=ScaleUpPart(plan=planned(*growths), results=done),
-                scale_down=shrinking(ended=tuple(ended(removal(f"n{number}"), evicted=2) for number in range(removed))),
-                groups_gone=tuple(DeletedGroup(group=f"g{number}", failure=failure) for number in range(deleted)),
+                scale_down=shrinking(
+                    finished=tuple(ended(removal(f"n{number}"), evicted=2) for number in range(removed))
+                ),
+                deleted_groups=tuple(DeletedGroup(group=f"g{number}", failure=failure) for number in range(deleted)),
             )
         )
     samples = after(*turns)
 
     grew_by = sum(
-        result.after - result.before for loop_result in turns for result in loop_result.scale_up.grown if result.is_done
+        result.after - result.before
+        for loop_result in turns
+        for result in loop_result.scale_up.results
+        if result.is_done
     )
     assert samples["scaled_up_nodes_total"] == grew_by
     assert samples["failed_scale_ups_total"] == sum(
-        result.failure is not None for t in turns for result in t.scale_up.grown
+        result.failure is not None for t in turns for result in t.scale_up.results
     )
-    assert samples["created_node_groups_total"] == sum(result.created for t in turns for result in t.scale_up.grown)
+    assert samples["created_node_groups_total"] == sum(result.created for t in turns for result in t.scale_up.results)
     assert samples["scaled_down_nodes_total"] == sum(len(loop_result.scale_down.finished) for loop_result in turns)
     assert samples["evicted_pods_total"] == 2 * sum(len(loop_result.scale_down.finished) for loop_result in turns)
     assert samples["deleted_node_groups_total"] == sum(
