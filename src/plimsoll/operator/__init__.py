@@ -1,1 +1,1 @@
-"""What every controller process has: pause, action rate, health, debug access and profiler."""
+"""What every controller process has: lease and services, pages, metrics, pause, action rate, reports, intents."""

@@ -169,9 +169,9 @@ def _informer_families(statuses: Iterable[InformerStatus]) -> Iterator[Metric]:
 
 def _by_unique_name(statuses: Iterable[InformerStatus]) -> Iterator[tuple[str, InformerStatus]]:
     """By resource; the second informer of a resource is `pods-2`."""
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for status in statuses:
-        seen[status.resource] = number = seen.get(status.resource, 0) + 1
+        numbers[status.resource] = number = numbers.get(status.resource, 0) + 1
         yield (status.resource if number == 1 else f"{status.resource}-{number}"), status
 
 

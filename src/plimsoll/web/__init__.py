@@ -1,1 +1,1 @@
-"""HTTP: client, answers, guards and Prometheus queries."""
+"""HTTP for every subsystem: responses, bodies, guards, serving, the client and Prometheus queries."""

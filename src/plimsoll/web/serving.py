@@ -42,7 +42,7 @@ async def serve(application: Any, address: str) -> None:
         # uvicorn ends the process when an address is taken; here the supervisor decides.
         raise InvalidInput(f"{address} cannot be listened on", path="address") from error
     finally:
-        server.should_exit = True
+        server.stop_listening()
 
 
 async def serve_on_socket(application: Any, listening: socket.socket) -> None:
@@ -51,7 +51,7 @@ async def serve_on_socket(application: Any, listening: socket.socket) -> None:
     try:
         await server.serve(sockets=[listening.dup()])
     finally:
-        server.should_exit = True
+        server.stop_listening()
 
 
 @asynccontextmanager
@@ -68,6 +68,12 @@ async def serve_in_background(application: Any, address: str, *, clock: Clock, e
 
 class _Server(Server):
     """A server that leaves signals alone."""
+
+    def stop_listening(self) -> None:
+        """Closes the sockets: a server that is cancelled does not get to its own shutdown."""
+        self.should_exit = True
+        for listener in getattr(self, "servers", ()):
+            listener.close()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

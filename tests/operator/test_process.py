@@ -1,0 +1,75 @@
+"""A controller process without a lease; with one, over sockets: tests/e2e."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.kube.access import Access, Credential
+from plimsoll.kube.configuration.credentials import Fixed
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.operator.process import ControllerProcess, ProcessSettings
+from plimsoll.runtime.chance import SystemEntropy
+from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.services import Service
+from plimsoll.web.responses import text_response
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+
+pytestmark = pytest.mark.asyncio
+
+
+class Program:
+    """Notes what happens to it."""
+
+    def __init__(self) -> None:
+        self.pages = text_response("ok")
+        self.notes: list[str] = []
+        self.is_running = asyncio.Event()
+
+    def services(self) -> list[Service]:
+        return [Service(name="work", run=self._work)]
+
+    async def leave(self) -> None:
+        self.notes.append("left")
+
+    async def _work(self) -> None:
+        self.notes.append("started")
+        self.is_running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.notes.append("stopped")
+
+
+def process() -> ControllerProcess:
+    settings = ProcessSettings(
+        name="test",
+        access=Access(server="http://127.0.0.1:1", credentials=Fixed(Credential())),
+        client=ClientSettings(user_agent="test", field_manager="test"),
+        host="here",
+        address="127.0.0.1:0",
+    )
+    return ControllerProcess(settings, clock=RealClock(), entropy=SystemEntropy())
+
+
+async def test_a_cancelled_process_stops_its_services_and_then_leaves():
+    program = Program()
+    async with process() as running:
+        task = asyncio.create_task(running.run(lambda _client, _guard: program))
+        await asyncio.wait_for(program.is_running.wait(), 10)
+        task.cancel()
+        await asyncio.wait((task,))
+    assert program.notes == ["started", "stopped", "left"]
+
+
+async def test_without_a_lease_work_is_done_at_once_and_without_a_guard():
+    async with process() as running:
+
+        async def work(client: Client, guard: object) -> bool:
+            return client is running.client and guard is None
+
+        assert await running.run_once(work)
