@@ -1,10 +1,10 @@
-"""What of a turn's plan is news. Pure; remembers what was said of each thing last.
+"""Selects the changed part of a plan for the journal. Pure; remembers what was written about each object.
 
-Most of a plan is the same as ten seconds ago: five thousand nodes are kept for the reasons they were kept for before.
-So an entry of the journal has only what changed, and a turn without news writes none: `why node/n7` finds the entry in
-which its reason was first given. Every six hours everything in force is said again, because the journal forgets what is
-old. A reason is the same when its code is, and the codes behind it, and the pod or the size it names: that a node is
-used to 61 % and no longer to 62 % is no news. That a pod is not named any more is: it has a place.
+Most of a plan equals that of ten seconds ago: thousands of nodes are unremovable for the same reasons. So an entry
+holds only what changed, and a plan without changes makes no entry: `why node/n7` finds the entry in which its reason
+was first given. Every six hours the whole plan is written again, because the journal forgets old entries. Two reasons
+are equal if their codes are, the codes of their causes, and the pod or the size they name: a node at 61 % after 62 % is
+no change. A pod that is no longer named is one: it has a node.
 """
 
 from __future__ import annotations
@@ -24,27 +24,29 @@ if TYPE_CHECKING:
 
 _AGAIN_AFTER: Final = timedelta(hours=6)
 _REPEATED: Final = (Result.HELD_BACK, Result.FAILED)
-"""Ends of actions that the next turn tries, and tells, again."""
+"""Results of actions that the next plan repeats."""
 
-_TELLING_FACTS: Final = ("pod", "size", "state")
-"""Facts that make a reason another one."""
+_DISTINGUISHING_FACTS: Final = ("pod", "size", "state")
+"""Facts that distinguish reasons of the same code."""
 
 Settled = Callable[[Sequence["Ref"]], tuple["NotDone", ...]]
-Told = tuple["Plan", tuple["Outcome", ...]]
+Selected = tuple["Plan", tuple["Outcome", ...]]
 Gist = tuple[object, ...]
 
 
-class JournalNews:
-    """Between the turns of one autoscaler."""
+class PlanDeduplicator:
+    """State between the plans of one controller."""
 
     def __init__(self) -> None:
         self._said: dict[Ref, list[Gist]] = {}
         self._whole_at: datetime | None = None
 
-    def of(self, plan: Plan, outcomes: tuple[Outcome, ...], settled: Settled = lambda _refs: ()) -> Told | None:
-        """The part that was not said before, or all of it if that is long ago; None: nothing.
+    def select_changes(
+        self, plan: Plan, outcomes: tuple[Outcome, ...], settled: Settled = lambda _refs: ()
+    ) -> Selected | None:
+        """The part that is not in the journal yet, or the whole plan if that was long ago; None: nothing changed.
 
-        `settled` tells what became of pods that are named no more; of whom it does not tell, nothing has changed.
+        `settled` returns what became of pods that are no longer named. The others count as unchanged.
         """
         results = {id(outcome.action): outcome.result for outcome in outcomes}
         said = _gists(plan, results)
@@ -69,9 +71,9 @@ class JournalNews:
         return news, tuple(outcome for outcome in outcomes if id(outcome.action) in chosen)
 
 
-def _fresh_part(one: NotDone, fresh: set[Ref]) -> NotDone | None:
-    about = tuple(ref for ref in one.about if ref in fresh)
-    return structs.replace(one, about=about, unnamed=one.count - len(about)) if about else None
+def _fresh_part(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
+    about = tuple(ref for ref in not_done.about if ref in fresh)
+    return structs.replace(not_done, about=about, unnamed=not_done.count - len(about)) if about else None
 
 
 def _gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:
@@ -90,5 +92,5 @@ def _gist_of_action(action: Action, result: Result | None) -> Gist:
 
 
 def _gist(reason: Reason) -> Gist:
-    facts = (reason.facts.get(name) for name in _TELLING_FACTS)
-    return (reason.code, *facts, *(_gist(one) for one in reason.because))
+    facts = (reason.facts.get(name) for name in _DISTINGUISHING_FACTS)
+    return (reason.code, *facts, *(_gist(cause) for cause in reason.because))

@@ -1,8 +1,7 @@
-"""When we last wrote a field of an object: from `metadata.managedFields`, which the API server keeps. Pure.
+"""When a field manager last wrote a field, from `metadata.managedFields` of the API server. Pure.
 
-Nothing of the cluster that is scaled is ours but its replicas, so no annotation of ours can tell when we raised them.
-Who changes a field takes it over from whoever wrote it before; so if it is ours, the last change of it was ours too.
-One entry tells of all our fields, so its time is that of the last of them.
+A writer that changes a field takes it over from its previous manager. So the manager that holds a field made its last
+change. One entry covers all fields of a manager, so its time is that of the last write to any of them.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-def written_at(raw: bytes, path: Sequence[str], *, manager: str) -> datetime | None:
-    """None: it is not ours, or the server does not tell."""
+def last_written_at(raw: bytes, path: Sequence[str], *, manager: str) -> datetime | None:
+    """None if the manager does not hold the field, or the server does not say when."""
     whole = msgspec.json.decode(raw)
     metadata = whole.get("metadata") if isinstance(whole, dict) else None
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     listed = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    times = [_time(one.get("time")) for one in listed if one.get("manager") == manager and _has(one, path)]
+    times = [_time(entry.get("time")) for entry in listed if entry.get("manager") == manager and _holds(entry, path)]
     return max((time for time in times if time is not None), default=None)
 
 
-def _has(entry: dict[str, Any], path: Sequence[str]) -> bool:
+def _holds(entry: dict[str, Any], path: Sequence[str]) -> bool:
     found: Any = entry.get("fieldsV1")
     for step in path:
         found = found.get(f"f:{step}") if isinstance(found, dict) else None

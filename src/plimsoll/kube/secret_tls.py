@@ -1,6 +1,6 @@
-"""TLS as a Secret says it: whom to believe, and the certificate to show. For external services and for PD.
+"""A TLS context from a Secret: the certificate authority to trust, and the client certificate.
 
-What a Secret holds never leaves this module but as a context; messages name the Secret and its keys.
+The content of a Secret leaves this module only as a context; messages name the Secret and its keys.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ CERTIFICATE_KEY: Final = "tls.crt"
 PRIVATE_KEY: Final = "tls.key"
 
 
-class Secrets(Protocol):
-    """Reads what a Secret holds; None if there is none, or it cannot be had."""
+class SecretReader(Protocol):
+    """Reads the data of a Secret; None if there is none, or it cannot be read."""
 
-    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None: ...
+    async def read(self, namespace: str, name: str) -> dict[str, bytes] | None: ...
 
 
-class SecretsOfCluster:
-    """`Secrets` as the API server has them now: never cached, because they are rotated."""
+class ClusterSecrets:
+    """Reads Secrets from the API server. They are rotated, so they are never cached."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None:
+    async def read(self, namespace: str, name: str) -> dict[str, bytes] | None:
         try:
             return (await self._client.get(Secret, name, namespace=namespace)).data
         except ApiCallFailed:
             return None
 
 
-def context_from(data: dict[str, bytes] | None, where: str, *, needed: Collection[str] = ()) -> ssl.SSLContext:
-    """Raises `InvalidInput`: no call is made with less than what the Secret should have given."""
+def build_tls_context(data: dict[str, bytes] | None, where: str, *, needed: Collection[str] = ()) -> ssl.SSLContext:
+    """The context from the data of the Secret that `where` names. Raises `InvalidInput` if a part is missing."""
     if data is None:
         raise InvalidInput(f"{where} cannot be read")
     if missing := [key for key in needed if not data.get(key)]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.journal.last_plans_map import LastPlansWriter
-from plimsoll.kube.secret_tls import SecretsOfCluster
+from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.tidb.actuation.drainers import DrainerFactory
 from plimsoll.tidb.controller import TidbController
 from plimsoll.tidb.observing.observer import ClientNodeLister, InformerNodeLister
@@ -67,7 +67,7 @@ class TidbAutoscalerParts:
             metrics=dependencies.metrics,
             last_plans=last_plans if dependencies.keeps_last_plans else None,
         )
-        secrets = SecretsOfCluster(client)
+        secrets = ClusterSecrets(client)
         pds = PdAccess(dependencies.web, secrets, address=settings.pd)
         nodes = (
             ClientNodeLister(client) if dependencies.informers is None else InformerNodeLister(dependencies.informers)

@@ -99,14 +99,14 @@ def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_told():
     with WidgetWorld() as world:
         slow = Slow()
         informer = world.running()
-        feed = informer.add_handler(slow, name="slow")
+        runner = informer.add_handler(slow, name="slow")
         world.put("first")
         world.run.settle()
         for number in range(50):
             world.put(f"w{number}")
             world.delete(f"w{number}")
             world.run.settle()
-        assert feed.pending == 1, "the one it is at"
+        assert runner.pending == 1, "the one it is at"
         slow.gate.set()
         world.run.settle()
         assert slow.story == [("Added", "first")]
@@ -118,22 +118,22 @@ def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
         world.put("b", BAD)
         informer = world.running()
         slow = Slow()
-        feed = informer.add_handler(slow, name="late")
+        runner = informer.add_handler(slow, name="late")
         world.run.settle()
-        assert not feed.has_synced
+        assert not runner.has_synced
         slow.gate.set()
-        world.run.until(feed.synced())
+        world.run.until(runner.synced())
         assert slow.story == [("Added", "a"), ("TurnedBad", "b")]
 
 
 def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
     with WidgetWorld() as world:
         informer = world.informer()
-        feed = informer.add_handler(lambda _change: None, name="any")
+        runner = informer.add_handler(lambda _change: None, name="any")
         world.run.settle()
-        assert not feed.has_synced
+        assert not runner.has_synced
         world.run.spawn(informer.run())
-        world.run.until(feed.synced())
+        world.run.until(runner.synced())
         assert informer.has_synced
 
 
@@ -147,12 +147,12 @@ def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
 
     with WidgetWorld() as world:
         informer = world.running()
-        feed = informer.add_handler(failing, name="failing")
+        runner = informer.add_handler(failing, name="failing")
         for name in "abc":
             world.put(name)
         world.run.settle()
         assert told == ["a", "b", "c"]
-        assert feed.failures == 3
+        assert runner.failures == 3
         assert informer.status.handlers[0].failures == 3
 
 
@@ -229,7 +229,7 @@ def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
             await slow(change)
 
         informer = world.informer()
-        feed = informer.add_handler(begin, name="slow")
+        runner = informer.add_handler(begin, name="slow")
         world.put("a")
         first = world.run.spawn(informer.run())
         world.run.until(informer.synced())
@@ -237,21 +237,21 @@ def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
         first.cancel()
         world.run.settle()
         assert slow.told == []
-        assert feed.pending == 1
+        assert runner.pending == 1
         world.delete("a")
         slow.gate.set()
         world.run.spawn(informer.run())
         world.run.advance_by(1)
         assert slow.story == [("Added", "a"), ("Deleted", "a")], "it may have acted on what it half heard"
         assert begun == [slow.told[0], *slow.told]
-        assert feed.pending == 0
+        assert runner.pending == 0
 
 
 def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync():
     with WidgetWorld() as world:
         slow = Slow()
         informer = world.informer()
-        feed = informer.add_handler(slow, name="slow")
+        runner = informer.add_handler(slow, name="slow")
         world.put("a")
         first = world.run.spawn(informer.run())
         world.run.until(informer.synced())
@@ -261,4 +261,4 @@ def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync
         slow.gate.set()
         world.run.spawn(informer.run())
         world.run.advance_by(1)
-        assert feed.has_synced
+        assert runner.has_synced

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.informer import Added, Deleted, Updated
-from plimsoll.kube.informer.delivery.broadcaster import CALLS_AT_ONCE, HandlerBroadcaster, Rounds
+from plimsoll.kube.informer.delivery.broadcaster import CALLS_AT_ONCE, DeliveryLoop, HandlerBroadcaster
 from plimsoll.kube.informer.delivery.handler import HandlerRunner
 from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.kube.informer.store.tracker import Tracker
@@ -64,21 +64,23 @@ class Listener:
 
 
 class Hall:
-    """An informer's inside without its loop: changes come and feeds are told when the test says so."""
+    """An informer's inside without its loop: changes come and runners are told when the test says so."""
 
     def __init__(self, listeners: int) -> None:
         self.cache: WritableCache[Any] = WritableCache()
-        rounds = Rounds("widgets")
-        self.audience: HandlerBroadcaster[Any] = HandlerBroadcaster(self.cache, rounds)
-        self.tracker: Tracker[Any] = Tracker("widgets", cache=self.cache, audience=self.audience)
+        delivery = DeliveryLoop("widgets")
+        self.broadcaster: HandlerBroadcaster[Any] = HandlerBroadcaster(self.cache, delivery)
+        self.tracker: Tracker[Any] = Tracker("widgets", cache=self.cache, on_change=self.broadcaster.changed)
         self.listeners = [Listener() for _ in range(listeners)]
         self.feeds: list[HandlerRunner[Any]] = []
         for number, listener in enumerate(self.listeners):
-            feed = HandlerRunner(f"h{number}", listener, cache=self.cache, audience=self.audience, rounds=rounds)
-            self.audience.add(feed)
-            feed.begin()
-            feed.all_known()
-            self.feeds.append(feed)
+            runner = HandlerRunner(
+                f"h{number}", listener, cache=self.cache, broadcaster=self.broadcaster, delivery=delivery
+            )
+            self.broadcaster.add(runner)
+            runner.begin()
+            runner.all_known()
+            self.feeds.append(runner)
         self._version = 0
 
     def put(self, name: str, uid: str = "u") -> None:
@@ -94,17 +96,17 @@ class Hall:
             self.tracker.gone(Widget(metadata=metadata))
 
     def tell(self, number: int, most: int) -> None:
-        feed = self.feeds[number]
+        runner = self.feeds[number]
         try:
-            while (outcome := feed.tell_some(most)) is not None:
+            while (outcome := runner.deliver_some(most)) is not None:
                 with pytest.raises(StopIteration):
-                    feed.heard(outcome).send(None)
+                    runner.await_outcome(outcome).send(None)
         except Stopped:
-            feed.begin()
+            runner.begin()
 
     def tell_all(self) -> None:
-        for number, feed in enumerate(self.feeds):
-            while feed.has_work:
+        for number, runner in enumerate(self.feeds):
+            while runner.has_work:
                 self.tell(number, 32)
 
 
@@ -138,10 +140,10 @@ def test_every_handler_comes_to_know_what_is_there_whatever_interrupts_it(story:
                 hall.listeners[one].stops = True
     hall.tell_all()
     there = {one.metadata.name: one for one in hall.cache.list()}
-    for listener, feed in zip(hall.listeners, hall.feeds, strict=True):
+    for listener, runner in zip(hall.listeners, hall.feeds, strict=True):
         assert listener.known == there
-        assert feed.pending == 0
-        assert feed.has_synced
+        assert runner.pending == 0
+        assert runner.has_synced
 
 
 def test_a_handler_that_is_told_everything_in_one_go_to_the_last_call_is_in_sync():

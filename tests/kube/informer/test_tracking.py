@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
+from plimsoll.kube.informer.delivery.broadcaster import DeliveryLoop, HandlerBroadcaster
 from plimsoll.kube.informer.events import Key
 from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.kube.informer.store.tracker import Tracker, is_newer, went_back
@@ -30,7 +30,7 @@ class Tracked:
     def __init__(self, *objects: Widget | BadObject, version: str = "10") -> None:
         self.cache: WritableCache[Any] = WritableCache()
         self.tracker: Tracker[Any] = Tracker(
-            "widgets", cache=self.cache, audience=HandlerBroadcaster(self.cache, Rounds("widgets"))
+            "widgets", cache=self.cache, on_change=HandlerBroadcaster(self.cache, DeliveryLoop("widgets")).changed
         )
         self.list(*objects, version=version)
 

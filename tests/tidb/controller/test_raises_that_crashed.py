@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
-from typing import Any
 
-import pytest
-
-from plimsoll.kube.managed_fields import written_at
 from tests.faults import CrashAfter
 from tests.tidb.controller.scaled_worlds import EmbeddedServer, homogeneous
 from tests.tidb.draining.drained_worlds import DrainedWorld
-from tests.tidb.planning.pass_worlds import at
 
 OWN = "default_homogeneous_tikv"
 REPLICAS = ("spec", "tikv", "replicas")
@@ -92,31 +86,3 @@ def test_replicas_that_somebody_else_wrote_hold_nothing() -> None:
         world.planner.says(homogeneous(5))
         world.pass_by(10)
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 5
-
-
-# ---- what the server tells
-
-
-def entry(**more: Any) -> dict[str, Any]:
-    fields = {"f:spec": {"f:tikv": {"f:replicas": {}}}}
-    return {"manager": "us", "operation": "Update", "time": "2026-01-01T00:00:10Z", "fieldsV1": fields, **more}
-
-
-@pytest.mark.parametrize(
-    ("entries", "told"),
-    [
-        ([entry()], at(10)),
-        ([entry(), entry(time="2026-01-01T00:00:20Z")], at(20)),
-        ([entry(manager="others")], None),
-        ([entry(fieldsV1={"f:spec": {"f:tidb": {"f:replicas": {}}}})], None),
-        ([entry(time=None)], None),
-        ([entry(time="soon")], None),
-        ([entry(fieldsV1=[])], None),
-        (["odd"], None),
-        (None, None),
-    ],
-    ids=["ours", "the later of two", "theirs", "another field", "no time", "odd time", "odd fields", "odd", "none"],
-)
-def test_when_a_field_was_written(entries: Any, told: Any) -> None:
-    raw = json.dumps({"metadata": {"managedFields": entries}}).encode()
-    assert written_at(raw, REPLICAS, manager="us") == told

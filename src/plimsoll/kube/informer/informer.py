@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overloa
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
+from plimsoll.kube.informer.delivery.broadcaster import DeliveryLoop, HandlerBroadcaster
 from plimsoll.kube.informer.delivery.handler import HandlerRunner
 from plimsoll.kube.informer.events import V
 from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
@@ -96,9 +96,9 @@ class Informer(Generic[V]):
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
         )
         self._cache: WritableCache[V] = WritableCache()
-        self._rounds = Rounds(self._origin.name)
-        self._audience: HandlerBroadcaster[V] = HandlerBroadcaster(self._cache, self._rounds)
-        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, audience=self._audience)
+        self._delivery = DeliveryLoop(self._origin.name)
+        self._broadcaster: HandlerBroadcaster[V] = HandlerBroadcaster(self._cache, self._delivery)
+        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, on_change=self._broadcaster.changed)
         self._reflector: Reflector[V] = Reflector(
             self._origin,
             self._tracker,
@@ -128,15 +128,15 @@ class Informer(Generic[V]):
 
     def add_handler(self, handler: Handler[V], *, name: str) -> HandlerRunner[V]:
         """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
-        if any(feed.name == name for feed in self._audience.feeds):
+        if any(runner.name == name for runner in self._broadcaster.runners):
             raise InvalidInput(f"there is a handler {name!r} already", path="name")
-        feed = HandlerRunner(name, handler, cache=self._cache, audience=self._audience, rounds=self._rounds)
-        self._audience.add(feed)
+        runner = HandlerRunner(name, handler, cache=self._cache, broadcaster=self._broadcaster, delivery=self._delivery)
+        self._broadcaster.add(runner)
         if self.has_synced:
-            feed.all_known()
+            runner.all_known()
         if self._is_running:
-            feed.begin()
-        return feed
+            runner.begin()
+        return runner
 
     async def run(self) -> None:
         """Until cancelled. After a restart the cache is still there, and a list brings it up to date."""
@@ -145,8 +145,8 @@ class Informer(Generic[V]):
         async with asyncio.TaskGroup() as group:
             self._is_running = True
             try:
-                rounds = self._rounds.run(self._audience.feeds, group)
-                group.create_task(rounds, name=f"informer {self.resource}: handlers")
+                delivery = self._delivery.run(self._broadcaster.runners, group)
+                group.create_task(delivery, name=f"informer {self.resource}: handlers")
                 await self._reflector.run()
             finally:
                 self._is_running = False
@@ -156,8 +156,8 @@ class Informer(Generic[V]):
         log.info(told, resource=self.resource, items=len(self._cache), bad=len(self._cache.bad))
         if not self.has_synced:
             self._synced.set()
-            for feed in self._audience.feeds:
-                feed.all_known()
+            for runner in self._broadcaster.runners:
+                runner.all_known()
 
     # ---- how it is doing
 
@@ -205,7 +205,9 @@ class Informer(Generic[V]):
             bytes_read=progress.bytes_read,
             trouble=progress.trouble,
             handlers=tuple(
-                HandlerStatus(name=feed.name, pending=feed.pending, handled=feed.handled, failures=feed.failures)
-                for feed in self._audience.feeds
+                HandlerStatus(
+                    name=runner.name, pending=runner.pending, handled=runner.handled, failures=runner.failures
+                )
+                for runner in self._broadcaster.runners
             ),
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec import structs
 
-from plimsoll.journal.dedupe import JournalNews
+from plimsoll.journal.dedupe import PlanDeduplicator
 from plimsoll.journal.entries import Entry
 from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
@@ -51,7 +51,7 @@ class Reporter:
         self._emitter = emitter
         self._status = status
         self._records = PlanRecords(journal, last_plans)
-        self._journal_news = JournalNews()
+        self._journal_news = PlanDeduplicator()
         self._groups = GroupNotes()
         self._log_news = News()
 
@@ -92,7 +92,7 @@ class Reporter:
         namespace, dry_run = loop.policy.operation.namespace, loop.policy.operation.dry_run
         plan, outcomes = build_plan_and_outcomes(loop)
         plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.build(loop)))
-        news = self._journal_news.of(plan, outcomes, lambda refs: find_settled_pods(refs, loop))
+        news = self._journal_news.select_changes(plan, outcomes, lambda refs: find_settled_pods(refs, loop))
         if news is None:
             await self._records.skip(namespace=namespace, at=loop.at, dry_run=dry_run)
             return

@@ -15,7 +15,7 @@ import msgspec
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value, Wire
-from plimsoll.kube.secret_tls import context_from
+from plimsoll.kube.secret_tls import build_tls_context
 from plimsoll.objects.api.tidb import ExternalEndpoint  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.objects.codec.decode_problems import problem_of
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - as above
@@ -25,7 +25,7 @@ from plimsoll.web.client import PinnedUrl, RequestFailed
 if TYPE_CHECKING:
     import ssl
 
-    from plimsoll.kube.secret_tls import Secrets
+    from plimsoll.kube.secret_tls import SecretReader
     from plimsoll.web.client import Response
 
 TIMEOUT_S: Final = 5.0
@@ -73,7 +73,11 @@ class Caller(Protocol):
 
 
 async def request_recommendation(
-    question: RecommendationRequest, *, caller: Caller, secrets: Secrets, exceptions: AddressExceptions = NO_EXCEPTIONS
+    question: RecommendationRequest,
+    *,
+    caller: Caller,
+    secrets: SecretReader,
+    exceptions: AddressExceptions = NO_EXCEPTIONS,
 ) -> int | RecommendationFailed:
     """The recommended size of the external group, as the service gives it: `maxReplicas` is not applied."""
     try:
@@ -89,7 +93,7 @@ async def request_recommendation(
 
 
 async def _call(
-    question: RecommendationRequest, *, caller: Caller, secrets: Secrets, exceptions: AddressExceptions
+    question: RecommendationRequest, *, caller: Caller, secrets: SecretReader, exceptions: AddressExceptions
 ) -> Response | RequestFailed:
     endpoint = question.endpoint
     tls = await _tls(question, secrets)
@@ -135,10 +139,10 @@ def _read(question: RecommendationRequest, answer: Response) -> int | Recommenda
 # ---- TLS
 
 
-async def _tls(question: RecommendationRequest, secrets: Secrets) -> ssl.SSLContext | None:
+async def _tls(question: RecommendationRequest, secrets: SecretReader) -> ssl.SSLContext | None:
     """The TLS context. Raises `PlimsollError`: no call is made with less security than the Secret should give."""
     named = question.endpoint.tls_secret
     if named is None:
         return None
     namespace = named.namespace or question.autoscaler_namespace
-    return context_from(await secrets.data(namespace, named.name), f"Secret {namespace}/{named.name}")
+    return build_tls_context(await secrets.read(namespace, named.name), f"Secret {namespace}/{named.name}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import InvalidInput, InvalidQuantity
-from plimsoll.kube.managed_fields import written_at
+from plimsoll.kube.managed_fields import last_written_at
 from plimsoll.tidb.model.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedComponent, ObservedGroup, Size
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
@@ -113,7 +113,9 @@ def _base(
         phase=status.phase,
         is_paused=cluster.view.spec.paused,
         is_being_deleted=cluster.metadata.deletion_timestamp is not None,
-        last_change=None if is_recorded else written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
+        last_change=None
+        if is_recorded
+        else last_written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
         config_problem=find_config_problem(own.config, component) if own is not None else "",
     )
 

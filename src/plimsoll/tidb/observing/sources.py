@@ -26,7 +26,7 @@ from plimsoll.web.address_guard import parse_exceptions
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
-    from plimsoll.kube.secret_tls import Secrets
+    from plimsoll.kube.secret_tls import SecretReader
     from plimsoll.objects.api.tidb import TidbCluster
     from plimsoll.tidb.external.recommender import Caller
     from plimsoll.tidb.model.scaling_plan import ScalingPlan
@@ -51,7 +51,7 @@ class Sources:
     planner: Planner
     nodes: NodeLister
     caller: Caller
-    secrets: Secrets
+    secrets: SecretReader
     settings: TidbSettings
 
     # ---- advice

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, context_from
+from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, build_tls_context
 from plimsoll.tidb.pd.client import PdClient
 from plimsoll.web.client import RequestFailed
 
 if TYPE_CHECKING:
     import ssl
 
-    from plimsoll.kube.secret_tls import Secrets
+    from plimsoll.kube.secret_tls import SecretReader
     from plimsoll.objects.api.tidb import TidbCluster
     from plimsoll.web.client import HttpClient, Request, Response
 
@@ -29,7 +29,7 @@ _REMEMBERED: Final = 1_000
 class PdAccess:
     """Access to the PDs of all clusters. `address` replaces the address derived from the name of a cluster."""
 
-    def __init__(self, web: HttpClient, secrets: Secrets, *, address: str = "") -> None:
+    def __init__(self, web: HttpClient, secrets: SecretReader, *, address: str = "") -> None:
         self._web = web
         self._address = address
         self._certificates = TlsContexts(secrets)
@@ -56,17 +56,17 @@ def build_pd_address(base: TidbCluster) -> str:
 class TlsContexts:
     """TLS contexts by Secret, rebuilt when the Secret changes."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SecretReader) -> None:
         self._secrets = secrets
         self._made: dict[tuple[str, str], tuple[dict[str, bytes] | None, ssl.SSLContext]] = {}
 
     async def context(self, namespace: str, name: str) -> ssl.SSLContext | RequestFailed:
-        data = await self._secrets.data(namespace, name)
+        data = await self._secrets.read(namespace, name)
         made = self._made.get((namespace, name))
         if made is not None and made[0] == data:
             return made[1]
         try:
-            context = context_from(data, f"Secret {namespace}/{name}", needed=_NEEDED)
+            context = build_tls_context(data, f"Secret {namespace}/{name}", needed=_NEEDED)
         except InvalidInput as error:
             return RequestFailed(problem=f"PD needs a client certificate: {error}")
         if len(self._made) >= _REMEMBERED:

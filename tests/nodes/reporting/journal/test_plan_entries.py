@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
-from plimsoll.journal.dedupe import JournalNews
+from plimsoll.journal.dedupe import PlanDeduplicator
 from plimsoll.nodes.cluster_state.changes import never_registered, size_differs
 from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
 from plimsoll.nodes.cluster_state.observed import ObservedGroup
@@ -178,10 +178,10 @@ def test_nodes_kept_for_the_same_reason_are_told_together():
 
 def news_of(*turns: LoopResult) -> list[list[str] | None]:
     """The things each turn writes about; None: it writes nothing."""
-    news = JournalNews()
+    news = PlanDeduplicator()
     found: list[list[str] | None] = []
     for loop_result in turns:
-        written = news.of(*build_plan_and_outcomes(loop_result))
+        written = news.select_changes(*build_plan_and_outcomes(loop_result))
         found.append(None if written is None else sorted(_named(written[0].actions, written[0].not_done)))
     return found
 
@@ -251,11 +251,11 @@ def test_a_large_quiet_cluster_writes_little():
         nodes = tuple(kept(f"node-{n}", "NotUnderutilized", f"cpu is used to {share + n / 100}%") for n in range(5_000))
         return turn(scale_down=shrinking(unremovable=nodes))
 
-    news = JournalNews()
-    whole = news.of(*build_plan_and_outcomes(of(50.0)))
+    news = PlanDeduplicator()
+    whole = news.select_changes(*build_plan_and_outcomes(of(50.0)))
     assert whole is not None
     assert len(encode(whole[0])) < 2_000_000
-    assert news.of(*build_plan_and_outcomes(of(51.0))) is None
+    assert news.select_changes(*build_plan_and_outcomes(of(51.0))) is None
 
 
 # ---- pods that wait no more
@@ -271,10 +271,10 @@ def placed_now(name: str, on: str) -> LoopResult:
 
 def lines_of(*turns: LoopResult) -> list[list[str]]:
     """Lines of what each turn had to say."""
-    news = JournalNews()
+    news = PlanDeduplicator()
     found = []
     for loop_result in turns:
-        told = news.of(*build_plan_and_outcomes(loop_result), partial(find_settled_pods, turn=loop_result))
+        told = news.select_changes(*build_plan_and_outcomes(loop_result), partial(find_settled_pods, turn=loop_result))
         found.append([] if told is None else told[0].lines())
     return found
 
@@ -354,11 +354,11 @@ def test_a_turn_that_could_not_look_says_nothing_of_groups():
 
 
 def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
-    news, notes = JournalNews(), GroupNotes()
+    news, notes = PlanDeduplicator(), GroupNotes()
     told = []
     for seconds, target in ((0, 2), (10, 2), (20, 3)):
         one = after(turn(health=standing_of(target=target, ready=target)), seconds=seconds)
         plan, outcomes = build_plan_and_outcomes(one)
-        found = news.of(structs.replace(plan, not_done=(*plan.not_done, *notes.build(one))), outcomes)
+        found = news.select_changes(structs.replace(plan, not_done=(*plan.not_done, *notes.build(one))), outcomes)
         told.append(0 if found is None else len(found[0].not_done))
     assert told == [1, 0, 1]

@@ -1,13 +1,11 @@
-"""All handlers of one informer, and what each of them has still to hear. Told by `tracking`, asked by the informer.
+"""The handlers of one informer: what each has still to receive, and the loop that delivers it.
 
-Handlers that have heard everything keep step: they share one backlog until they have heard that as well. One that is
-in the middle of something, because it has to be awaited or has much to catch up with, has a backlog of its own.
+Handlers that have received everything share one set of pending notifications until they have received that as well. A
+handler that is in the middle of a delivery, because it is awaited or has much to catch up with, has a set of its own.
 
-Goes round the handlers that have something to hear: one task for all, as long as nobody has to be waited for.
-
-A task for each handler was woken for each event: a dozen handlers made a dozen turns of the event loop of it. Here one
-turn tells them all. A handler that has to be awaited gets a task of its own until it has heard everything, so that
-nobody waits for it. Used by the informer; what is told, and what comes after a cancellation, is `handlers`' business.
+One task delivers to all handlers as long as none has to be awaited: with a task per handler, each event would cost as
+many iterations of the event loop as there are handlers. A handler that has to be awaited gets a task of its own until
+it has caught up, so that no other handler waits for it.
 """
 
 from __future__ import annotations
@@ -28,65 +26,65 @@ if TYPE_CHECKING:
 
 
 class HandlerBroadcaster(Generic[V]):
-    """`feeds` are in the order in which they came; that is also the order in which they hear of a change."""
+    """The runners of an informer's handlers. Changes are delivered in the order in which the handlers were added."""
 
-    def __init__(self, cache: Cache[V], rounds: Rounds) -> None:
-        self.feeds: list[HandlerRunner[V]] = []
+    def __init__(self, cache: Cache[V], delivery: DeliveryLoop) -> None:
+        self.runners: list[HandlerRunner[V]] = []
         self._cache = cache
-        self._rounds = rounds
+        self._delivery = delivery
         self._alone: dict[HandlerRunner[V], None] = {}
         self._shared: list[PendingNotifications[V]] = []
-        # Of those that wait for the next change.
+        # Shared by the runners that wait for the next change.
         self._idle: PendingNotifications[V] = PendingNotifications(cache)
 
-    def add(self, feed: HandlerRunner[V]) -> None:
-        """It does not keep step before it knows what was there when it came."""
-        self.feeds.append(feed)
-        self._alone[feed] = None
+    def add(self, runner: HandlerRunner[V]) -> None:
+        """The runner shares no notifications before its handler has received the initial objects."""
+        self.runners.append(runner)
+        self._alone[runner] = None
 
     def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
-        """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
+        """The object was in state `before` and is now as the cache has it. `departure` says how it left, if it did."""
         if self._idle.members:
             self._share_anew()
-        for backlog in self._shared:
-            backlog.changed(key, before, departure)
-        for feed in self._alone:
-            feed.changed(key, before, departure)
+        for pending in self._shared:
+            pending.changed(key, before, departure)
+        for runner in self._alone:
+            runner.changed(key, before, departure)
 
     def _share_anew(self) -> None:
-        """Those that had nothing to hear have something now."""
+        """Wake the runners that had nothing to deliver."""
         waiting = self._idle
         self._idle = PendingNotifications(self._cache)
         self._shared = [
             *(pending_notifications for pending_notifications in self._shared if pending_notifications.members),
             waiting,
         ]
-        self._rounds.want([feed for feed in self.feeds if feed in waiting.members])
+        self._delivery.wake([runner for runner in self.runners if runner in waiting.members])
 
-    # ---- told by feeds
+    # ---- called by runners
 
-    def keep_step(self, feed: HandlerRunner[V], heard: PendingNotifications[V]) -> PendingNotifications[V]:
-        """All of `heard` is told or about to be; gives the backlog it has in common with the others from now on."""
-        if feed in self._alone:
-            del self._alone[feed]
+    def share_pending(self, runner: HandlerRunner[V], heard: PendingNotifications[V]) -> PendingNotifications[V]:
+        """All of `heard` is delivered or about to be. Returns the set that the runner shares with others from now on."""
+        if runner in self._alone:
+            del self._alone[runner]
         else:
-            del heard.members[feed]
-        self._idle.members[feed] = None
+            del heard.members[runner]
+        self._idle.members[runner] = None
         return self._idle
 
-    def go_alone(self, feed: HandlerRunner[V], shared: PendingNotifications[V]) -> PendingNotifications[V]:
-        """What happens from now on waits for it apart from the others; gives the backlog for that."""
-        del shared.members[feed]
-        self._alone[feed] = None
-        return shared.copied()
+    def separate(self, runner: HandlerRunner[V], shared: PendingNotifications[V]) -> PendingNotifications[V]:
+        """The runner no longer shares. Returns a set of its own with what it has still to deliver."""
+        del shared.members[runner]
+        self._alone[runner] = None
+        return shared.copy()
 
 
-# Handlers are Python, not C: a few of their calls take as long as decoding hundreds of objects.
+# A few calls of Python handlers take as long as decoding hundreds of objects in C.
 CALLS_AT_ONCE: Final = 32
 
 
-class Rounds:
-    """Which feeds of one informer have work. `run` tells it to their handlers."""
+class DeliveryLoop:
+    """Delivers to the handlers of one informer, in turn."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -94,32 +92,32 @@ class Rounds:
         self._apart: set[HandlerRunner[Any]] = set()
         self._sleeping: asyncio.Future[None] | None = None
 
-    def want(self, feeds: Iterable[HandlerRunner[Any]]) -> None:
-        """They have something to tell, and had nothing before."""
-        for feed in feeds:
-            if feed not in self._apart:
-                self._wanting[feed] = None
+    def wake(self, runners: Iterable[HandlerRunner[Any]]) -> None:
+        """These runners have something to deliver, and had nothing before."""
+        for runner in runners:
+            if runner not in self._apart:
+                self._wanting[runner] = None
         if self._wanting and self._sleeping is not None and not self._sleeping.done():
             self._sleeping.set_result(None)
 
-    async def run(self, feeds: Iterable[HandlerRunner[Any]], group: asyncio.TaskGroup) -> None:
-        """Until cancelled. `group` is for those that go on by themselves; it ends with this."""
+    async def run(self, runners: Iterable[HandlerRunner[Any]], group: asyncio.TaskGroup) -> None:
+        """Deliver until cancelled. `group` runs the tasks of handlers that are awaited, and ends with this."""
         self._apart.clear()
-        for feed in feeds:
-            feed.begin()
+        for runner in runners:
+            runner.begin()
         calls = 0
         while True:
             await self._work_comes()
-            feed = next(iter(self._wanting))
-            del self._wanting[feed]
-            before = feed.told
-            outcome = feed.tell_some(CALLS_AT_ONCE)
-            calls += feed.told - before
+            runner = next(iter(self._wanting))
+            del self._wanting[runner]
+            before = runner.delivered
+            outcome = runner.deliver_some(CALLS_AT_ONCE)
+            calls += runner.delivered - before
             if outcome is not None:
-                self._apart.add(feed)
-                group.create_task(self._go_on(feed, outcome), name=f"informer {self._resource}: {feed.name}")
-            elif feed.has_work:
-                self._wanting[feed] = None
+                self._apart.add(runner)
+                group.create_task(self._go_on(runner, outcome), name=f"informer {self._resource}: {runner.name}")
+            elif runner.has_work:
+                self._wanting[runner] = None
             if calls >= CALLS_AT_ONCE:
                 calls = 0
                 await asyncio.sleep(0)
@@ -133,12 +131,12 @@ class Rounds:
         finally:
             self._sleeping = None
 
-    async def _go_on(self, feed: HandlerRunner[Any], outcome: Awaitable[None] | None) -> None:
-        """Wait for a handler, and for all it hears until it has caught up."""
-        while outcome is not None or feed.has_work:
+    async def _go_on(self, runner: HandlerRunner[Any], outcome: Awaitable[None] | None) -> None:
+        """Await a handler until it has caught up."""
+        while outcome is not None or runner.has_work:
             if outcome is not None:
-                await feed.heard(outcome)
+                await runner.await_outcome(outcome)
             else:
                 await asyncio.sleep(0)
-            outcome = feed.tell_some(CALLS_AT_ONCE)
-        self._apart.discard(feed)
+            outcome = runner.deliver_some(CALLS_AT_ONCE)
+        self._apart.discard(runner)

@@ -1,13 +1,13 @@
-"""Hands changes to whoever asked for them, each at its own pace.
+"""Delivers changes to one handler, at its own pace (client-go: processorListener).
 
-A feed holds, for each object its handler has not heard the latest of, what it was told last; what it is told next
-follows from that and the cache at the moment of telling. So a slow handler skips versions but never sees one twice or
-out of order, and what waits for it is bounded by the number of objects, not of events. Handlers do not wait for each
-other, and the informer waits for none of them. One that raises is reported, and goes on with the next change. One that
-is cancelled in the middle hears the same change again when the informer runs again: nobody knows how far it came.
+A runner holds, for each object whose latest state its handler has not received, the state it received last; the next
+notification follows from that and the cache at the time of delivery. So a slow handler skips versions but never
+receives one twice or out of order, and what is pending for it is bounded by the number of objects, not of events.
+Handlers do not wait for each other, and the informer waits for none of them. A handler that raises is reported and gets
+the next change. A handler that is cancelled in the middle gets the same change again when the informer runs again.
 
-A handler that has heard everything shares what comes next with all others of which that is true (`audiences`), and is
-mostly told it in one go. Only one that is interrupted has to remember for itself how far it is.
+A handler that has received everything shares its pending notifications with all others of that state
+(`HandlerBroadcaster`). Only a handler that is interrupted has state of its own.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.delivery.pending import PendingNotifications, is_of_another
+from plimsoll.kube.informer.delivery.pending import PendingNotifications, is_of_other_object
 from plimsoll.kube.informer.events import V, changes_between
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
-    from plimsoll.kube.informer.delivery.pending import Telling
+    from plimsoll.kube.informer.delivery.broadcaster import DeliveryLoop, HandlerBroadcaster
+    from plimsoll.kube.informer.delivery.pending import Notification
     from plimsoll.kube.informer.events import Change, Departure, KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.codec.decode_problems import BadObject
@@ -40,28 +40,34 @@ _UNHEARD_AT_ONCE: Final = 1000
 
 
 class HandlerRunner(Generic[V]):
-    """One handler and what it has still to hear. `add_handler` of an informer gives it, to ask how far it is."""
+    """A handler and its pending notifications. It shows the progress of the handler."""
 
     def __init__(
-        self, name: str, handler: Handler[V], *, cache: Cache[V], audience: HandlerBroadcaster[V], rounds: Rounds
+        self,
+        name: str,
+        handler: Handler[V],
+        *,
+        cache: Cache[V],
+        broadcaster: HandlerBroadcaster[V],
+        delivery: DeliveryLoop,
     ) -> None:
         self.name = name
-        self.told = 0
-        """How many changes the handler was called with."""
+        self.delivered = 0
+        """The number of changes that the handler was called with."""
         self.failures = 0
-        self._rounds = rounds
+        self._delivery = delivery
         self._handler = handler
         self._cache = cache
-        self._audience = audience
-        self._backlog: PendingNotifications[V] = PendingNotifications(cache)
+        self._broadcaster = broadcaster
+        self._pending: PendingNotifications[V] = PendingNotifications(cache)
         self._is_alone = True
-        # The rest is of one that is alone. What it is being told of, and what it knows of each of them.
+        # The rest is used while the runner does not share: the objects in delivery, with the state the handler knows.
         self._in_hand: dict[KeyTuple, V | BadObject | None] = {}
         self._departures: dict[KeyTuple, Departure[V]] = {}
         self._next: deque[KeyTuple] = deque()
-        # Follows from what was in hand, and was not heard to its end.
+        # Changes of the current object that are not delivered yet.
         self._under_way: deque[Change[V]] = deque()
-        # What was there when the handler came, and it knows nothing of yet: told before anything else.
+        # The objects that were there when the handler was added, and are not delivered yet. They come first.
         self._unheard = cache.names()
         self._has_work = bool(self._unheard)
         self._is_busy = False
@@ -74,12 +80,12 @@ class HandlerRunner(Generic[V]):
     def pending(self) -> int:
         """How many objects the handler has yet to hear about."""
         being_told = 1 if self._under_way else 0
-        return being_told + len(self._backlog.known) + len(self._in_hand) + sum(map(len, self._unheard.values()))
+        return being_told + len(self._pending.known) + len(self._in_hand) + sum(map(len, self._unheard.values()))
 
     @property
     def handled(self) -> int:
         """How many changes the handler was called with and took."""
-        return self.told - self.failures
+        return self.delivered - self.failures
 
     @property
     def has_synced(self) -> bool:
@@ -89,19 +95,19 @@ class HandlerRunner(Generic[V]):
     async def synced(self) -> None:
         await self._synced.wait()
 
-    # ---- told by the audience
+    # ---- called by the broadcaster
 
     def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None) -> None:
         """Like `PendingNotifications.changed`; a change to an object in hand adds no second event."""
         if self._in_hand and key in self._in_hand:
             known = self._in_hand[key]
-            if departure is not None and known is not None and not is_of_another(departure, known):
+            if departure is not None and known is not None and not is_of_other_object(departure, known):
                 self._departures[key] = departure
         elif self._unheard and key[1] in self._unheard.get(key[0], ()):
             if departure is not None:
                 del self._unheard[key[0]][key[1]]
         else:
-            self._backlog.changed(key, before, departure)
+            self._pending.changed(key, before, departure)
             if not self._has_work:
                 self._announce_work()
 
@@ -113,14 +119,14 @@ class HandlerRunner(Generic[V]):
 
     def _announce_work(self) -> None:
         self._has_work = True
-        self._rounds.want((self,))
+        self._delivery.wake((self,))
 
-    # ---- told by the rounds
+    # ---- told by the delivery
 
     @property
     def has_work(self) -> bool:
         if not self._is_alone:
-            return bool(self._backlog.known)
+            return bool(self._pending.known)
         return self._has_work or bool(self._under_way or self._in_hand)
 
     def begin(self) -> None:
@@ -128,21 +134,23 @@ class HandlerRunner(Generic[V]):
         self._next = deque(self._in_hand)
         self._announce_work()
 
-    def tell_some(self, most: int) -> Awaitable[None] | None:
-        """Call the handler with so many changes; up to one that it wants to be awaited for, which `heard` is for."""
+    def deliver_some(self, most: int) -> Awaitable[None] | None:
+        """Call the handler with so many changes, up to the first that is awaited; that one goes to `await_outcome`."""
         if not self._is_alone:
-            backlog, tellings = self._backlog, self._backlog.tellings()
-            self._backlog = self._audience.keep_step(self, backlog)
+            pending, tellings = self._pending, self._pending.notifications()
+            self._pending = self._broadcaster.share_pending(self, pending)
             if len(tellings) <= most:
-                return self._tell_all(backlog, tellings)
-            self._fall_behind(backlog, tellings)
+                return self._tell_all(pending, tellings)
+            self._fall_behind(pending, tellings)
         outcome = self._tell_next(most)
         if outcome is None and self.has_synced and not self.has_work:
             self._is_alone = False
-            self._backlog = self._audience.keep_step(self, self._backlog)
+            self._pending = self._broadcaster.share_pending(self, self._pending)
         return outcome
 
-    def _tell_all(self, backlog: PendingNotifications[V], tellings: Sequence[Telling[V]]) -> Awaitable[None] | None:
+    def _tell_all(
+        self, pending: PendingNotifications[V], tellings: Sequence[Notification[V]]
+    ) -> Awaitable[None] | None:
         """What it has in common with others, in one go; from an interruption on it is alone with the rest."""
         for number, (_, change) in enumerate(tellings):
             try:
@@ -150,26 +158,26 @@ class HandlerRunner(Generic[V]):
             except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
                 self._report(change, error)
             except BaseException:  # whatever it was goes on up; what was not told must not be lost behind it
-                self._fall_behind(backlog, tellings[number:])
+                self._fall_behind(pending, tellings[number:])
                 raise
             else:
                 # Most handlers are plain functions: whether it can be awaited is asked of what is something.
                 if outcome is not None and inspect.isawaitable(outcome):
-                    self._fall_behind(backlog, tellings[number:])
+                    self._fall_behind(pending, tellings[number:])
                     return outcome
-            self.told += 1
+            self.delivered += 1
         return None
 
-    def _fall_behind(self, backlog: PendingNotifications[V], rest: Sequence[Telling[V]]) -> None:
-        """Be alone with what of `backlog` was not told, of which the first may be under way."""
+    def _fall_behind(self, pending: PendingNotifications[V], rest: Sequence[Notification[V]]) -> None:
+        """Be alone with what of `pending` was not told, of which the first may be under way."""
         first, _ = rest[0]
         self._under_way = deque(change for key, change in rest if key == first)
-        self._in_hand = {key: backlog.known.get(key) for key, _ in rest if key != first}
-        self._departures = {key: how for key, how in backlog.departures.items() if key in self._in_hand}
+        self._in_hand = {key: pending.known.get(key) for key, _ in rest if key != first}
+        self._departures = {key: how for key, how in pending.departures.items() if key in self._in_hand}
         self._next = deque(self._in_hand)
         self._is_busy = self._is_alone = True
-        self._backlog = self._audience.go_alone(self, self._backlog)
-        self._has_work = bool(self._backlog.known)
+        self._pending = self._broadcaster.separate(self, self._pending)
+        self._has_work = bool(self._pending.known)
 
     def _tell_next(self, most: int) -> Awaitable[None] | None:
         for _ in range(most):
@@ -183,13 +191,13 @@ class HandlerRunner(Generic[V]):
             else:
                 if outcome is not None and inspect.isawaitable(outcome):
                     return outcome
-            self.told += 1
+            self.delivered += 1
             self._under_way.popleft()
         if not self._under_way and not self._in_hand:
             self._batch_told()
         return None
 
-    async def heard(self, outcome: Awaitable[None]) -> None:
+    async def await_outcome(self, outcome: Awaitable[None]) -> None:
         """Wait for what the last call of the handler gave."""
         change = self._under_way[0]
         try:
@@ -202,14 +210,14 @@ class HandlerRunner(Generic[V]):
             self._report(change, error)
         except Exception as error:  # noqa: BLE001 - as above
             self._report(change, error)
-        self.told += 1
+        self.delivered += 1
         self._under_way.popleft()
 
     def _take_next(self) -> bool:
         """Put the next changes under way; False when there are none, for now."""
         while True:
             while self._next:
-                # Popped one by one: a change of what is still in hand needs no second telling.
+                # Popped one by one: a change of what is still in hand needs no second notification.
                 key = self._next.popleft()
                 known = self._in_hand.pop(key)
                 changes = changes_between(known, self._cache.state(key), self._departures.pop(key, None))
@@ -236,8 +244,8 @@ class HandlerRunner(Generic[V]):
                 self._in_hand = {(namespace, name): None for name in some}
                 return
         self._has_work = False
-        self._in_hand, self._departures = self._backlog.known, self._backlog.departures
-        self._backlog = PendingNotifications(self._cache)
+        self._in_hand, self._departures = self._pending.known, self._pending.departures
+        self._pending = PendingNotifications(self._cache)
         self._is_busy = True
 
     def _batch_told(self) -> None:

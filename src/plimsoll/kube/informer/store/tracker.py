@@ -1,9 +1,8 @@
-"""Keeps the cache as the server's answers say it must be, and tells the feeds: without I/O, time or tasks.
+"""Applies lists and watch events to the cache and reports the changes, without I/O, time or tasks.
 
-Two sources speak here. A list is the truth: what it holds is put in, whatever version the cache had (a server restored
-from a backup goes back), and what it does not hold is deleted, without anybody having seen it go. A watch tells what
-happened since, in the order of versions; an event not newer than where the watch stands does nothing, and an older one
-is suspect.
+A list is complete: its objects replace those of the cache, whatever version the cache had (a server that was restored
+from a backup goes back), and objects that it does not hold are deleted. A watch delivers the changes since, in the
+order of versions; an event that is not newer than the position of the watch is ignored, and an older one is suspect.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from plimsoll.kube.informer.events import Departure, V, is_unchanged, key_of, ke
 from plimsoll.objects.codec.decode_problems import BadObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster
     from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.informer.store.cache import WritableCache
+
+    OnChange = Callable[[KeyTuple, V | BadObject | None, Departure[V] | None], None]
+    """Called after each change with the key, the state before it, and how the object left, if it did."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -29,17 +30,17 @@ _MOST_COMPLAINTS: Final = 1000
 
 
 class Tracker(Generic[V]):
-    """`position` is the version up to which everything is known: where a watch goes on. Empty before the first list."""
+    """`position` is the version up to which everything is known: a watch resumes there. Empty before the first list."""
 
-    def __init__(self, resource: str, *, cache: WritableCache[V], audience: HandlerBroadcaster[V]) -> None:
+    def __init__(self, resource: str, *, cache: WritableCache[V], on_change: OnChange[V]) -> None:
         self.position = ""
         self.is_suspect = False
-        """Something could not be read at all, or the server went back: only a list can tell what we missed."""
+        """An event could not be read, or the server went back: only a list shows what was missed."""
         self.unreadable = 0
         self.replays = 0
         self._resource = resource
         self._cache = cache
-        self._audience = audience
+        self._on_change = on_change
         self._unlisted: dict[str, dict[str, None]] = {}
         self._has_nameless = False
         self._complaints: dict[tuple[str, str], None] = {}
@@ -47,7 +48,7 @@ class Tracker(Generic[V]):
     # ---- a list
 
     def list_begins(self) -> None:
-        """From here on count what of the cache is not in the list; once more from the start, if it was broken off."""
+        """Start a list, or start it again if it was broken off: no object of the cache is listed yet."""
         self._has_nameless = False
         self._unlisted = self._cache.names()
 
@@ -64,10 +65,10 @@ class Tracker(Generic[V]):
             self._put(key, value)
 
     def not_listed(self) -> Iterator[KeyTuple]:
-        """What the whole list did not hold, to be given to `infer_deletion` one by one.
+        """The objects of the cache that the complete list did not hold; each goes to `infer_deletion`.
 
-        Nothing, if it held something that could not be told apart: that may be any of them, and what we cannot see
-        must not shrink anything.
+        None if the list held an object without a name: it may be any of them, and missing data must not shrink
+        anything.
         """
         unlisted, self._unlisted = self._unlisted, {}
         if self._has_nameless:
@@ -82,14 +83,14 @@ class Tracker(Generic[V]):
         self._remove(key, last=None, is_inferred=True)
 
     def list_ended(self, version: str) -> None:
-        """Everything up to `version` is known now, even if that is less than before."""
+        """The list is complete up to `version`, even if that is older than the position before."""
         self.position = version
         self.is_suspect = self._has_nameless
 
     # ---- a watch
 
     def present(self, value: V | BadObject) -> None:
-        """ADDED or MODIFIED: which of them is the server's view of a history that we may not share."""
+        """ADDED or MODIFIED. Which of them it is depends on the history of the server, which may differ from ours."""
         if self._advance(version_of(value)):
             self._put(key_tuple_of(value), value)
 
@@ -142,14 +143,14 @@ class Tracker(Generic[V]):
         if isinstance(new, BadObject):
             self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
         self._cache.put(key, new)
-        self._audience.changed(key, old)
+        self._on_change(key, old, None)
 
     def _remove(self, key: KeyTuple, *, last: V | BadObject | None, is_inferred: bool) -> None:
         old = self._cache.state(key)
         if old is None:
             return
         self._cache.remove(key)
-        self._audience.changed(key, old, Departure(last=last, is_inferred=is_inferred))
+        self._on_change(key, old, Departure(last=last, is_inferred=is_inferred))
 
     def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
         """Once for each object and problem, however many versions of it come."""
