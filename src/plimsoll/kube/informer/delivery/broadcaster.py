@@ -64,7 +64,7 @@ class HandlerBroadcaster(Generic[V]):
     # ---- called by runners
 
     def share_pending(self, runner: HandlerRunner[V], heard: PendingNotifications[V]) -> PendingNotifications[V]:
-        """All of `heard` is delivered or about to be. Returns the set that the runner shares with others from now on."""
+        """All of `heard` is delivered or about to be. Returns the set that the runner shares from now on."""
         if runner in self._alone:
             del self._alone[runner]
         else:
