@@ -82,10 +82,10 @@ class ClusterSettings(Value, frozen=True):
 
 
 class LocalCluster:
-    """Made before its informers run. `scheduler` is there in any case, `tidb` if TiDB is played.
+    """Made before its informers run. `scheduler` is there in any case, `tidb` if TiDB is simulated.
 
     What is owned by an object of `spared_owners` (uids) is not collected though that owner is not there: scenarios have
-    pods of controllers that nobody described.
+    pods of controllers that are not in the scenario.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ _TURNS_FOR_AN_EVENT: Final = 8
 
 
 class FairQueue:
-    """Who may call now. The parts that wait take turns; each one's calls keep their order."""
+    """Admits a limited number of requests, round-robin by component; the requests of one component keep their order."""
 
     def __init__(self, *, at_once: int) -> None:
         self._free = at_once
@@ -85,7 +85,7 @@ class FairQueue:
 
 
 class FairQueueTransport:
-    """A transport before another one, for one part. Closing is the business of whoever made the other."""
+    """A transport that queues the requests of one component before another transport, which it does not close."""
 
     def __init__(self, inner: Transport, door: FairQueue, *, part: str) -> None:
         self._inner = inner

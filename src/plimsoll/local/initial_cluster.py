@@ -55,7 +55,7 @@ async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
 
 
 async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
-    """What the simulated cloud needs of a cluster that somebody else runs: its definitions, and something to sell."""
+    """What the simulated cloud needs in an existing cluster: its definitions, and machine types."""
     for manifest in shipped_definitions():
         if manifest.body["spec"]["group"] == CLOUD_GROUP:
             await _define(client, manifest)

@@ -39,15 +39,15 @@ class Liveness(Protocol):
         ...
 
     async def ask(self, node_name: str, client: Client) -> None:
-        """Learn what the server knows by now: whoever is about to conclude something from silence wants that."""
+        """Refresh from the server, before a conclusion is drawn from silence."""
         ...
 
     def is_steady(self, node_name: str) -> bool:
-        """Whether the node lives until a change says otherwise: then it need not be looked at again before that."""
+        """Whether the node is alive until a reported change: then it need not be checked before that."""
         ...
 
     def on_change(self, tell: OnChange) -> None:
-        """Have `tell` called with the name of every node about which something new is known."""
+        """Register a callback, which gets the name of every node whose liveness changed."""
         ...
 
     async def synced(self) -> None:
@@ -63,7 +63,7 @@ class _Renewal(NamedTuple):
 
 
 class LeaseLiveness:
-    """What the Leases say. Every renewal is a change, and no node is ever steady.
+    """Liveness from Leases. Every renewal is a change, and no node is ever steady.
 
     A lease counts from when it was seen to be renewed, not from the time written in it, which is of another clock;
     one that was there at the start counts from its own time, or from now if that lies ahead.
@@ -127,7 +127,7 @@ class LeaseLiveness:
 
 
 class ReportedLiveness:
-    """What the virtual kubelet of this process says. A node that lives is heard of at every moment."""
+    """Liveness from the virtual kubelet of this process. A node that is alive reports at every moment."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -139,7 +139,7 @@ class ReportedLiveness:
         return self._clock.monotonic_s() if node_name in self._alive else self._last_s.get(node_name)
 
     async def ask(self, node_name: str, client: Client) -> None:
-        """Who tells lives in this process: there is nothing newer."""
+        """Nothing to refresh: the reports come from this process."""
 
     def is_steady(self, node_name: str) -> bool:
         return node_name in self._alive
@@ -148,7 +148,7 @@ class ReportedLiveness:
         self._tells.append(tell)
 
     async def synced(self) -> None:
-        """Who tells begins when the kubelet does."""
+        """Nothing to wait for: the reports begin with the kubelet."""
 
     # ---- for the kubelet
 
@@ -177,7 +177,7 @@ class ReportedLiveness:
 
 
 class CombinedLiveness:
-    """What the virtual kubelet of this process says of its nodes, and Leases of all others."""
+    """Liveness from the virtual kubelet of this process for its nodes, and from Leases for all others."""
 
     def __init__(self, told: ReportedLiveness, leases: LeaseLiveness) -> None:
         self._told = told

@@ -40,7 +40,7 @@ class Decision(Value):
 
 
 class Authenticator(Protocol):
-    """Turns credentials into a user. Raises the 401 refusal for credentials that are none."""
+    """Turns credentials into a user. Raises the 401 error for invalid credentials."""
 
     def authenticate(self, request: Request) -> User: ...
 

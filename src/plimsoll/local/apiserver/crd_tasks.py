@@ -29,7 +29,7 @@ class EndableWatch(Protocol):
 
 
 class CrdTasks:
-    """Of one server."""
+    """The background tasks of one server."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -38,7 +38,7 @@ class CrdTasks:
         self._watches: dict[str, dict[EndableWatch, None]] = {}
 
     async def run_to_completion(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the work; if the one who waits is cancelled, it is done all the same."""
+        """Wait for the task; it runs to its end even if the waiting caller is cancelled."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -64,7 +64,7 @@ class CrdTasks:
 
 
 def _tell_failure(task: asyncio.Task[Any]) -> None:
-    """Nobody waits any more, so nobody else would."""
+    """Log the failure: no caller waits for the task any more."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, StatusError):
         _log.warning("apiserver.definition_work_failed", error=str(error))

@@ -58,7 +58,7 @@ class DataDirectory:
             raise SchemaTooNew(file, found=found, known=SCHEMA_VERSION)
 
     def forget_objects(self) -> None:
-        """Empty the store. Certificates and the token stay, so that a kubeconfig somebody copied goes on working."""
+        """Empty the store. Certificates and the token stay, so that a copied kubeconfig stays valid."""
         lock = lock_directory(self.root)
         try:
             for suffix in ("", "-wal", "-shm"):

@@ -44,8 +44,8 @@ class ResourceRoute(NamedTuple):
 class _Address(NamedTuple):
     """A path below /api/v1 or /apis/group/version, taken apart.
 
-    `is_nested` is whether the resource stands below a namespace. `namespace` alone does not tell: as in Kubernetes, a
-    namespace lies in itself, and that is where roles for it are looked up.
+    `is_nested` is whether the resource stands below a namespace. `namespace` alone does not show that: as in
+    Kubernetes, a namespace lies in itself, and that is where roles for it are looked up.
     """
 
     plural: str
@@ -73,7 +73,7 @@ def asks_to_watch(request: Request) -> bool:
 
 
 def attributes_of(user: User, request: Request) -> Attributes:
-    """What rules are asked about: read from the path alone, so that who may not is not told what there is."""
+    """The attributes for authorisation, read from the path alone: a forbidden request must not reveal what exists."""
     found = _addressed(request.path)
     if found is None:
         verb = request.method.lower()
@@ -118,9 +118,9 @@ def _selected_name(request: Request) -> str:
 
 
 def route(catalogue: ResourceRegistry, request: Request) -> ResourceRoute | Answer | None:
-    """What a request asks for; an answer if there is no such page; None for a path that is no resource's.
+    """The route of a request; a response if there is no such page; None for a path that is no resource's.
 
-    Raises the 404 and 405 refusals.
+    Raises the 404 and 405 errors.
     """
     found = _addressed(request.path)
     if found is None:

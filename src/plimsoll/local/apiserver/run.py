@@ -73,7 +73,7 @@ class Ready(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A server that is about to serve, for who works with it in the same process, without TLS."""
+    """A server that is about to serve, for services in the same process, without TLS."""
 
     application: Application
     token: str = field(repr=False)
@@ -87,7 +87,7 @@ async def no_services(_serving: Serving) -> Sequence[Service]:
 
 
 class Credentials(NamedTuple):
-    """Who is known from the start, and what tokens are signed with."""
+    """The static users, and the key that signs tokens."""
 
     users: Mapping[str, User]
     signing_key: bytes

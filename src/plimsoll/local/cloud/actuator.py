@@ -46,7 +46,7 @@ def exact_time(moment: datetime) -> str:
 
 
 class MachineActuator:
-    """Writes machines, their nodes, and what groups say about deletions."""
+    """Writes machines, their nodes, and the pending deletions of groups."""
 
     def __init__(self, client: Client, *, clock: Clock, machines: MutationCache[Machine]) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class MachineActuator:
         await self._patch(retry.machine, {"spec": _spec_body(retry.spec), "status": status})
 
     async def boot(self, boot: Boot, *, ready: bool) -> Machine:
-        """The machine's node is there; then the machine, as it is afterwards, says that it runs."""
+        """Create the machine's node, then mark the machine as running; returns the machine."""
         machine, now = boot.machine, self._clock.now()
         spec = machine.spec
         body = node_manifest(
@@ -95,7 +95,7 @@ class MachineActuator:
         return await self._patch(machine, {"status": running})
 
     async def _untaint(self, node: Node) -> None:
-        """Admission taints every new node; of one that comes ready nobody else may be there to take it away."""
+        """Remove the taint that admission adds to every new node: a ready node may have no other controller."""
         kept = [msgspec.to_builtins(taint) for taint in node.spec.taints if taint.key != NOT_READY]
         if len(kept) < len(node.spec.taints):
             body = {"metadata": _version(node), "spec": {"taints": kept or None}}

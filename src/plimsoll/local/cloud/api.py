@@ -65,7 +65,7 @@ _HOUR_S: Final = 3600.0
 
 
 class Instance(Value):
-    """A machine as the provider interface tells it: `state` is running, creating or deleting; `error` if it failed."""
+    """A machine in the provider interface: `state` is running, creating or deleting; `error` if it failed."""
 
     id: str
     name: str
@@ -139,7 +139,7 @@ class SimulatedCloud:
         return msgspec.convert(body, Node)
 
     async def node_price(self, node: Node, *, seconds: float = _HOUR_S) -> float | None:
-        """What a node costs in so many seconds; None: nobody knows."""
+        """The cost of a node for a number of seconds; None: unknown."""
         labels = node.metadata.labels
         if group := labels.get(GROUP_LABEL):
             shape = await self._shape(await self.node_group(group))
@@ -267,7 +267,7 @@ class SimulatedCloud:
         *,
         check: Callable[[NodeGroup], Awaitable[None]] | None = None,
     ) -> None:
-        """Write what `changed` makes of the group as it is, if `check` lets it; again if somebody else was faster."""
+        """Write what `changed` makes of the current group, if `check` allows it; retried after a conflict."""
 
         async def attempt() -> None:
             now = await self.node_group(group)

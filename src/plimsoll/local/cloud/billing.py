@@ -25,7 +25,7 @@ _SHOWN: Final = Decimal("1e-6")
 
 
 class Cost(Value):
-    """Of one group (or of all, where it is empty) in one currency."""
+    """The cost of one group (of all groups, if empty) in one currency."""
 
     group: str
     currency: str
@@ -73,7 +73,7 @@ def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: dat
 
 
 def costs_in_all(costs: Iterable[Cost]) -> tuple[Cost, ...]:
-    """By currency alone."""
+    """The total costs by currency."""
     return _summed(
         Cost(group="", currency=cost.currency, machine_seconds=cost.machine_seconds, amount=cost.amount)
         for cost in costs

@@ -95,7 +95,7 @@ class CloudController:
         return _of_coming_and_going(change)
 
     async def reconcile(self, _key: str) -> Done | Again:
-        """Observe, plan, act, tell."""
+        """Observe, plan, act, report."""
         view = await self._observe()
         planned = plan(view)
         await self._grow(planned)

@@ -23,7 +23,7 @@ _REASONS: Final = {STOCKOUT: "OutOfStock", QUOTA_EXCEEDED: "QuotaExceeded", NOT_
 
 
 class CloudEvents:
-    """Tells through the component's recorder, which neither waits nor fails."""
+    """Records Events through the component's recorder, which neither waits nor fails."""
 
     def __init__(self, component: Component) -> None:
         self._recorder = component.recorder

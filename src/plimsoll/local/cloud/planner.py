@@ -37,7 +37,7 @@ _NUMBERED: Final = re.compile(r"(.+)-(0|[1-9][0-9]*)")
 
 
 class ObservedNode(Value):
-    """A node, as far as the cloud cares. `group` is what its label says."""
+    """A node with the fields that the cloud needs. `group` comes from its label."""
 
     name: str
     group: str
@@ -82,7 +82,7 @@ class Boot(Value):
 class RaisedTarget(Value):
     """A group that adopts more nodes than it wanted: it wants them from now on, and may have them.
 
-    Said before they are adopted.
+    It is written before they are adopted.
     """
 
     group: NodeGroup
@@ -126,7 +126,7 @@ def next_number(group: NodeGroup, members: list[Machine]) -> int:
 def desired_size(group: NodeGroup, staying: Iterable[Machine]) -> int:
     """How many machines a group is to have: `target`, but none is made or started beyond `max`.
 
-    Those that work stay when `max` is lowered beneath them: a limit takes nobody's node away.
+    Those that work stay when `max` is lowered beneath them: a limit removes no node.
     """
     working = sum(machine.status.state != MachineState.FAILED for machine in staying)
     return min(group.spec.target, max(group.spec.max, working))
@@ -189,7 +189,7 @@ class Planner:
                     self.ledger.hold(shape, machine.spec.zone)
 
     def template_of_machine(self, machine: Machine) -> MachineTemplate | None:
-        """Of the type it was made as, whatever its group says by now."""
+        """The template of the type the machine was created with, whatever its group has now."""
         group = self._groups.get(machine.spec.group)
         if group is None or group.spec.machine_type != machine.spec.machine_type:
             name = ObjectMeta(name=machine.spec.group)

@@ -26,7 +26,7 @@ NOT_SOLD: Final = "MACHINE_TYPE_NOT_FOUND"
 
 
 class StockLedger:
-    """Takes machines in and says what may still come."""
+    """Counts machines and decides whether one more is available."""
 
     def __init__(self, cloud: CloudSpec, *, now: datetime) -> None:
         self._stock = [stock for stock in cloud.stock if stock.until is None or now < stock.until]
@@ -88,7 +88,7 @@ def quota_problems(cloud: CloudSpec) -> list[str]:
 
 
 def unsold_problems(cloud: CloudSpec, sold: Container[str]) -> list[str]:
-    """What speaks of machine types that nobody sells, and so binds nothing."""
+    """Stock entries about machine types that are not sold, which have no effect."""
     named = [
         *((f"stock[{position}]", stock.machine_type) for position, stock in enumerate(cloud.stock)),
         *((f"quotas[{position}]", quota.machine_type) for position, quota in enumerate(cloud.quotas)),

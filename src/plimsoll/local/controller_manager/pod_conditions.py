@@ -36,7 +36,7 @@ async def mark_not_ready(client: Client, pod: Pod, now: datetime) -> bool:
 async def mark_disruption_target(
     client: Client, pod: Pod, now: datetime, *, reason: str, message: str, has_failed: bool = False
 ) -> bool:
-    """Say why the pod is about to be deleted, and with `has_failed` that it will not run again. False: it was gone."""
+    """Set the DisruptionTarget condition, and with `has_failed` the phase Failed. False: the pod was gone."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",

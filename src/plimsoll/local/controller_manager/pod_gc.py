@@ -41,7 +41,7 @@ class PodGcSettings(Value, frozen=True):
 
 
 def excess_finished_pods(finished: Sequence[Pod], kept: int) -> list[Pod]:
-    """Those to let go so that only `kept` are left, the oldest first."""
+    """The finished pods to delete so that `kept` are left, the oldest first."""
     excess = len(finished) - kept
     return sorted(finished, key=_age)[:excess] if excess > 0 else []
 

@@ -33,7 +33,7 @@ class Port(Value, frozen=True):
 
 
 class Backend(Value, frozen=True):
-    """A pod behind a Service, with what readers of endpoints are told of it."""
+    """A pod behind a Service, as endpoints describe it."""
 
     pod: str
     uid: str
@@ -75,7 +75,7 @@ def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
 
 
 def families_of(service: Service) -> tuple[str, ...]:
-    """IPv4 and IPv6; one that does not say is of the cluster's."""
+    """The address families of a Service; the cluster's, if it names none."""
     return service.spec.ip_families or ("IPv4",)
 
 
@@ -123,7 +123,7 @@ def is_headless(service: Service) -> bool:
 
 
 class TriggerTimes:
-    """Since when a change has been waiting to be told: for `last-change-trigger-time`, which latency is measured by.
+    """The times of changes for `last-change-trigger-time`, by which latency is measured.
 
     Memory only. After a restart the next change of each Service counts from its oldest pod, as it does in Kubernetes.
     """

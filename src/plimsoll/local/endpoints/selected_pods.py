@@ -42,7 +42,7 @@ class SelectedPods:
         return sorted(matching, key=lambda pod: pod.metadata.name)
 
     def services_of(self, change: Change[Any]) -> Iterable[Key]:
-        """Of a change that endpoints do not show, none."""
+        """The Services that a change of a pod affects; none for a change that endpoints do not show."""
         services = self._services.cache.list(change.key.namespace)
         if not services:
             return ()

@@ -131,7 +131,7 @@ class EndpointSliceController:
 
 
 class _Writing:
-    """The bodies of one turn's writes."""
+    """The manifests that one reconciliation writes."""
 
     def __init__(self, service: Service, trigger: datetime | None, drawn: SliceManifests) -> None:
         self.service = service
@@ -179,7 +179,7 @@ class _Writing:
 
 
 def _is_ours_to_keep(service: Service) -> bool:
-    """Without a selector somebody else keeps the endpoints; an ExternalName has none."""
+    """Without a selector the endpoints are managed elsewhere; an ExternalName has none."""
     meta = service.metadata
     return bool(service.spec.selector) and service.spec.type != "ExternalName" and meta.deletion_timestamp is None
 
@@ -192,6 +192,6 @@ def _service_key(endpoint_slice: EndpointSlice) -> list[tuple[str, str]]:
 
 
 def _services_of_slice(change: Change[Any]) -> Iterable[Key]:
-    """Somebody may have changed or deleted it."""
+    """The Service of a slice that another writer changed or deleted."""
     slices = (wire_object for wire_object in states_in(change) if isinstance(wire_object, EndpointSlice))
     return [Key(*key) for endpoint_slice in slices for key in _service_key(endpoint_slice)]

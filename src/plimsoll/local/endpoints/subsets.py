@@ -31,7 +31,7 @@ class TargetReference(Wire):
 
 
 class EndpointAddress(Wire):
-    """One pod."""
+    """The address of one pod."""
 
     ip: str = ""
     hostname: str = ""
@@ -57,7 +57,7 @@ class EndpointSubset(Wire):
 
 
 class Endpoints(WireObject):
-    """In no table of kinds: nobody but this package reads it, it is deprecated."""
+    """The deprecated Endpoints object; only this package reads it, so it is in no table of kinds."""
 
     subsets: tuple[EndpointSubset, ...] = ()
 

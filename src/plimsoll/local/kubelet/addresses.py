@@ -92,7 +92,7 @@ class AddressPools:
             self._drop_if_done(network)
 
     def close(self, network: str) -> None:
-        """Its node is gone. It is remembered while somebody still has an address of it."""
+        """Its node is gone. It is kept while an address of it is in use."""
         if network in self._pools:
             self._closed.add(network)
             self._drop_if_done(network)

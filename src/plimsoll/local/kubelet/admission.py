@@ -68,7 +68,7 @@ class AdmittedPods:
 
 
 def admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -> AdmissionFailure | None:
-    """The first resource that falls short. Only what a node says it has is counted."""
+    """The first resource that is insufficient. Only the resources in the node's allocatable count."""
     try:
         capacity = ResourceVector.from_quantities(node.status.allocatable)
     except InvalidQuantity:

@@ -65,7 +65,7 @@ def container_view(pod: Pod, container: Container, statuses: tuple[ContainerStat
 
 
 def waiting(view: ContainerView, reason: str) -> ContainerUpdate:
-    """It was not started yet."""
+    """A container that has not started yet."""
     status = {"image": view.container.image, "imageID": "", "ready": False, "started": False}
     return ContainerUpdate(status=_status(view, {"waiting": {"reason": reason}}, restarts=view.restarts, extra=status))
 
@@ -73,7 +73,7 @@ def waiting(view: ContainerView, reason: str) -> ContainerUpdate:
 def running(
     view: ContainerView, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None
 ) -> ContainerUpdate:
-    """It runs: since when its status says, or from now on."""
+    """A running container: since the time in its status, or from now on."""
     count = view.restarts if restarts is None else restarts
     before = view.status.state.running if restarts is None else None
     since = (before.started_at if before is not None else None) or now

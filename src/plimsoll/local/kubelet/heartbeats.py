@@ -36,7 +36,7 @@ _SLOTS: Final = 100
 
 
 class Heartbeats(Protocol):
-    """Where the kubelet says which of its nodes live."""
+    """The heartbeats of the kubelet's nodes."""
 
     @property
     def are_written(self) -> bool:
@@ -44,13 +44,13 @@ class Heartbeats(Protocol):
         ...
 
     async def start(self, node: Node) -> None:
-        """The node is up, from now on until something else is said. Said again and again; costs nothing then."""
+        """The node is alive until `stop`. Repeated calls cost nothing."""
         ...
 
     def stop(self, name: str) -> None: ...
 
     def forget(self, name: str) -> None:
-        """The node is no more, or no longer ours."""
+        """The node is gone, or another kubelet's."""
         ...
 
     def services(self) -> Sequence[Service]: ...
@@ -102,7 +102,7 @@ class Leases:
 
 
 class ReportedHeartbeats:
-    """Tells a `ReportedLiveness`; the Lease is written once for each time a node comes up."""
+    """Reports to a `ReportedLiveness`; the Lease is written once whenever a node comes up."""
 
     are_written = False
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kubelet:
-    """One for all nodes it plays. It tells `told` who lives, if there is one, and writes heartbeats unless told not to.
+    """The virtual kubelet of all simulated nodes. It reports liveness to `told` and writes Leases by default.
 
     The component should come from `components.component("kubelet", manager=KUBELET)`.
     """

@@ -34,7 +34,7 @@ class Up(Value, frozen=True):
 
 
 class Silent(Value, frozen=True):
-    """It is cut off: nobody hears of the node, and nothing happens on it."""
+    """The node is cut off: it does not report, and nothing happens on it."""
 
 
 class Booting(Value, frozen=True):
@@ -51,7 +51,7 @@ class NodeStatusUpdate(Value, frozen=True):
 
 
 class NodeUnchanged(Value, frozen=True):
-    """Nothing to say before `until`; None: before something changes."""
+    """Nothing to write before `until`; None: before a change."""
 
     until: datetime | None = None
 
@@ -128,7 +128,7 @@ def _due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | 
 
 
 def _missing_info(node: Node, settings: KubeletSettings) -> dict[str, str]:
-    """A machine's facts, as far as nobody wrote them; ids follow from the node's uid."""
+    """The missing fields of nodeInfo; ids follow from the node's uid."""
     labels, info, uid = node.metadata.labels, node.status.node_info, node.metadata.uid
     arch = labels.get("kubernetes.io/arch", "amd64")
     digest = hashlib.sha256(uid.encode()).hexdigest()

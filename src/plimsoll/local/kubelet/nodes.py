@@ -62,7 +62,7 @@ class NodeController:
         return node is not None and self._selector.matches(node.metadata.labels)
 
     def simulated_node(self, name: str) -> Node | None:
-        """A node whose pods are ours to play."""
+        """A node whose pods this kubelet simulates."""
         node = self.informer.cache.get(name)
         return node if self.is_ours(node) else None
 

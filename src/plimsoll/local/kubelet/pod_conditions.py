@@ -22,7 +22,7 @@ _ENDED: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
 class ConditionContent(NamedTuple):
-    """What one condition says."""
+    """The content of one condition."""
 
     status: bool
     reason: str = ""
@@ -90,7 +90,7 @@ def _containers_ready(facts: PodFacts) -> ConditionContent:
 
 
 def _ready(pod: Pod, containers: ConditionContent, known: Mapping[str, PodCondition]) -> ConditionContent:
-    """As the containers are, and with every readiness gate opened by whoever keeps it."""
+    """Ready if the containers are and every readiness gate is true."""
     if not containers.status:
         return containers
     missing = []

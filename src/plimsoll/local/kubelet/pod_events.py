@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PodEvents:
-    """Tells what a written status means for the one who reads `kubectl describe pod`."""
+    """Records the Events of status changes, as `kubectl describe pod` prints them."""
 
     def __init__(self, recorder: EventRecorder, resource: Resource) -> None:
         self._recorder = recorder
@@ -49,7 +49,7 @@ class PodEvents:
                     self._about(after, field, container, was.get(container.name), now[container.name])
 
     def record_stop(self, pod: Pod) -> None:
-        """Its containers were asked to end: told once."""
+        """Record once that the containers are being stopped."""
         if pod.metadata.uid in self._stopping:
             return
         self._stopping.add(pod.metadata.uid)

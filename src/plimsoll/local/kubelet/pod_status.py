@@ -59,7 +59,7 @@ class PodStatusUpdate(Value, frozen=True):
 
 
 class PodUnchanged(Value, frozen=True):
-    """Everything is said. Look again at `until`; None: when something changes."""
+    """The status is up to date until `until`; None: until a change."""
 
     until: datetime | None = None
 
@@ -248,7 +248,7 @@ def _has_started(pod: Pod) -> bool:
 def _taken_at(pod: Pod, now: datetime) -> datetime:
     """When the node began with the pod: when it was bound, even if this process comes to it late.
 
-    So where thousands are bound at once, one that should run by now is not first said to be starting.
+    So where thousands are bound at once, one that should run by now is not first reported as starting.
     """
     if pod.status.start_time is not None:
         return pod.status.start_time

@@ -189,7 +189,7 @@ class PodController:
         return Done()
 
     def _runs_for_ever(self, pod: Pod) -> bool:
-        """Whether it has an end follows from when it began, which only its new status says."""
+        """Whether it never ends; that depends on its start, which is in the new status."""
         return pod.spec.active_deadline_seconds is None and pace_of(pod, self._settings).run_s is None
 
     async def _remove(self, pod: Pod) -> Done:

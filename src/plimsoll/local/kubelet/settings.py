@@ -35,7 +35,7 @@ _LONGEST_S: Final = 366 * 86_400.0
 
 
 class KubeletSettings(Value, frozen=True):
-    """What holds for every node and pod that says nothing itself."""
+    """The settings of nodes and pods without annotations of their own."""
 
     selector: str = VIRTUAL_NODES
     """Labels of the nodes it plays."""

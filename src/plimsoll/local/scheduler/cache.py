@@ -67,7 +67,7 @@ class SchedulerCache:
         return self._view
 
     def changed_since(self, changes: int) -> Iterable[str] | None:
-        """Nodes that changed after the given number of changes, each once; None: it is too long ago to tell."""
+        """Nodes that changed after the given number of changes, each once; None: too long ago."""
         missed = self.changes - changes
         if missed > len(self._last_changes):
             return None

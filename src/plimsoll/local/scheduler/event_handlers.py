@@ -84,7 +84,7 @@ class EventHandlers:
         self._on_news()
 
     def _helps_on(self, node: str) -> Callable[[Pod], bool]:
-        """Whether the node takes a pod now, or holds somebody who could be sent away for it."""
+        """Whether a pod fits on the node now, or would fit after preemption."""
 
         def helps(pod: Pod) -> bool:
             place = self._cache.view.node(node)
@@ -197,5 +197,5 @@ class EventHandlers:
 
 
 def _asks_for_other_things(old: Pod, new: Pod) -> bool:
-    """Whether somebody changed what decides where it can go; what is in its status is our own work."""
+    """Whether a change affects where the pod can go; the scheduler itself writes its status."""
     return old.spec != new.spec or old.metadata.labels != new.metadata.labels

@@ -122,7 +122,7 @@ class _PodScheduling:
         return judged
 
     def verdict(self, place: NodeState) -> Verdict:
-        """With the pods that are to come first, as kube-scheduler asks; their refusal is the one that is told."""
+        """The verdict with nominated pods first, as kube-scheduler does; their rejection is the one reported."""
         if place.name in self._nominated:
             crowded = self._beside_nominated(place)
             if crowded is not FITS:

@@ -159,7 +159,7 @@ class Scheduler:
     # ---- one pod
 
     async def _attempt(self, queued: QueuedPodInfo) -> ScheduleResult | None:
-        """Decide for one pod; a node is counted as taken at once, a refusal is told."""
+        """Schedule one pod; the cache assumes it at once, a failure is reported."""
         pod = queued.pod
         key = pod_key(pod)
         reserved = self._reserved.pop(key, None)
@@ -186,7 +186,7 @@ class Scheduler:
         return is_unseen and is_there and waited_s < self._settings.bind_timeout_s
 
     def _reserve(self, queued: QueuedPodInfo, reserved: Reservation) -> None:
-        """It waits for its volumes; nobody else gets its place meanwhile."""
+        """Reserve the node while the pod waits for its volumes."""
         key = pod_key(queued.pod)
         self._reserved[key] = reserved
         self._cache.assume(queued.pod, reserved.node)
@@ -251,7 +251,7 @@ class Scheduler:
         return False
 
     async def _has_volumes(self, queued: QueuedPodInfo, node: str) -> bool:
-        """Whether every claim is bound. If not, the choice is told, and the pod keeps its place until they are."""
+        """Whether every claim is bound. If not, the pod keeps its reservation."""
         pod = queued.pod
         key = pod_key(pod)
         cache = self._cache

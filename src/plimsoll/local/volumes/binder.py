@@ -52,7 +52,7 @@ _EXTERNAL: Final = (
 
 
 class BinderKey(NamedTuple):
-    """What a turn is about. Volumes have no namespace, and nothing else here has none."""
+    """The key of a claim or a volume; a volume has no namespace."""
 
     namespace: str
     name: str

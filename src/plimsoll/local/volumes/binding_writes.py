@@ -56,7 +56,7 @@ class BindingWrites:
         await self._claim(claim, {"metadata": {"annotations": wanted}})
 
     async def claim_phase(self, claim: PersistentVolumeClaim, phase: str) -> bool:
-        """Of a claim that has no volume. Whether that is news."""
+        """Write the phase of a claim without a volume; whether it changed."""
         if claim.status.phase == phase:
             return False
         await self.claim_status(claim, {"phase": phase, "accessModes": None, "capacity": None})

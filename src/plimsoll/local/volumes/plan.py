@@ -29,7 +29,7 @@ _WAITS: Final = "WaitForFirstConsumer"
 
 
 class ClaimEvent(Value, frozen=True):
-    """An event."""
+    """An Event about a claim."""
 
     type: EventType
     reason: str
@@ -43,7 +43,7 @@ class BindClaim(Value, frozen=True):
 
 
 class ClaimWaits(Value, frozen=True):
-    """Nothing can be done now. `phase` is what the claim's status says of it."""
+    """Nothing can be done now. `phase` is the claim's phase."""
 
     phase: str = "Pending"
     notice: ClaimEvent | None = None
@@ -164,7 +164,7 @@ def _lost(reason: str, message: str) -> ClaimWaits:
 
 
 class VolumePlan(Value, frozen=True):
-    """What a volume's status says, and what else is to be done."""
+    """The status of a volume, and further actions."""
 
     phase: str
     message: str = ""
@@ -195,13 +195,13 @@ def plan_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -
 
 
 def _is_disposable(volume: PersistentVolume) -> bool:
-    """Made for a claim that has another by now: nobody wants it."""
+    """Provisioned for a claim that now has another volume."""
     policy = volume.spec.persistent_volume_reclaim_policy
     return PROVISIONED_BY in volume.metadata.annotations and policy == "Delete"
 
 
 def _released(volume: PersistentVolume) -> VolumePlan:
-    """Its provisioner deletes a volume that is to be deleted. One that nobody made, nobody can."""
+    """The provisioner deletes a released volume with the Delete policy. Without a provisioner the deletion fails."""
     policy = volume.spec.persistent_volume_reclaim_policy
     if policy == "Retain" or PROVISIONED_BY in volume.metadata.annotations:
         return VolumePlan(phase="Failed" if volume.status.phase == "Failed" else "Released")

@@ -65,7 +65,7 @@ class ClaimProtectionController:
         return Done(said="let go")
 
     async def _user_on_server(self, key: Key) -> str:
-        """Data may be lost for good: the cache alone, which may lag, does not decide that nobody uses it."""
+        """Data may be lost for good: a cache that may lag must not decide that it is unused."""
         listed = await self._client.list(Pod, Selection(namespace=key.namespace))
         users = (pod for pod in listed.items if key in claims_of(pod) and pod.spec.node_name)
         return next((pod.metadata.name for pod in users), "")

@@ -72,7 +72,7 @@ def location_near(node: Node) -> VolumeLocation:
 def location_by_class(
     storage_class: StorageClass, *, node_zones: Iterable[str], volumes_in: Mapping[str, int]
 ) -> VolumeLocation:
-    """For a claim without a node. A class that restricts something else than zones is taken at its word."""
+    """The location for a claim without a node; topology terms of the class other than zones are kept."""
     zones = _allowed_zones(storage_class)
     if not zones and storage_class.allowed_topologies:
         first = storage_class.allowed_topologies[0]

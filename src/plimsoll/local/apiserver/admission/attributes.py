@@ -31,7 +31,7 @@ class AdmissionAttributes(Value):
 
     @property
     def shown_name(self) -> str:
-        """How refusals call the object; a name that is still to be generated is not known yet."""
+        """The name of the object in error messages; a name that is still to be generated is not known yet."""
         metadata = (self.obj or {}).get("metadata") or {}
         return self.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
 
@@ -50,7 +50,7 @@ class Mutator(Protocol):
 
 
 class Validator(Protocol):
-    """Refuses an attempt, or says nothing."""
+    """Rejects a write, or lets it pass."""
 
     def validate(self, attempt: AdmissionAttributes) -> None: ...
 

@@ -60,13 +60,13 @@ class Admission:
         )
 
     async def mutate(self, attempt: AdmissionAttributes) -> dict[str, Any]:
-        """The object of the attempt, which is changed in place; empty for a deletion. Raises `Refusal`."""
+        """The object of the attempt, which is changed in place; empty for a deletion. Raises `StatusError`."""
         for plugin in self._mutators_of(attempt.resource.stored_as):
             plugin.mutate(attempt)
         return attempt.obj or {}
 
     async def validate(self, attempt: AdmissionAttributes) -> None:
-        """Raises `Refusal`. Quota comes last: what somebody else refuses is not charged."""
+        """Raises `StatusError`. Quota comes last: what another plugin rejects is not charged."""
         for plugin in self._validators:
             plugin.validate(attempt)
         await self._quotas.validate(attempt)

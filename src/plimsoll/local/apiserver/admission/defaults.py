@@ -26,7 +26,7 @@ _PROTECTED: Final = {
 
 
 class TolerationSeconds:
-    """A pod that says nothing about silent nodes stays on one for five minutes."""
+    """A pod without tolerations for unreachable nodes stays on one for five minutes."""
 
     def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.writes("pods"):
@@ -48,7 +48,7 @@ def _speaks_of(toleration: Json, key: str) -> bool:
 
 
 class NewNodeTaints:
-    """A node takes no pods until somebody has seen it ready."""
+    """A new node accepts no pods until it has been ready."""
 
     def mutate(self, attempt: AdmissionAttributes) -> None:
         if not attempt.creates("nodes"):

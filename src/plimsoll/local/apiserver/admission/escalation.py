@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Escalation:
-    """Only an authoriser that knows rules can say who holds which; with any other there is nothing to ask."""
+    """The escalation check, which needs an authorizer that knows rules; with any other it does nothing."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer if isinstance(authorizer, RbacAuthorizer) else None

@@ -23,7 +23,7 @@ _LARGEST_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 
 def allowed_conflicts(live: dict[str, Any], *, api_version: str, atom: Atom) -> FieldSet | None:
-    """The fields that client-side apply owns; None if there is no annotation to tell."""
+    """The fields that client-side apply owns; None without the annotation."""
     last = _last_applied(live)
     if last is None or last.get("apiVersion") != api_version:
         return None

@@ -213,7 +213,7 @@ class FieldManager:
     def _fields_of_created(self, new: dict[str, Any]) -> FieldSet:
         """What the creator of an object owns: the same of all that are made from one template, so found once.
 
-        That is a sixth of what creating a pod costs. An object with a name of its own has no siblings.
+        That is a sixth of what creating a pod costs. An object with a name of its own is not cached.
         """
         metadata = _metadata(new)
         if metadata.get("generateName") and "managedFields" not in metadata:

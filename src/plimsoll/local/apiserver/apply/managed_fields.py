@@ -26,7 +26,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class ManagerIdentity(Value, order=True):
-    """What tells entries apart. An applier keeps its entry when it changes the version; an updater gets another."""
+    """The identity of an entry. An applier keeps its entry when it changes the version; an updater gets another."""
 
     manager: str
     operation: str

@@ -22,7 +22,7 @@ _NOTHING: Final = FieldSet()
 
 
 def reset_fields(kind: str, subresource: str = "", *, has_status: bool) -> FieldSet:
-    """`has_status` says whether the kind has a status subresource; other subresources reset nothing."""
+    """`has_status`: the kind has a status subresource; other subresources reset nothing."""
     if not has_status:
         return _NOTHING
     if subresource == "":

@@ -23,7 +23,7 @@ _REPLICAS: Final = ("f:spec", "f:replicas")
 
 
 class ScaleOwnership:
-    """Of one object: its entries, and where each served version keeps the replicas (None: it has no scale)."""
+    """The scale ownership of one object: its entries, and the replicas path per served version (None: no scale)."""
 
     def __init__(self, entries: Any, *, api_version: str, paths: Mapping[str, tuple[str, ...] | None]) -> None:
         try:

@@ -34,7 +34,7 @@ class Conflicts(Value):
 
 
 class Merged(Value):
-    """The object after an apply, with who owns what now; `changed` is false if the live object was so already."""
+    """The object after an apply, with its managers; `changed` is false if the live object already was the same."""
 
     value: dict[str, Any]
     managers: Managers
@@ -113,7 +113,7 @@ class Updater:
         return {identity: owned for identity, owned in left.items() if owned.fields}
 
     def _pruned(self, merged: dict[str, Any], *, managers: Managers, last: OwnedFields | None) -> dict[str, Any]:
-        """Without what the manager applied last time, does not apply now, and nobody else owns."""
+        """The object without what the manager applied last time, does not apply now, and no other manager owns."""
         schema = self._schemas.get(last.api_version) if last and last.fields else None
         if last is None or schema is None:
             return merged

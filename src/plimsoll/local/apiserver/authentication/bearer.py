@@ -40,14 +40,14 @@ _RESOURCES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class Authenticated(Value, frozen=True):
-    """A token that stands for somebody, and for which of the audiences asked for."""
+    """The user of a valid token, and the matching audiences."""
 
     user: User
     audiences: tuple[str, ...]
 
 
 class Unauthenticated(Value, frozen=True):
-    """A token that is none; `problem` is there if it is one of ours that does not count."""
+    """An invalid token; `problem` is set if this server issued it and it is no longer valid."""
 
     problem: str = ""
 
@@ -60,7 +60,7 @@ class Unauthenticated(Value, frozen=True):
 class TokenAuthenticator:
     """Knows fixed tokens and ServiceAccount tokens. `over` makes one that looks accounts up in a store.
 
-    Without an `authorizer` nobody may act as somebody else; without `find_bound` a token that is bound to a pod, a
+    Without an `authorizer` impersonation is rejected; without `find_bound` a token that is bound to a pod, a
     secret or a node is refused, because whether that object is still there cannot be asked.
     """
 
@@ -102,7 +102,7 @@ class TokenAuthenticator:
         return cls(static, service_accounts, find_service_account, clock, authorizer=authorizer, find_bound=find)
 
     def authenticate(self, request: Request) -> User:
-        """Who asks, or whom they act as. Raises the 401 refusal, and the 403 one for acting as somebody else."""
+        """The user of the request, after impersonation. Raises the 401 error, or the 403 of impersonation."""
         token = bearer_token(request.header("authorization"))
         user = ANONYMOUS
         if token is not None:

@@ -43,7 +43,7 @@ class _ImpersonationRequest(NamedTuple):
 
 
 def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
-    """The user whom the request acts as: `user`, unless the headers say otherwise and the rules allow it."""
+    """The effective user: `user`, unless Impersonate headers name another one and the rules allow it."""
     # Nearly nobody does: all names are asked at once.
     if _PREFIX not in " ".join(headers):
         return user

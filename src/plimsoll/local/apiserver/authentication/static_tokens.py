@@ -59,7 +59,7 @@ def read_token_file(text: str, *, path: str = "") -> dict[str, User]:
 
 
 def with_authenticated(user: User) -> User:
-    """Whoever has shown credentials is in `system:authenticated`, unless their groups already say which they are."""
+    """The user with `system:authenticated` added, unless the groups already contain one of these groups."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(name=user.name, uid=user.uid, groups=(*user.groups, AUTHENTICATED), extra=user.extra)

@@ -39,7 +39,7 @@ def check_escalation(
 ) -> status_errors.StatusError | None:
     """Why `user` may not write this role or binding, or None; `old` is what it replaces.
 
-    `stored_as` is that of the resource that is written; those that grant nothing are none of its business.
+    `stored_as` is that of the resource that is written; resources that grant nothing are not checked.
     `namespace` is the request's: empty for the cluster's resources.
     """
     group, _, resource = stored_as.rpartition("/")

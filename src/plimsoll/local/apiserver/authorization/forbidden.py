@@ -13,7 +13,7 @@ _FOR_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def forbidden(attributes: Attributes, reason: Decision | str = "") -> status_errors.StatusError:
-    """The refusal of a request that no rule allows; `reason` is the decision or its reason."""
+    """The 403 for a request that no rule allows; `reason` is the decision or its reason."""
     why = reason.reason if isinstance(reason, Decision) else reason
     sentence = _sentence(attributes).translate(_FOR_HTML)
     if why:

@@ -160,7 +160,7 @@ class Policies:
 
 
 def missing_role(binding: Binding) -> str:
-    """What is said of a binding whose role is gone."""
+    """The message about a binding whose role is missing."""
     return f"{binding.role_kind.lower()}.{_GROUP} {quoted(binding.role_name)} not found"
 
 

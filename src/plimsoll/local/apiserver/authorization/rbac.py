@@ -43,7 +43,7 @@ class RbacAuthorizer:
         return authorizer
 
     def decide(self, attributes: Attributes) -> Decision:
-        """Allowed by the first rule that does; a denial says only what kept rules from being found."""
+        """Allowed by the first rule that does; the reason of a denial only lists rules that could not be read."""
         if MASTERS in attributes.user.groups:
             return Decision(allowed=True)
         policies = self._source.current()

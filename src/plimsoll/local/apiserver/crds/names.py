@@ -47,7 +47,7 @@ def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
 
 
 def _accepted(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
-    """The names a definition has from now on, and the last clash found, which is the one that is told."""
+    """The names a definition has from now on, and the last conflict found, which is the one that is reported."""
     resources = _resource_names(taken)
     kinds = {name for item in taken for name in (item.get("kind"), item.get("listKind")) if name}
     accepted: Json = {"plural": "", **before}

@@ -68,7 +68,7 @@ async def patch(server: Server, call: RequestContext) -> Answer:
 
 
 def patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
-    """The format of the patch; `is_of_custom` says whether a custom object is patched, where the resource does not."""
+    """The format of the patch; `is_of_custom` overrides whether a custom object is patched."""
     media = media_type(call.request)
     if media not in _ALL:
         raise status_errors.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
@@ -86,7 +86,7 @@ def read_patch(call: RequestContext) -> Read:
 
 
 def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) -> tuple[Json, list[str]]:
-    """The patched object, decoded, with what is worth a warning; raises the refusals of a patch that does not fit."""
+    """The patched object, decoded, with its warnings; raises the errors of a patch that does not apply."""
     outcome = patched_value(media, current, read.value)
     if isinstance(outcome, PatchRefused):
         raise patch_refusal(outcome)
@@ -207,7 +207,7 @@ def _new(call: RequestContext, applied: Any, merged: Callable[[Json | None], Jso
 
 
 def _check_name(call: RequestContext, applied: Any) -> None:
-    """The name of the URL, unless the configuration says another one."""
+    """The name must be that of the URL, if the configuration has one."""
     metadata = applied.get("metadata") if isinstance(applied, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if isinstance(name, str) and name and name != call.name:

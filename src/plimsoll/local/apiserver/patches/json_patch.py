@@ -46,7 +46,7 @@ def apply_json_patch(document: Any, patch: Any) -> Patched | PatchRefused:
 
 
 def _shape_problem(patch: Any) -> str | None:
-    """What Go says when the patch does not fit its type, a list of operations."""
+    """Go's error for a patch that is not a list of operations."""
     if patch is None:
         return None
     if not isinstance(patch, list):

@@ -18,7 +18,7 @@ class Patched(Value):
 
 
 class PatchRefused(Value):
-    """What to answer. An empty `reason` stays out of the Status; `detail` tells more than the real server does."""
+    """The error response. An empty `reason` stays out of the Status; `detail` has more than kube-apiserver's."""
 
     code: int
     reason: str

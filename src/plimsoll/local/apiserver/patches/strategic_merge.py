@@ -178,6 +178,6 @@ def _without_directives(value: Any) -> Any:
 
 
 def _says_nothing_special(value: dict[str, Any] | list[Any]) -> bool:
-    """Whether there can be no null and no directive in it, told by its text at a tenth of the cost of a walk."""
+    """Whether it contains no null and no directive, found in its text at a tenth of the cost of a walk."""
     text = _encoder.encode(value)
     return b"null" not in text and b'"$' not in text

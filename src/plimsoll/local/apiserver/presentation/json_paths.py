@@ -101,7 +101,7 @@ class JsonPath(NamedTuple):
 
 
 class InvalidJsonPath(NamedTuple):
-    """A text that is no path we know; `problem` says where it stops making sense."""
+    """A text that is not a supported path; `problem` names the place of the error."""
 
     problem: str
 

@@ -145,7 +145,7 @@ def _is_known_at_all(header: str) -> bool:
 
 
 def _is_protobuf_only(header: str) -> bool:
-    """What a real server would serve and we do not: it must not be told that protobuf is accepted."""
+    """A request that kube-apiserver would serve and this server does not: the error must not list protobuf."""
     return any(clause.media_type == PROTOBUF and "as" not in clause.parameters for clause in clauses(header))
 
 

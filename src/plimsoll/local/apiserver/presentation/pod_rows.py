@@ -35,7 +35,7 @@ _ENDED: Final = {"Succeeded": [_SUCCEEDED], "Failed": [_FAILED]}
 
 
 def row_conditions(pod: Json) -> list[dict[str, str]]:
-    """What a row says about itself beside its cells: the pod has ended."""
+    """The conditions of a row: whether the pod has ended."""
     return _ENDED.get(text(pod, "status", "phase"), [])
 
 

@@ -20,7 +20,7 @@ def key_of(call: RequestContext) -> Key:
 
 
 def set_namespace(obj: Json, call: RequestContext) -> None:
-    """The namespace of the URL, where the object says none; cluster-scoped objects lose theirs."""
+    """Set the namespace of the URL where the object has none; cluster-scoped objects lose theirs."""
     metadata = obj["metadata"]
     said = metadata.get("namespace") or ""
     if not call.resource.namespaced:

@@ -47,7 +47,7 @@ def media_type(request: Request) -> str:
 
 
 def read_object(request: Request, *, kind: str, api_version: str = "") -> Body:
-    """The body of a create or update of `kind`; raises the refusals for what is no object."""
+    """The body of a create or update of `kind`; raises the errors for anything that is no object."""
     media = media_type(request)
     if media == JSON:
         return _from_json(request.body, kind=kind)
@@ -116,7 +116,7 @@ def _object(value: Any, text: bytes, *, kind: str) -> Json:
 
 
 def unrecognised_kind(request: Request, *, kind: str) -> status_errors.StatusError:
-    """A custom resource has to say what it is."""
+    """The error for a custom resource without kind or apiVersion."""
     text = request.body.decode(errors="replace")
     return _unrecognised(request.body, kind=kind, problem=f"Object 'Kind' is missing in '{text}'")
 

@@ -99,7 +99,7 @@ def _refuse(kind: str, errors: Sequence[FieldError]) -> None:
 
 
 class DeleteOptions(Value):
-    """How an object is to be deleted. None and empty mean: not said."""
+    """The options of a deletion. None and empty mean: not set."""
 
     grace_period_s: int | None = None
     propagation: str = ""
@@ -130,7 +130,7 @@ def delete_options(request: Request) -> Json:
 
 
 def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOptions:
-    """Judged; `dry_run` is what the call says already."""
+    """The validated options; `dry_run` is that of the request."""
     policy = options.get("propagationPolicy")
     orphan = options.get("orphanDependents")
     said_dry = options.get("dryRun") or []
@@ -164,7 +164,7 @@ def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOption
 
 
 class ListOptions(Value):
-    """Of lists and watches."""
+    """The options of lists and watches."""
 
     limit: int = 0
     continue_: str = ""

@@ -28,7 +28,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def form_of(call: RequestContext, *, watch: bool = False) -> MediaForm:
-    """What is asked before anything is done, so that a refusal leaves no trace, and again for the answer."""
+    """The form of the response, negotiated before anything is done, so that an error has no side effect."""
     if call.form is None:
         call.form = presentation.negotiate(call.request, watch=watch, custom=call.resource.is_custom)
     return call.form

@@ -90,7 +90,7 @@ def _cannot_be_handled(value: Json, expected: str, problem: str) -> status_error
 
 
 def _report(call: RequestContext, body: Body, unknown: Sequence[str]) -> None:
-    """Warnings, or the refusal that strict validation asks for."""
+    """Warnings, or the error that strict validation requires."""
     if call.field_validation == "Ignore":
         return
     unknown_problems = [f'unknown field "{path}"' for path in unknown]

@@ -73,8 +73,8 @@ class ServedResource(Value):
 class ResourceRegistry:
     """The resources that are served now.
 
-    Custom ones come and go, and never take the place of a built-in one, whatever their definition says. Whoever caches
-    something made from it asks `generation` whether it is still good.
+    Custom ones come and go, and never take the place of a built-in one, whatever their definition says. Caches of
+    derived values compare `generation`.
     """
 
     def __init__(self, builtin: Iterable[ServedResource]) -> None:

@@ -41,7 +41,7 @@ class StoreUnusable(StorageError):
 
 
 class StoreInUse(StoreUnusable):
-    """Somebody else has the data directory open."""
+    """Another process has the data directory open."""
 
     def __init__(self, file: Path, holder: str) -> None:
         by = f"process {holder}" if holder else "another process"

@@ -66,7 +66,7 @@ _labelled: Final = msgspec.json.Decoder(_Labelled)
 
 
 class Stored(msgspec.Struct, gc=False, eq=False):
-    """An object as it was at `revision`. Nobody changes it; the two slots with an underscore are filled on demand.
+    """An object as it was at `revision`. Immutable; the two slots with an underscore are filled on demand.
 
     `gc=False` keeps a hundred thousand of them out of the garbage collector's sight; nothing they hold refers back.
     """

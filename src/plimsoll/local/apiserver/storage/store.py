@@ -58,7 +58,7 @@ class _Resource(NamedTuple):
 
 
 class Store:
-    """All objects. Made by `open`, let go by `aclose`."""
+    """All objects. Opened by `open`, closed by `aclose`."""
 
     def __init__(self, driver: Driver, *, clock: Clock, limits: HistoryLimits) -> None:
         self._driver = driver
@@ -103,7 +103,7 @@ class Store:
             self._driver.forget(Compaction(unneeded, {}))
 
     async def aclose(self) -> None:
-        """Finish the writes under way, end all watches, let go of the driver. Harmless when done twice."""
+        """Finish the writes under way, end all watches, close the driver. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -128,7 +128,7 @@ class Store:
         return resource.collection.objects.get(key.path) if resource is not None else None
 
     def shared_body(self, stored: Stored) -> JsonObject:
-        """`stored.body()` for those who change nothing in it: one dict for all who ask while it is remembered."""
+        """`stored.body()` for read-only use: one dict for all readers while it is cached."""
         return self._bodies.of(stored)
 
     def data_of(self, body: JsonObject) -> bytes | None:
@@ -158,8 +158,8 @@ class Store:
     def pending_writes(self, resource: str) -> Iterator[Stored]:
         """The objects of `resource` as writes will leave them that are on their way to the disk, visible to nobody yet.
 
-        For whoever hands out what only one may have. Asked inside a change function, with what is visible, it is
-        everything: the decision is submitted before anybody else decides.
+        For allocations of unique values. Inside a change function, together with what is visible, it is everything:
+        the decision is submitted before any other decision is made.
         """
         for write in self._under_way:
             for change in write.changes:
@@ -171,7 +171,7 @@ class Store:
         return any(key in write.keys for write in self._under_way)
 
     def select_fields(self, resource: str, fields_of: FieldsOf) -> None:
-        """Say how the fields that selectors may name are read from an object of `resource` (see `Stored.fields`)."""
+        """Set how the fields that selectors may name are read from an object of `resource` (see `Stored.fields`)."""
         self._traits_of(resource).fields_of = fields_of
         self._read(resource).forget_fields()
 
@@ -307,7 +307,7 @@ class Store:
         return change.current or change.plain(self._encodings).object
 
     def _settle(self, outcomes: Sequence[tuple[Write, Problem | None]]) -> None:
-        """Called by the driver: writes in the order of their revisions, with what became of them."""
+        """Apply the outcome of a write; the driver reports writes in the order of their revisions."""
         touched: dict[str, set[str]] = {}
         for write, problem in outcomes:
             self._trouble = "" if problem is None else str(problem)
@@ -398,7 +398,7 @@ class Store:
         return unneeded
 
     def _drop_if_idle(self, name: str) -> None:
-        """Hold nothing for a resource that nobody would miss: custom resources come and go under ever new names."""
+        """Drop the state of an unused resource: custom resources come and go under ever new names."""
         found = self._resources.get(name)
         if found is None or found.collection.objects or len(found.collection.history) or found.hub.is_watched:
             return
@@ -408,7 +408,7 @@ class Store:
         del self._resources[name]
 
     def _of(self, resource: str) -> _Resource:
-        """For changes and watchers, which the resource then exists for."""
+        """The state of a resource for changes and watchers; created on first use."""
         found = self._resources.get(resource)
         if found is None:
             collection = Collection(self._traits_of(resource), floor=self._floor(resource))
@@ -422,7 +422,7 @@ class Store:
         return found
 
     def _read(self, resource: str) -> Collection:
-        """For reads, which leave nothing behind: an empty collection stands for a resource that is not there."""
+        """The collection of a resource for reads; an empty one, not stored, for an unknown resource."""
         found = self._resources.get(resource)
         if found is not None:
             return found.collection

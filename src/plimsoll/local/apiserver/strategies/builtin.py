@@ -187,7 +187,7 @@ class BuiltinStrategy:
 
 
 def _is_from_template(value: Json) -> bool:
-    """Whether the server is to name it: so controllers create what is to be like its siblings."""
+    """Whether the server generates the name: controllers create the pods of a template that way."""
     metadata = value.get("metadata")
     return isinstance(metadata, dict) and bool(metadata.get("generateName")) and not metadata.get("uid")
 

@@ -112,7 +112,7 @@ class CustomStrategy:
         return ValidationResult(errors=admission.errors, warnings=self._new(admission.warnings))
 
     def _new(self, warnings: tuple[str, ...]) -> tuple[str, ...]:
-        """The deprecation is told once, by whoever handles the request."""
+        """Without the deprecation warning, which the request handler adds once."""
         return tuple(text for text in warnings if text != self._version.deprecation_warning)
 
     def present(self, stored: Json) -> Json:

@@ -52,7 +52,7 @@ class Strategy(Protocol):
     def decode(self, value: Json) -> Decoded | Undecodable: ...
 
     def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:
-        """`decode`, of what somebody made of `before`: what `value` still shares with it was decoded already."""
+        """`decode` of a changed `before`: what `value` still shares with it is already decoded."""
         ...
 
     def prepare_create(self, obj: Json) -> Json:

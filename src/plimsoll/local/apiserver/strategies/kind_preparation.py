@@ -46,7 +46,7 @@ def later_defaults_undone(obj: Json, kind: str) -> Iterator[None]:
 
 
 def before_tracking(obj: Json, kind: str) -> None:
-    """What the real server has, or has not, in hand when it settles who owns which field."""
+    """What kube-apiserver has already set, or not yet, when it computes managedFields."""
     if kind == "DaemonSet":
         obj.setdefault("metadata", {}).setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
     elif kind == "Event":
@@ -68,7 +68,7 @@ def on_update(new: Json, old: Json, kind: str) -> None:
 
 
 def status_update(kind: str, new: Json, old: Json) -> Json:
-    """Through the status subresource only the status changes, and of the metadata what the kind lets through."""
+    """Through the status subresource only the status changes, and the metadata that the kind allows."""
     updated = {**old, "metadata": dict(new["metadata"])}
     keep(updated, new, "status")
     if kind == "CustomResourceDefinition":
@@ -89,7 +89,7 @@ def further_errors(obj: Json, api_version: str, kind: str) -> list[FieldError]:
 
 
 def _job(obj: Json) -> None:
-    """A job selects its pods by its own uid, unless its author took that on himself."""
+    """A job selects its pods by its own uid, unless it has a manual selector."""
     spec = obj["spec"]
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
@@ -132,7 +132,7 @@ def _volume(obj: Json) -> None:
 
 
 def _pod(obj: Json) -> None:
-    """A pod with gates says so in its status."""
+    """A pod with scheduling gates has a condition about them."""
     if obj["spec"].get("schedulingGates"):
         obj["status"]["conditions"] = [
             {

@@ -33,7 +33,7 @@ _WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 
 def allocated(obj: Json, old: Json | None, store: Store) -> Json:
-    """The service with its addresses; those it had stay. Raises `Refusal` if one that it asks for cannot be had."""
+    """The service with its addresses; those it had stay. Raises `StatusError` if a requested one is not available."""
     spec = dict(obj["spec"])
     result = {**obj, "spec": spec}
     if spec.get("type") == "ExternalName":

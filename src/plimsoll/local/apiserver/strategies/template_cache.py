@@ -54,7 +54,7 @@ class PodTemplateCache:
         return made
 
     def validate(self, obj: Json, judge: Callable[[Json], ValidationResult]) -> ValidationResult | None:
-        """What `judge` says of the pod that was prepared last; None: a sibling of it was found good before."""
+        """The result of `judge` for the pod prepared last; None: a pod of the same template was valid before."""
         if obj is self._twin:
             return None
         judgement = judge(obj)
@@ -66,7 +66,7 @@ class PodTemplateCache:
 
 
 def _common_text(obj: Json) -> bytes:
-    """Of a pod that may have siblings; empty for any other."""
+    """The text that pods of one template share; empty for a pod with a name of its own."""
     if not obj["metadata"].get("generateName"):
         return b""
     text = _text(obj)
@@ -90,7 +90,7 @@ def _with_own(text: bytes, obj: Json) -> Json:
 
 
 def _token_volume(obj: Json) -> bytes:
-    """Empty without one: a name of somebody's own choosing is a part of the template."""
+    """Empty without one: a name that the user chose is a part of the template."""
     volumes = obj["spec"].get("volumes")
     name = volumes[-1].get("name", "") if volumes else ""
     return name.encode() if _TOKEN_VOLUME.fullmatch(name) else b""

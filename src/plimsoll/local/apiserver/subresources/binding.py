@@ -73,7 +73,7 @@ def _check_preconditions(pod: Json, given: Json) -> None:
 
 
 def _assigned(pod: Json, binding: Json, *, now: datetime) -> Json:
-    """The pod on its node; the one given is everybody's, and stays as it is."""
+    """The pod with its node; the given pod is shared and stays unchanged."""
     metadata, spec = pod["metadata"], pod["spec"]
     name = metadata["name"]
     problem = None

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 def decode_body(call: RequestContext, body: Json, *, api_version: str, kind: str) -> Json:
-    """`body` as an object of the kind; fields nobody knows are gone. Raises the 400 for what is none."""
+    """`body` as an object of the kind; unknown fields are dropped. Raises the 400 for anything else."""
     version = api_version.rpartition("/")[2]
     refused = f'{kind} in version "{version}" cannot be handled as a {kind}: '
     taken = take_over(body)

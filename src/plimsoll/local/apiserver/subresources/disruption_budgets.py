@@ -52,7 +52,7 @@ def spares_unready(budget: Json) -> bool:
 
 
 def charge(budget: Json, pod_name: str, *, now: datetime) -> Json:
-    """The budget's status with one more pod disrupted; raises the refusal if there is no room."""
+    """The budget's status with one more pod disrupted; raises the 429 if no disruption is allowed."""
     metadata, status = budget["metadata"], dict(budget.get("status") or {})
     name = metadata["name"]
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):

@@ -31,7 +31,7 @@ _VERSIONS: Final = frozenset({"", "policy/v1", "policy/v1beta1"})
 
 
 async def evict(server: Server, call: RequestContext, body: Json) -> Json:
-    """Evict the pod of the call as the Eviction `body` says; the Status to answer with (201)."""
+    """Evict the pod of the call by the Eviction `body`; returns the Status of the response (201)."""
     options = _options(call, body)
     dry_run = bool(options.get("dryRun"))
     eviction = _Eviction(server, call, options, dry_run=dry_run)
@@ -144,7 +144,7 @@ class _Eviction:
         await delete_object(self._server, self._call, options)
 
     async def _mark(self, preconditions: Json) -> Stored:
-        """Tell in the pod why it goes."""
+        """Set the condition with the reason of the eviction."""
 
         def change(current: Stored | None) -> Decision:
             if current is None:

@@ -48,7 +48,7 @@ async def put_scale(server: Server, call: RequestContext, body: Json) -> Json:
 
 
 async def patch_scale(server: Server, call: RequestContext, patch: Callable[[Json], Json]) -> Json:
-    """Let `patch` make the new Scale of the current one (again, if somebody wrote in between); the Scale afterwards."""
+    """Let `patch` make the new Scale from the current one (again, after a concurrent write); returns the new Scale."""
 
     def written(scale: Json) -> Json:
         asked = _written(decode_body(call, patch(_written(scale)), api_version=_VERSION, kind=_KIND))
@@ -101,7 +101,7 @@ async def _change(server: Server, call: RequestContext, written: Callable[[Json]
 
 
 def _unset(before: Json) -> int | None:
-    """Go cannot tell a zero from nothing: only an object that never had a number is asked to get one."""
+    """Go cannot distinguish zero from absent: only an object that never had replicas must get some."""
     return 0 if "replicas" in before["spec"] else None
 
 

@@ -38,7 +38,7 @@ class ClientGone(Exception):
 
 
 class AsgiApplication:
-    """Serves requests of `connections`; `end_streams` lets watches end as if their time had come."""
+    """Serves requests of `connections`; `end_streams` ends watches as at their timeout."""
 
     def __init__(self, handler: Handler, *, limits: Limits, hosts: HostNames, clock: Clock) -> None:
         self._handler = handler
@@ -187,7 +187,7 @@ def _without_body(scope: Scope) -> Request:
 
 
 def _announced_bytes(request: Request) -> int:
-    """The length that the client says its body has; the parser has made sure that it is a number."""
+    """The Content-Length of the request; the parser has checked that it is a number."""
     length = request.header("content-length")
     if not length:
         return 0

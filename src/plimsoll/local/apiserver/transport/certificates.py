@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 
 class Certificates(NamedTuple):
-    """What a running server needs. `renewed` says whether the server's certificate is a new one."""
+    """The certificates of a running server. `renewed`: the server's certificate is a new one."""
 
     ca_pem: bytes
     certificate_file: Path

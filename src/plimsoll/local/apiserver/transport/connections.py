@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class IdleConnections:
-    """Who waits for a client, longest first, and how each is sent away."""
+    """Connections that wait for their client, the longest wait first, with the way to close each."""
 
     def __init__(self) -> None:
         self._queue: dict[object, Callable[[], object]] = {}
@@ -38,7 +38,7 @@ class IdleConnections:
         self._queue.pop(who, None)
 
     def disconnect_one(self) -> bool:
-        """Make room; False if everybody has work."""
+        """Close the longest idle connection; False if all are busy."""
         for who in self._queue:
             self._queue.pop(who)()
             return True
@@ -90,7 +90,7 @@ class _Phase(Enum):
 
 
 class Connection(HttpToolsProtocol):
-    """Reads requests one after the other, hands them to the ASGI application, and hangs up on who is too slow."""
+    """Reads requests one by one, passes them to the ASGI application, and disconnects slow clients."""
 
     def __init__(self, config: Config, state: ServerState, *, limits: Limits, waiting: IdleConnections) -> None:
         super().__init__(config=config, server_state=state, app_state={})
@@ -140,7 +140,7 @@ class Connection(HttpToolsProtocol):
                 self._refuse_head()
 
     def _is_too_much_after_the_answer(self, size_bytes: int) -> bool:
-        """The rest of a refused body is read, up to a measure: who is cut off while sending never sees its answer."""
+        """The rest of a rejected body is read, up to a limit: a client cut off while sending sees no response."""
         if self._phase is not _Phase.BODY or not self.cycle.response_complete:
             return False
         self._discarded_bytes += size_bytes

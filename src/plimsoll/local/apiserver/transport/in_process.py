@@ -47,14 +47,14 @@ class InProcessTransport:
         return answer._replace(body=stream)
 
     async def aclose(self) -> None:
-        """Every stream ends for whoever reads it; further requests are refused."""
+        """End all streams; further requests fail."""
         self._is_closed = True
         for stream in tuple(self._streams):
             await stream.aclose()
 
 
 class Stream:
-    """The chunks of a watch: `async for`, and `aclose` (or `async with`) when done, also while somebody waits for one.
+    """The chunks of a watch: `async for`, and `aclose` (or `async with`) when done, also while a reader waits.
 
     A wait that is cancelled ends the stream, as it ends an async generator.
     """
@@ -98,7 +98,7 @@ class Stream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the stream and let go of what it holds. Harmless when done twice."""
+        """End the stream and release what it holds. Idempotent."""
         self._siblings.discard(self)
         if self._reader is not None:
             if self._left is None:

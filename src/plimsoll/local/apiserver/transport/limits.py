@@ -77,7 +77,7 @@ class InFlight:
 
     @contextmanager
     def admit(self, request: Request) -> Iterator[None]:
-        """Count a request as long as the block lasts. Raises the 429 refusal if its credential has too many."""
+        """Count a request as long as the block lasts. Raises the 429 if its credential has too many."""
         lane = priority_level_of(request)
         who = (request.header("authorization"), lane)
         count = self._counts.get(who, 0)
@@ -124,7 +124,7 @@ class HeldBody:
         self.size_bytes = 0
 
     def grow(self, size_bytes: int) -> None:
-        """Raises the 429 refusal if all bodies together are too much."""
+        """Raises the 429 if all bodies together are too large."""
         self._requests.hold(size_bytes)
         self.size_bytes += size_bytes
 

@@ -37,7 +37,7 @@ _GOODBYE_S: Final = 1.0
 
 
 def raise_descriptor_limit() -> None:
-    """As many files as the system lets us have: many systems start programs with 1,024, a soft limit."""
+    """Raise the soft limit of open files to the hard limit: many systems start programs with 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

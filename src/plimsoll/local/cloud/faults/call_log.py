@@ -40,7 +40,7 @@ class CallLog:
         self._made = 0
 
     def add(self, record: CallRecord) -> int:
-        """Gives the number under which it can be told how the call ended."""
+        """Returns the number for `end`."""
         self._made += 1
         self._records[self._made] = record
         if self._most is not None and len(self._records) > self._most:

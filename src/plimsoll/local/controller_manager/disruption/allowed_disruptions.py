@@ -57,7 +57,7 @@ def desired_healthy(spec: PodDisruptionBudgetSpec, pods: int, scale: int) -> Des
 
 
 def rounded_up(value: IntOrString, total: int) -> int:
-    """An amount, or a share of `total`. What is neither counts as nothing: the API lets no such budget in."""
+    """An amount, or a share of `total`. Anything else counts as zero: the API rejects such a budget."""
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
@@ -81,7 +81,7 @@ def still_disrupted(granted: Mapping[str, datetime], pods: Sequence[Pod], now: d
 
 
 def count_healthy(pods: Sequence[Pod], granted: Mapping[str, datetime]) -> int:
-    """Ready pods that nobody is about to take away."""
+    """The number of ready pods that are not being evicted."""
     return sum(
         is_pod_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in granted
         for pod in pods

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Scale(Value):
-    """Pods that are wanted in all, and the pods that nobody manages."""
+    """The total of desired pods, and the pods without a controller."""
 
     wanted: int
     unmanaged: tuple[str, ...] = ()
 
 
 class NoScale(Value):
-    """It cannot be told, and why."""
+    """The scale is unknown, with the reason."""
 
     why: str
 

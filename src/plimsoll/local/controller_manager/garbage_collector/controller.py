@@ -139,7 +139,7 @@ class GarbageCollector:
             self._followed.pop(name).cancel()
 
     def _forget_followed(self) -> None:
-        """Nobody looks after the objects of kinds that are not followed any more."""
+        """Drop the objects of kinds that are no longer served."""
         for uid in self._graph.uids():
             entry = self._graph.get(uid)
             if entry is not None and entry.resource.full_name not in {*self._shared, *self._followed}:
@@ -195,7 +195,7 @@ class GarbageCollector:
         self._look_at_waiting(metadata.owner_references)
 
     def _look_at_waiting(self, owners: Iterable[OwnerReference]) -> None:
-        """Whether a dependent is there matters to nobody else: not to the set whose pods come and go."""
+        """Only owners that wait for their dependents are enqueued, not every set whose pods come and go."""
         for owner in owners:
             entry = self._graph.get(owner.uid)
             if entry is not None and is_waiting(entry.metadata):
@@ -209,7 +209,7 @@ class GarbageCollector:
     # ---- what is worth a look
 
     def _keys_to_look_at(self) -> Iterator[str]:
-        """Of thousands of pods that have their owners a turn each would find nothing: they are passed over here."""
+        """Skip objects that need nothing, such as thousands of pods whose owners exist."""
         yield _DEFINITIONS
         for number, uid in enumerate(self._graph.uids()):
             entry = self._graph.get(uid)

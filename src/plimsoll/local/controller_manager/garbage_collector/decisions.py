@@ -42,7 +42,7 @@ class RemoveOwners(Value):
 
 
 class DeleteObject(Value):
-    """Nobody wants it any more. `unblock`: first let its waiting owners go on, because it waits for one of them."""
+    """Delete the object. `unblock`: first release its waiting owners, because it waits for one of them."""
 
     propagation: str
     unblock: bool = False

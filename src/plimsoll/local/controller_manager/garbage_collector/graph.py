@@ -70,7 +70,7 @@ class OwnerGraph:
         ]
 
     def owner(self, reference: OwnerReference, namespace: str) -> ObjectMeta | None:
-        """The owner a reference in `namespace` names, if it is known and is what the reference says."""
+        """The owner a reference in `namespace` names, if it is known and matches the reference."""
         entry = self._entries.get(reference.uid)
         if entry is None:
             return None

@@ -148,7 +148,7 @@ class NodeLifecycleController:
         return found
 
     def _seen(self, node: Node) -> _Report:
-        """The last report; a new one if the Ready condition was written by anybody but us."""
+        """The last report; a new one if another writer changed the Ready condition."""
         name, uid = node.metadata.name, node.metadata.uid
         ready = condition(node, READY)
         known = self._reports.get(name)
@@ -201,7 +201,7 @@ class NodeLifecycleController:
                 )
 
     async def _taint(self, node: Node, now: datetime) -> float | None:
-        """Keep taints and metadata as they should be; gives the seconds until the node's turn to be emptied."""
+        """Keep taints and metadata as they should be; returns the seconds until the node may be evicted."""
         wanted = with_taints(node.spec.taints, unschedulable_keys(node), NO_SCHEDULE, now)
         key, turn_s = self._evicting(node)
         wanted = with_taints(wanted, [key] if key else [], NO_EXECUTE, now)
@@ -230,9 +230,9 @@ class NodeLifecycleController:
     # ---- the whole
 
     def _all_counted(self) -> list[str]:
-        """All nodes, counted before the first is looked at: half a count might say that none is ready.
+        """All nodes, counted before the first is looked at: a partial count could suggest that none is ready.
 
-        Those that were counted are left as they are: their last turn may know more than the cache.
+        Nodes that were counted stay as they are: their last reconciliation may be newer than the cache.
         """
         was_disrupted = self._zones.is_all_disrupted
         for node in self._nodes.cache:
@@ -253,7 +253,7 @@ class NodeLifecycleController:
             self.controller.resync()
 
     def _forgive(self, *, was_disrupted: bool) -> None:
-        """After nobody was heard of, we were cut off, not they: everybody has the whole grace again."""
+        """If no node reported, the control plane was cut off, not the nodes: all get a full grace period again."""
         if was_disrupted and not self._zones.is_all_disrupted:
             self._amnesty_s = self._clock.monotonic_s()
 

@@ -58,7 +58,7 @@ def condition(node: Node, type_: str) -> NodeCondition | None:
 
 
 def readiness(node: Node) -> str:
-    """True, False or Unknown; empty for a node that never said."""
+    """True, False or Unknown; empty for a node that never reported."""
     ready = condition(node, READY)
     return ready.status if ready is not None else ""
 
@@ -70,7 +70,7 @@ def silent_from_s(node: Node, heard_s: float, patience: NodeGracePeriods) -> flo
 
 
 def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
-    """What to write about a silent node: of each condition that matters and does not say so yet."""
+    """The conditions to write for a silent node: the relevant ones that are not Unknown yet."""
     created = node.metadata.creation_timestamp or now
     conditions: list[dict[str, Any]] = []
     for type_ in _REPORTED:
@@ -100,7 +100,7 @@ def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
 
 
 def is_silent(node: Node) -> bool:
-    """Whether its conditions say that it stopped reporting."""
+    """Whether its conditions show that it stopped reporting."""
     ready = condition(node, READY)
     return ready is not None and ready.status == "Unknown" and ready.reason == STOPPED_REPORTING
 
@@ -113,7 +113,7 @@ def unschedulable_keys(node: Node) -> list[str]:
 
 
 def evicting_key(node: Node) -> str:
-    """The taint that drives pods off; empty for a node that is ready or has never said."""
+    """The NoExecute taint of the node; empty if it is ready or never reported."""
     return _TAINT_OF.get((READY, readiness(node)), "")
 
 

@@ -60,7 +60,7 @@ class _Zone:
 
 
 class Zones:
-    """Counts by zone, and whose turn it is to be emptied."""
+    """Node counts by zone, and the eviction rate of each zone."""
 
     def __init__(self, rates: EvictionRates) -> None:
         self._rates = rates
@@ -73,11 +73,11 @@ class Zones:
 
     @property
     def is_all_disrupted(self) -> bool:
-        """Whether no zone has a node that is ready: then nobody is driven off anything."""
+        """Whether no zone has a node that is ready: then no pod is evicted."""
         return self._is_all_disrupted
 
     def put(self, name: str, place: NodeZone | None) -> bool:
-        """A node is as told, or no more (None). True: what may be done about nodes has changed for all of them."""
+        """Set or remove (None) a node. True: the eviction rates of all nodes may have changed."""
         before = self._places.get(name)
         if before == place:
             return False

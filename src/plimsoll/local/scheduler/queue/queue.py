@@ -90,7 +90,7 @@ class SchedulingQueue:
     # ---- pods come, change and go
 
     def add(self, pod: Pod, now_s: float) -> None:
-        """A pod that is new to us, or one that was changed by somebody in a way that may matter."""
+        """Add a new pod, or one with a change that may matter."""
         key = pod_key(pod)
         queued = self._queued.get(key)
         if queued is None:
@@ -116,7 +116,7 @@ class SchedulingQueue:
             queued.pod = pod
 
     def delete(self, key: PodKey) -> None:
-        """It has its node, is gone, or is none of ours any more."""
+        """Remove a pod that has its node, is gone, or has another scheduler."""
         self._queued.pop(key, None)
         self._unschedulable.pop(key, None)
         self._in_hand.pop(key, None)
@@ -157,13 +157,13 @@ class SchedulingQueue:
             self._unschedulable[pod_key(queued.pod)] = queued
 
     def add_after_error(self, queued: QueuedPodInfo, now_s: float) -> None:
-        """Something of ours went wrong: it is tried again after its back-off, no sooner."""
+        """After an internal error the pod is tried again when its back-off ends, no sooner."""
         if self._gave_back(queued, now_s):
             queued.missed, queued.is_dirty = [], False
             self._wait(queued, _Place.IN_ERROR)
 
     def requeue_in_flight(self) -> None:
-        """Whoever had pods in hand is no more."""
+        """Return all in-flight pods to the queue, after the scheduling task ended."""
         for queued in (*self._in_hand.values(),):
             self._activate(queued)
         self._in_hand.clear()

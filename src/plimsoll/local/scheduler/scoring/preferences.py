@@ -41,12 +41,12 @@ def best_node(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) ->
 
 
 def spreads_by_default(pod: Pod) -> bool:
-    """Whether the pod is kept from its siblings though it says nothing about spreading."""
+    """Whether kube-scheduler's default constraints spread the pod."""
     return not pod.spec.topology_spread_constraints and any(owner.controller for owner in pod.metadata.owner_references)
 
 
 def has_pod_preferences(pod: Pod) -> bool:
-    """Whether it says itself what company it would like."""
+    """Whether the pod has spread constraints or pod affinity of its own."""
     affinity = pod.spec.affinity
     return bool(pod.spec.topology_spread_constraints) or (
         affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)

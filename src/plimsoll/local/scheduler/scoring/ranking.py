@@ -45,7 +45,7 @@ class Ranking:
 
     @property
     def knows_hosts(self) -> bool:
-        """Whether every node is a host of its own; otherwise a node's siblings are not only its own."""
+        """Whether every node is a host of its own; otherwise nodes share their counts of pods."""
         return not self._shared and not self._hosts[None]
 
     def put(self, judged: NodeEvaluation) -> None:
@@ -96,7 +96,7 @@ class Ranking:
     def best(self, *, spreads: bool) -> str:
         """The name of the best one, the first by name among equals. There must be one.
 
-        `spreads`: pods of the pod_class shun their siblings, as those of a controller do.
+        `spreads`: pods of the class are spread over nodes, as those of a controller are.
         """
         crowding = {tier: self._crowding(tier) if spreads else 0 for tier in self._sizes}
         most = max(crowding.values())

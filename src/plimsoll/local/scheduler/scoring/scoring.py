@@ -44,7 +44,7 @@ class NodeLoad(NamedTuple):
 
 
 class NodeEvaluation(NamedTuple):
-    """What the narrow rules say of one state of a node, and how good it is there."""
+    """The verdict of the narrow rules on one state of a node, and its score."""
 
     place: NodeState
     verdict: Verdict

@@ -30,7 +30,7 @@ def unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str]:
 
 
 class ClaimWrites:
-    """Tells the volume controller what was chosen."""
+    """Writes the selected node and volume for the volume controller."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -53,7 +53,7 @@ class ClaimWrites:
             await self._reserve(volume, claim)
 
     async def _told_anew(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
-        """With both as they are now, unless somebody has chosen otherwise meanwhile."""
+        """Try again with the current objects, unless another writer has chosen differently."""
         meta = claim.metadata
         try:
             current = await self._client.get(PersistentVolumeClaim, meta.name, namespace=meta.namespace)

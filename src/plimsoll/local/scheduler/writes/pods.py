@@ -32,7 +32,7 @@ class Bound(Value, frozen=True):
 
 
 class BindRejected(Value, frozen=True):
-    """There is no such pod any more, or somebody else has given it a node."""
+    """The pod is gone, or already has a node."""
 
 
 class BindFailed(Value, frozen=True):
@@ -44,7 +44,7 @@ class BindFailed(Value, frozen=True):
 def failure_patch(
     pod: Pod, *, reason: str, message: str, nomination: str | None, now: datetime
 ) -> dict[str, Any] | None:
-    """What tells that no node took a pod; None if that stands there already. `nomination` None: as it is."""
+    """The patch that reports a scheduling failure; None if it is up to date. `nomination` None: unchanged."""
     status: dict[str, Any] = {}
     before = next((condition for condition in pod.status.conditions if condition.type == POD_SCHEDULED), None)
     if before is None or (before.status, before.reason, before.message) != ("False", reason, message):
@@ -58,7 +58,7 @@ def failure_patch(
 
 
 def disruption_patch(victim: Pod, *, scheduler: str, now: datetime) -> dict[str, Any] | None:
-    """What tells a pod why it is sent away; None if it knows."""
+    """The patch with the DisruptionTarget condition of a victim; None if it has it."""
     if any(
         pod_condition.type == _DISRUPTION_TARGET
         and pod_condition.status == "True"

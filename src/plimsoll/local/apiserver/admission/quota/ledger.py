@@ -83,7 +83,7 @@ class QuotaLedger:
         return names_about(stored_as, self.terms.names) if in_scope(stored_as, obj, self.terms.scopes) else frozenset()
 
     async def catch_up(self, now: datetime) -> None:
-        """Take in what has happened. Waits for nothing, so nobody else runs before the caller goes on."""
+        """Apply the pending watch events. It never awaits, so no other task runs before the caller continues."""
         for resource in tuple(self._watches):
             try:
                 await self._take_in(resource, now)

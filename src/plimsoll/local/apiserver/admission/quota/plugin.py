@@ -101,7 +101,7 @@ class ResourceQuotas:
         return made
 
     async def _tell_all(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaLedger]]) -> None:
-        """Whoever is not let in after all, because telling failed or was cancelled, is not charged either."""
+        """A write that is not admitted after all, because a status write failed or was cancelled, is not charged."""
         is_told = False
         try:
             for quota, ledger in charged:

@@ -73,7 +73,7 @@ def usage(stored_as: str, obj: Json, *, now: datetime) -> Amounts:
 
 
 def overdue_at(pod: Json) -> datetime | None:
-    """From when on a pod that is being deleted is not charged: its node may never say that it is gone."""
+    """The time after which a terminating pod is not charged: its node may never report its end."""
     metadata = pod["metadata"]
     deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
     if not deleted or grace_s is None:

@@ -56,7 +56,7 @@ def is_list_key(element: str) -> bool:
 
 
 def read(text: str) -> str:
-    """The element in its one spelling, from text that somebody else wrote."""
+    """The element in its canonical spelling, from a client's text."""
     kind, colon, _ = text.partition(":")
     if not colon or kind not in _RANKS:
         raise InvalidFieldSet(f"unknown path element {text[:_LONGEST_SHOWN]!r}")
@@ -82,7 +82,7 @@ def _read(text: str) -> str:
 
 
 def in_order(elements: Iterable[str]) -> list[str]:
-    """Fields, then list items by key, then by value, then by index; within a kind by what they say."""
+    """Fields, then list items by key, then by value, then by index; within a kind by content."""
     ordered = sorted(elements)
     # Texts sort as fields do, and nearly everything is a field.
     if not ordered or (ordered[0][0] == "f" and ordered[-1][0] == "f"):

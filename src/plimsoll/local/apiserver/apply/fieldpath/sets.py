@@ -116,7 +116,7 @@ class FieldSet:
                 yield (element, *rest)
 
     def to_fields_v1(self) -> dict[str, Any]:
-        """Kept, and shared by all who ask: most of what a write leaves owned was owned, and written, before."""
+        """Cached and shared: most of what a manager owns after a write was owned, and encoded, before."""
         if self._written is None:
             written: dict[str, Any] = {}
             members, children = self.members, self.children

@@ -84,7 +84,7 @@ class _ListMerge:
         return self._out
 
     def _take_live_before(self, element: str, position: int) -> int:
-        """Takes live items that the configuration does not have, until one that must wait for its turn."""
+        """Takes live items that the configuration does not have, until one that comes later in its order."""
         while position < len(self._live):
             own = self._live_elements[position]
             if own == element:

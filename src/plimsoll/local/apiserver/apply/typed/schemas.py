@@ -61,7 +61,7 @@ def _with_object_fields(schema: Schema) -> Schema:
 
 @cache
 def _component_atom(name: str, map_type: str | None) -> Atom:
-    """`map_type` is said by the field that refers to the component and wins over what the component says."""
+    """`map_type` of the field that refers to the component takes precedence over the component's own."""
     if name == _QUANTITY:
         return Atom(scalar=Scalar.UNTYPED)
     if name == _RAW_EXTENSION:

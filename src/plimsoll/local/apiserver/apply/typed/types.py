@@ -125,7 +125,7 @@ class ListType:
         return self._element()
 
     def path_element(self, item: Any) -> str:
-        """What names the item among its siblings; raises `BadItem` if nothing does."""
+        """The element that identifies the item in its list; raises `BadItem` if there is none."""
         if not self.keys:
             return _set_element(item)
         if item is None:

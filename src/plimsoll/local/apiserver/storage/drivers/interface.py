@@ -43,14 +43,14 @@ class Recovered(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """Rows that nobody needs any more, and the floors that say so."""
+    """Rows that are no longer needed, and the new floors."""
 
     revisions: Sequence[int]
     floors: Mapping[str, int]
 
 
 class Write:
-    """Changes that become durable together or not at all, and who waits for them."""
+    """Changes that become durable together or not at all, with the future of their caller."""
 
     __slots__ = ("changes", "keys", "settled")
 
@@ -76,7 +76,7 @@ class Driver(Protocol):
         ...
 
     def start(self, settle: Settle) -> None:
-        """From now on tell `settle`, on the loop's thread and in order, what became of each write."""
+        """From now on call `settle`, on the loop's thread and in order, with the outcome of each write."""
         ...
 
     def submit(self, write: Write) -> None: ...
@@ -86,5 +86,5 @@ class Driver(Protocol):
         ...
 
     async def aclose(self, revision: int) -> None:
-        """Finish what was submitted, remember the greatest revision given, and let go of everything."""
+        """Finish what was submitted, store the greatest revision given, and release everything."""
         ...

@@ -33,7 +33,7 @@ class MemoryDriver:
         """Nothing was kept."""
 
     async def aclose(self, revision: int) -> None:
-        """Nothing to let go of."""
+        """Nothing is held."""
 
 
 def _not_started(_outcomes: Sequence[tuple[Write, Problem | None]]) -> None:

@@ -51,7 +51,7 @@ class Durability(StrEnum):
 
 
 class SqliteDriver:
-    """Rows in `objects.sqlite3` of a directory that nobody else uses."""
+    """Rows in `objects.sqlite3` of a directory that no other process uses."""
 
     is_inline: ClassVar[bool] = False
 

@@ -19,7 +19,7 @@ class _Known(NamedTuple):
 
 
 class DecodedObjects:
-    """Dicts that everybody shares, and so nobody changes; by the revision of the object."""
+    """Shared, read-only dicts by the revision of the object."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes

@@ -34,9 +34,9 @@ _OPENING: Final = {kind: f'{{"type":"{kind.value}","object":'.encode() for kind 
 
 
 class EncodingCache:
-    """Bounds what the encoded forms of events hold on to: the oldest are dropped, and made again if somebody asks.
+    """Bounds what the encoded forms of events hold on to: the oldest are dropped, and made again on demand.
 
-    It keeps no event alive: one that history and the watchers have let go of takes its encoded forms with it.
+    It keeps no event alive: an event that history and watchers have dropped takes its encoded forms with it.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -56,7 +56,7 @@ class EncodingCache:
 
 
 class Event:
-    """Something a watcher is told. `revision` is the write's; the object's metadata.resourceVersion equals it."""
+    """What a watcher receives. `revision` is the write's; the object's metadata.resourceVersion equals it."""
 
     __slots__ = ("__weakref__", "_encodings", "_last", "_memory", "_object", "_wire", "revision", "type")
 
@@ -93,7 +93,7 @@ class Event:
         return self._wire
 
     def encoded(self, form: Hashable, encode: Callable[[Event], bytes]) -> bytes:
-        """The event in another form (Table, metadata only, another version), encoded by the first who asks."""
+        """The event in another form (Table, metadata only, another version), encoded on first use."""
         data = self._encodings.get(form) if self._encodings is not None else None
         if data is None:
             data = encode(self)

@@ -112,7 +112,7 @@ class History:
         return bisect_left(self._changes, moment_s, key=_at_s)
 
     def forget(self, count: int) -> list[int]:
-        """Drop the oldest `count`; returns the revisions whose bytes nobody needs any more."""
+        """Drop the oldest `count`; returns the revisions whose bytes are no longer needed."""
         unneeded: list[int] = []
         for change in self._changes[:count]:
             previous = change.previous

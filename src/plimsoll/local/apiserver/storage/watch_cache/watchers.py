@@ -49,7 +49,7 @@ class Watch:
 
     @property
     def revision(self) -> int:
-        """Everything up to it was delivered: what a bookmark may say. 0 while the initial state is being delivered."""
+        """Everything up to it was delivered: a bookmark's revision. 0 while the initial state is being delivered."""
         if self.initial_left:
             return 0
         self.look()
@@ -86,7 +86,7 @@ class Watch:
         return batch
 
     def wake(self) -> None:
-        """Have whoever waits in `next_batch`, or comes there next, go on without an event if there is none."""
+        """Make the current or next `next_batch` return, without an event if there is none."""
         self._is_nudged = True
         self._wake()
 
@@ -226,7 +226,7 @@ class Watchers:
                 watch.look()
 
     def catch_up(self) -> None:
-        """History is about to forget: whoever has not fallen behind in its own view must not fall out for others'."""
+        """Before the history drops changes: a watcher without unread matching changes must not expire."""
         for watch in self._all():
             watch.hold()
             watch.look()

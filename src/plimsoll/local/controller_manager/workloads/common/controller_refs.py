@@ -32,7 +32,7 @@ _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
 class _Orphans(NamedTuple):
-    """Under which the index files objects that nobody manages."""
+    """The index key of objects without a controller."""
 
     namespace: str
 
@@ -72,7 +72,7 @@ def candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
 
 
 def candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]:
-    """The same for who may find them unchanged: as long as they are, their order is too."""
+    """The same without sorting, for callers that first check for changes: unchanged candidates have a stable order."""
     cache = informer.cache
     return [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
 
@@ -153,7 +153,7 @@ def _controller_or_namespace(value: Any) -> list[str | _Orphans]:
 
 
 def oldest_first(found: Iterable[V]) -> list[V]:
-    """Every turn of a set sorts all its pods: by what the server gives every object, if it has it, without asking."""
+    """Sorted by creation; every reconciliation of a set sorts all its pods, so this avoids calls per pod."""
     values = list(found)
     try:
         return sorted(values, key=_AGE)

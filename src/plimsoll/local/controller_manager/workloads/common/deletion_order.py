@@ -30,7 +30,7 @@ _INT32: Final = range(-(2**31), 2**31)
 
 
 def pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: datetime) -> tuple[Pod, ...]:
-    """The `count` pods to give up. `related` are the pods that should be spread: those of all siblings of the owner."""
+    """The `count` pods to delete. `related` are the pods to spread over nodes: those of all sets of the same owner."""
     if count >= len(pods):
         return tuple(pods)
     crowds = Counter(pod.spec.node_name for pod in related if is_active(pod) and pod.spec.node_name)
@@ -70,7 +70,7 @@ def _compared(candidate: _Candidate, other: _Candidate) -> int:
 
 
 def deletion_cost(pod: Pod) -> int:
-    """What the annotation says, where it is a number as Kubernetes writes one."""
+    """The value of the annotation, if it is a number in Kubernetes' format."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     digits = text[1:] if text[:1] == "-" else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or (digits != "0" and digits[0] == "0"):
@@ -85,7 +85,7 @@ def _rank(pod: Pod, crowds: Counter[str]) -> _Rank:
 
 
 def _magnitude(time: datetime | None, now: datetime) -> int:
-    """Of an age, below 0 for one that is just beginning. No time counts as younger than any."""
+    """The order of magnitude of an age, below 0 at its beginning. No time counts as the youngest."""
     if time is None:
         return _NO_AGE
     age_ns = int((now - time).total_seconds() * 1e9)

@@ -80,7 +80,7 @@ def name_prefix(owner: str) -> str:
 
 
 class PodControl:
-    """Makes and deletes the pods of owners of one kind, tells events about it, and remembers it until it is seen."""
+    """Creates and deletes pods of owners of one kind, records Events, and tracks its writes for the cache."""
 
     def __init__(self, component: Component, resource: Resource, own_writes: Expectations[Pod]) -> None:
         self._component = component
@@ -140,7 +140,7 @@ def is_namespace_terminating(error: PlimsollError) -> bool:
 async def slow_start_batch(count: int, act: Callable[[int], Awaitable[PlimsollError | None]]) -> PlimsollError | None:
     """Do `act(0)` to `act(count - 1)`, first one, then two, four… at once; stop after a batch that met an error.
 
-    So a template that the server refuses costs one request a turn, not a hundred. Gives the first error.
+    So a template that the server refuses costs one request per reconciliation, not a hundred. Returns the first error.
     """
     done, size = 0, 1
     while done < count:

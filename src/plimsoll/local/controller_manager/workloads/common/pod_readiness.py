@@ -18,12 +18,12 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 def is_active(pod: Pod) -> bool:
-    """Neither ended nor on its way out. Where its node is plays no role: whoever cleans up after nodes deletes it."""
+    """Neither ended nor terminating. The state of its node does not matter: pod garbage collection handles it."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED
 
 
 def active_pods(pods: Iterable[Pod]) -> list[Pod]:
-    """Those that are active. Spelled out, because every turn of a set asks it of all its pods."""
+    """The active pods. Inlined, because every reconciliation of a set checks all its pods."""
     return [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED]
 
 
@@ -35,7 +35,7 @@ def ready_condition(pod: Pod) -> PodCondition | None:
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """Since when the pod has been ready; None if it is not, or nobody says."""
+    """Since when the pod has been ready; None if it is not, or the time is unknown."""
     condition = ready_condition(pod)
     return condition.last_transition_time if condition is not None and condition.status == "True" else None
 

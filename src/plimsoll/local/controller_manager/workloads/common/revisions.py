@@ -116,7 +116,7 @@ class Revisions:
         return CurrentRevision(revision=found, collisions=owner.collisions)
 
     async def trim(self, owner: ObjectMeta, *, live: Collection[str], limit: int) -> None:
-        """Forget what nobody can go back to any more."""
+        """Delete revisions beyond the history limit."""
         for controller_revision in superfluous(self.history(owner), live=live, limit=limit):
             options = DeleteOptions(uid=controller_revision.metadata.uid)
             with suppress(NotFound):

@@ -24,7 +24,7 @@ _canonical = msgspec.json.Encoder(order="sorted")
 
 
 def template_hash(template: Any, collisions: int | None = None) -> str:
-    """Of a template, and of how often its hash was found taken by another."""
+    """The hash of a template and its collision count."""
     salt = b"" if collisions is None else collisions.to_bytes(8, "little", signed=True)
     return safe_text(str(fnv1a_32(_canonical.encode(without_nulls(template)) + salt)))
 

@@ -76,7 +76,7 @@ class EligibilityChecker:
 
 
 def target_node(pod: Pod) -> str:
-    """The node a daemon pod is on or is meant for; empty if it says neither."""
+    """The node a daemon pod is on or is meant for; empty if it has neither."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
@@ -91,7 +91,7 @@ def target_node(pod: Pod) -> str:
 def daemon_pod(
     template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, node: str, labels: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The pod of `owner` for one node; `labels` say of which revision it is."""
+    """The pod of `owner` for one node; `labels` name its revision."""
     body = pod_from(template, resource, owner)
     body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **labels}
     spec = body["spec"]

@@ -179,7 +179,7 @@ class DeploymentController:
         return owner is not None and owner.uid == metadata.uid and is_same
 
     async def _count_collision(self, deployment: Deployment) -> None:
-        """Another template has this hash: the next turn's name will be another."""
+        """Another template has this hash: count it, so that the next name differs."""
         count = (deployment.status.collision_count or 0) + 1
         await self._patch_status(deployment, {"status": {"collisionCount": count}})
 

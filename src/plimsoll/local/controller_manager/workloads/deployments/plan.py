@@ -77,7 +77,7 @@ class SetChange(Value):
 
 
 class RolloutPlan(Value):
-    """One turn. `status` None: say nothing yet."""
+    """The changes of one reconciliation. `status` None: do not write it yet."""
 
     create: NewSet | None = None
     changes: tuple[SetChange, ...] = ()
@@ -152,7 +152,7 @@ def _plan(
     remove: Sequence[OwnedSet] = (),
     rolls: bool = True,
 ) -> RolloutPlan:
-    """The sets as they will be, and what can be said of them. `rolls`: progress is told too."""
+    """The sets as they will be, and their status. `rolls`: progress is reported too."""
     new, old = split_new_and_old(owned)
     changes = _changes(deployment, new, old, sizes)
     revision = ""
@@ -208,7 +208,7 @@ def _change(
 
 
 def _with_pause_told(deployment: Deployment, now: datetime) -> Deployment:
-    """Whether it is paused is progress of a kind; a missed deadline stays told."""
+    """The Progressing condition reports a pause; a missed deadline stays."""
     told = condition_of(deployment.status.conditions, PROGRESSING)
     if not has_deadline(deployment) or (told is not None and told.reason == TIMED_OUT):
         return deployment

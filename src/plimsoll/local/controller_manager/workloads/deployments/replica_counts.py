@@ -28,7 +28,7 @@ _MOST_DIGITS: Final = 18
 
 
 def replicas_of(owner: Deployment | ReplicaSet) -> int:
-    """Absent means one; the server fills it in, files may not say it."""
+    """Absent means one; the server sets it, files may omit it."""
     return 1 if owner.spec.replicas is None else owner.spec.replicas
 
 
@@ -74,7 +74,7 @@ def rounded(number: float) -> int:
 
 
 class ReplicaSizes:
-    """What each set wants now, by name. Starts with what the sets say, and is changed step by step."""
+    """The desired replicas of each set by name. It starts with the stored ones and changes step by step."""
 
     def __init__(self, sets: Iterable[ReplicaSet]) -> None:
         self._sizes = {replica_set.metadata.name: replicas_of(replica_set) for replica_set in sets}

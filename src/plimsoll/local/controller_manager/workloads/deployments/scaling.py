@@ -40,7 +40,7 @@ def is_scaling(deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
 
 
 def roll_sizes(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
-    """One step of a rolling update: grow the new set as far as the surge lets it; if it does not, shrink old ones."""
+    """One step of a rolling update: grow the new set as far as the surge allows; otherwise shrink old ones."""
     sizes = ReplicaSizes(owned.view for owned in (*old, new))
     current = replicas_of(new.view)
     size = _new_size(deployment, current, total=sizes.total())

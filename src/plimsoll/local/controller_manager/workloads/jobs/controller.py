@@ -134,7 +134,7 @@ class JobController:
     # ---- pods
 
     async def _act(self, found: RawObject[Job], turn: _Turn) -> PlimsollError | None:
-        """Make and delete pods; `turn` learns how many there are now."""
+        """Create and delete pods; `turn` records the new counts."""
         plan, metadata = turn.plan, found.view.metadata
         if plan.create:
             made, error = await self._pods.create(found, plan)
@@ -151,7 +151,7 @@ class JobController:
         return first_error
 
     async def _let_orphans_go(self, key: Key) -> None:
-        """Pods of a job that is no more must not be held by a finalizer that nobody would take off."""
+        """Remove the tracking finalizer of pods whose job is gone."""
         found = self._jobs.cache.get(key.name, key.namespace)
         uid = "" if found is None else found.view.metadata.uid
         for pod in self._informer.cache.by_index(_TRACKED_BY_JOB, key):
@@ -250,7 +250,7 @@ class JobController:
 
 
 class _Turn:
-    """What becomes of a job in one turn."""
+    """The state of a job during one reconciliation."""
 
     def __init__(self, view: JobView, plan: JobPlan) -> None:
         self.view = view

@@ -66,7 +66,7 @@ def held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> dict[i
 
 
 def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
-    """What a new pod says of those that failed before it."""
+    """The annotations of a new pod about the failures before it."""
     failures, ignored = (0, 0) if replaced is None else (_count(replaced, FAILURES), _count(replaced, IGNORED_FAILURES))
     if replaced is not None:
         found = match(job, replaced)
@@ -104,7 +104,7 @@ def _absolute_count(pod: Pod) -> int:
 
 
 def _count(pod: Pod, annotation: str) -> int:
-    """Anybody may write it: what is no number of 32 bits is 0."""
+    """Users may write it: anything but a 32-bit number is 0."""
     text = pod.metadata.annotations.get(annotation, "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_FAILURES)) else 0
     return number if number <= _MOST_FAILURES else 0

@@ -52,5 +52,5 @@ def index_of(pod: Pod, *, below: int) -> int | None:
 
 
 def _number(text: str) -> int | None:
-    """Anybody may write these texts: one too long for a number is none."""
+    """Users may write these texts: one too long for a number is none."""
     return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None

@@ -50,7 +50,7 @@ _LONGEST_BACKOFF_S: Final = 600.0
 
 
 class JobOutcome(Value):
-    """A job is over: `final` is the condition it ends with, `interim` the one that says so before all is cleaned up."""
+    """The outcome of a job: `final` is the condition it ends with, `interim` the one before the clean-up."""
 
     final: str
     reason: str
@@ -167,7 +167,7 @@ def condition(type_: str, status: str, reason: str, message: str, *, now: dateti
 
 
 def _verdict(view: JobView) -> JobOutcome | None:
-    """That a job is over is decided once: a condition that says so stands."""
+    """The outcome is decided once: an existing condition is kept."""
     job = view.job
     for final, interim in ((COMPLETE, SUCCESS_CRITERIA_MET), (FAILED, FAILURE_TARGET)):
         told = next(
@@ -192,7 +192,7 @@ def _verdict(view: JobView) -> JobOutcome | None:
 
 
 def _fail_job_message(view: JobView) -> str:
-    """What the pod failure policy says of a pod whose failure is that of the whole job."""
+    """The pod failure policy's message about a pod that fails the whole job."""
     if view.job.spec.pod_failure_policy is None:
         return ""
     found = (match(view.job, pod) for pod in view.pods if is_failed(view.job, pod))
@@ -326,7 +326,7 @@ def _misplaced(view: JobView) -> list[Pod]:
 
 
 def _free_indexes(view: JobView, count: int) -> tuple[int, ...]:
-    """The lowest indexes that nobody works on and that are not done."""
+    """The lowest indexes without a pod that are not done."""
     below = completions_of(view.job)
     waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
     busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]

@@ -34,7 +34,7 @@ _SUFFIX_LENGTH: Final = 5
 
 
 class JobPods:
-    """Pods of jobs."""
+    """Creates and deletes the pods of jobs."""
 
     def __init__(self, component: Component, resource: Resource) -> None:
         self._client = component.client

@@ -32,7 +32,7 @@ class Match(Value):
 
 
 def match(job: Job, pod: Pod) -> Match | None:
-    """The first rule for this pod. Rules of an action nobody knows are skipped."""
+    """The first rule for this pod. Rules with an unknown action are skipped."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy is not None else ()):
         why = _why(rule, pod) if rule.action in _ACTIONS else ""
@@ -48,7 +48,7 @@ def is_counted(job: Job, pod: Pod) -> bool:
 
 
 def success_message(job: Job, succeeded: Collection[int]) -> str:
-    """Which rule says that enough indexes have succeeded; empty: none."""
+    """The rule by which enough indexes have succeeded; empty: none."""
     policy = job.spec.success_policy
     if policy is None or not succeeded:
         return ""

@@ -36,7 +36,7 @@ class PodCounts(Value):
 
 
 class TrackedEndings(Value):
-    """What the status is to say of ended pods, and the pods whose finalizer may come off once it does."""
+    """The new status of ended pods, and the pods whose finalizer may be removed once it is written."""
 
     uncounted: UncountedTerminatedPods
     indexes: frozenset[int]
@@ -94,7 +94,7 @@ def count_pods(job: Job, pods: Iterable[Pod]) -> PodCounts:
 
 
 def track_endings(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Collection[str] = ()) -> TrackedEndings:
-    """Enter the pods that have ended. When the job finishes (`finish` is the condition) every pod is let go of.
+    """Record the pods that have ended. When the job finishes (`finish` is the condition) every pod is released.
 
     Those whose uid is in `held` failed, and wait for their successors before they are counted.
 
@@ -158,7 +158,7 @@ def with_uncounted(status: JobStatus, book: TrackedEndings, *, tracked: Collecti
 
 
 def ended_at(pod: Pod) -> datetime | None:
-    """When a pod came to its end, as far as anybody says."""
+    """When a pod ended, if known."""
     statuses = pod.status.container_statuses
     ends = [
         container_status.state.terminated.finished_at

@@ -63,7 +63,7 @@ _FEW: Final = 10
 
 
 def replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
-    """`patience_s`: how long a status may wait for what else happens, so that one write tells of many pods."""
+    """`patience_s`: how long a status write may be delayed, so that one write covers many pods."""
     controller = ReplicaSetController(components.component(NAME), patience_s=patience_s).controller
     return [Service(name=controller.name, run=controller.run)]
 
@@ -134,7 +134,7 @@ class ReplicaSetController:
         return Done()
 
     def _is_settled(self, key: Key, found: RawObject[ReplicaSet], active: list[Pod]) -> bool:
-        """Every third turn finds what the turn before left: a pod that did not count any more is gone at last."""
+        """Whether nothing has changed since the last reconciliation: often only an uncounted pod has disappeared."""
         settled = self._settled.get(key)
         return settled is not None and settled.found is found and settled.active == active
 
@@ -173,7 +173,7 @@ class ReplicaSetController:
     # ---- which sets a pod's change concerns
 
     def _pod_changed(self, change: Change[Pod]) -> None:
-        """Where other pods may be needed now nothing is waited for; what only the status tells of is gathered."""
+        """A change that may need other pods is handled at once; a change of the status alone is batched."""
         keys = self._sets_of(change)
         if not is_more_than_status(change):
             delays_s = {key: self._gathering_s(key) for key in keys}

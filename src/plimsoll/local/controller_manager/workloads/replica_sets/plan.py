@@ -30,14 +30,14 @@ REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
 class ReplicaPlan(Value):
-    """So many pods to create, or these to delete: never both. At most `BURST` of either in one turn."""
+    """So many pods to create, or these to delete: never both. At most `BURST` of either per reconciliation."""
 
     create: int = 0
     delete: tuple[Pod, ...] = ()
 
 
 def desired_replicas(replica_set: ReplicaSet) -> int:
-    """Absent means one; the server fills it in, files may not say it."""
+    """Absent means one; the server sets it, files may omit it."""
     replicas = replica_set.spec.replicas
     return 1 if replicas is None else replicas
 
@@ -57,7 +57,7 @@ def replica_plan(
 
 
 class Failure(Value):
-    """Why the last turn could not make or delete pods."""
+    """Why the last reconciliation could not create or delete pods."""
 
     message: str
 
@@ -65,7 +65,7 @@ class Failure(Value):
 def replica_status(
     replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime, *, failure: Failure | None = None
 ) -> ReplicaSetStatus:
-    """What is true of the set now. A failure that is told already keeps its first message."""
+    """The current status of the set. A reported failure keeps its first message."""
     active = active_pods(pods)
     ready = [pod for pod in active if is_pod_ready(pod)]
     min_ready_s = replica_set.spec.min_ready_seconds

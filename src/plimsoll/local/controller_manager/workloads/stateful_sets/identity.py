@@ -121,7 +121,7 @@ def claim_bodies(
 def claim_owners(
     stateful_set: StatefulSet, resource: Resource, pods: Resource, pod: Pod | None
 ) -> list[dict[str, Any]]:
-    """Who takes a claim along when it goes: the set, the pod that is scaled away, or nobody."""
+    """The owners of a claim by the retention policy: the set, the pod that is scaled down, or none."""
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
     if policy is None:
         return []

@@ -99,7 +99,7 @@ def stateful_status(view: StatefulSetView) -> StatefulSetStatus:
 
 
 def revision_for(view: StatefulSetView, ordinal: int) -> str:
-    """Of which revision a pod that is missing has to be: below the partition it stays the one before."""
+    """The revision of a missing pod: below the partition it is the previous one."""
     strategy = view.stateful_set.spec.update_strategy
     start = desired_ordinals(view.stateful_set).start
     if strategy.type == _ON_DELETE:

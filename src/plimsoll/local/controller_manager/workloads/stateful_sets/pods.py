@@ -117,7 +117,7 @@ class StatefulPods:
         return None
 
     async def settle_claims(self, view: StatefulSetView, source: StatefulSetSource) -> PlimsollError | None:
-        """Have every claim owned by whom the retention policy says."""
+        """Set the owners of every claim by the retention policy."""
         if not source.claims:
             return None
         owner = view.stateful_set
