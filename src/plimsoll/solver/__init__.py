@@ -1,4 +1,4 @@
-"""Pure numbers in, numbers out: packing, knapsacks, column generation, bounds. `planner.pack` is where planning asks.
+"""Optimisation on plain numbers: bin packing, knapsacks, column generation, bounds. `pack.pack` is the entry point.
 
-`problems` has the words; `kernels` says how the hot loops run.
+`problem` defines the terms; `kernels` says how the hot loops run.
 """

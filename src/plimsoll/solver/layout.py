@@ -1,7 +1,7 @@
-"""A packing laid out for kernels: what cannot matter left out, amounts scaled, classes and types in their own order.
+"""A packing problem prepared for kernels: irrelevant parts removed, amounts scaled, classes and types sorted.
 
-The order comes from the contents (sizes, counts, prices, who goes where), not from the positions in the question. Ties
-end at an index; so the same question asked in another order gets an answer of the same cost.
+The order depends on the content (sizes, counts, prices, allowed types), not on the positions in the problem. Ties are
+broken by index, so that the same problem in another order gets a packing of the same cost.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""A linear program that grows: the one place where `bounds` and `columns` speak to HiGHS.
+"""An incremental linear program: the only interface to HiGHS for bounds and column generation.
 
-Deterministic by construction: one thread, a fixed seed, a limit on iterations, never on seconds. What it
-answers is only ever a hint: bounds are certified and patterns rechecked by those who ask.
+Deterministic: one thread, a fixed seed, a limit on iterations, never on seconds. Its results are hints: bounds are
+certified and patterns validated by the callers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""One question, one answer: which method packs it, and how good the answer is. The entry that planning uses.
+"""`pack`: the entry point of the solver. Chooses the methods for a packing problem and reports a bound.
 
-Few classes are packed mixed, thousands in cells; nothing is dearer than bins of one type alone, first fit decreasing. A
-packing that is further from its bound than `Effort.gap` is tried in cells and given to column generation, until it is
-near enough; of a few items the cheapest packing is looked for. All effort is counted, so the same question gets the
-same answer on any machine.
+Few classes are packed mixed, thousands in cells; no result costs more than first fit decreasing with one type. A
+packing that is further from its bound than `Effort.gap` is tried in cells and by column generation; small problems are
+solved by an integer program. All effort is counted, so the same problem gets the same packing on any machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Items in classes, bins in types: the shape of every packing question, and of its answer. Numbers only.
+"""The packing problem and its solution: items in classes, bins in types. Numbers only.
 
-Who asks knows what a class is (pods with one scheduling key) and what a type is (a node group, or a machine type in a
-zone). Amounts are whole numbers, so that feasibility is never a matter of rounding; money is a float.
+A class is a set of pods with one scheduling key, a type is a node group, or a machine type in a zone. Amounts are
+integers, so that feasibility never depends on rounding; money is a float.
 """
 
 from __future__ import annotations

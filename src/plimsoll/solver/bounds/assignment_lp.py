@@ -1,7 +1,7 @@
-"""The assignment program of nodes.md 8.3.1, grown type by type and row by row: it proposes worths to `bounds`.
+"""The assignment program of docs/design/nodes.md 8.3.1, extended type by type and row by row: it proposes dual values.
 
-Variables are the share of each class that goes to each type, and bins of each type as a fluid. Most types never matter
-and most classes never meet their limit in a bin, so both come in only when the last solution asks for them.
+Variables are the share of each class that goes to each type, and fractional bins per type. Most types never matter and
+most classes never reach their limit in a bin, so both are added only when the last solution requires them.
 """
 
 from __future__ import annotations

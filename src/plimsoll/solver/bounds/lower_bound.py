@@ -1,9 +1,8 @@
-"""What packing everything costs at least: the yardstick that plans are reported against, and that stops improving them.
+"""Lower bounds on the cost of packing everything: reported with plans, and used to stop improving them.
 
-Used by `planner` and by whoever reports a plan. No bound rests on a solver's word. Linear programs only propose
-what a class is worth and what a unit of each resource is worth in some bin; `_certify` then turns any such proposal
-into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its price, then everything
-costs at least its worth divided by `dearest` (Farley).
+No bound relies on a solver. Linear programs only propose what a class and a unit of each resource are worth; `_certify`
+turns any proposal into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its
+price, then everything costs at least its worth divided by `dearest` (Farley).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A packing without whole bins: fluids of classes poured into fluids of types. `bounds` is computed on it.
+"""The fractional relaxation of a packing problem, on which lower bounds are computed.
 
 Everything left out makes the optimum smaller, never larger: limits on bins and room, dominated types, classes that fit
-nowhere or that a free bin takes. What is kept is as tight as a fluid can be: of a class no more lies in a bin than
-whole items fit, than `per_bin` says, or than there are; a key of which a bin takes one item is one more resource.
+nowhere or that a free bin takes. The rest is as tight as fractions can be: a bin holds no more of a class than whole
+items fit, than `per_bin` says, or than there are; a key of which a bin takes one item is one more resource.
 """
 
 from __future__ import annotations

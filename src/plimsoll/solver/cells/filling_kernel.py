@@ -1,8 +1,8 @@
-"""Bins planned for cells, filled with items of their classes: the hot loops of `cells`.
+"""Fills bins that were planned for cells with items of their classes: the hot loops of cell packing.
 
-Members of a cell differ a little from its mean. A bin gets as many of each cell as planned, and then exchanges members
-for others of the same cell until its sum lies where the plan had it. So every bin takes its share of large and small,
-and what stays over for the last bins is as the plan presumed; filling each bin to the brim would leave the odd ones.
+Members of a cell differ a little from its mean. A bin gets as many items of each cell as planned, and then exchanges
+members for others of the same cell until its sum is near the plan. So every bin takes its share of large and small
+items; filling each bin completely would leave the odd ones for the end.
 """
 
 from typing import Final, NamedTuple

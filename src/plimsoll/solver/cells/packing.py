@@ -1,9 +1,8 @@
-"""Many classes with few items each: packed as a few dozen cells of like ones, then bin by bin with the items there are.
+"""Packing of many classes with few items each: as a few dozen cells of similar classes, then bin by bin.
 
-Used by `planner` above the number of classes that `mixed` is quick with, and below it where whole bins of so many
-classes are hard to come by. Few cells have many items each, so `columns` plans for them close to the bound, and
-`instances` finds items that sum up to each planned bin. The last bins have no choice any more, so only most of a plan
-is carried out; what stays over is planned again, in finer cells, and at last class by class.
+Few cells have many items each, so that column generation gets close to the bound. `filling_kernel` then finds items
+that sum up to each planned bin. The last bins have little choice, so only most of a plan is carried out; the rest is
+planned again in finer cells, and finally class by class.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Column generation: a packing made cheaper by looking at all its bins at once (performance.md, section 3.5).
+"""Column generation: makes a packing cheaper by looking at all its bins at once (docs/design/performance.md 3.5).
 
-Used by `planner` when a packing is further from its bound than is good enough. The master program chooses how often to
-use each known filling; what its classes are then worth asks `knapsacks` for better fillings; and again. Where rounded
-knapsacks know none, small questions ask exact ones. A dive turns fractions into whole bins: take what is whole, round
-up what is nearly so, solve for the rest. `mixed` packs the last.
+The master program chooses how often to use each known pattern; its dual values are the item values of the knapsacks
+that look for better patterns. Where rounded knapsacks find none, small problems ask exact ones. Diving turns fractions
+into whole bins: it fixes whole amounts, rounds up what is nearly whole, and solves again. `mixed` packs the rest.
 
-Never returns anything dearer than it got, nor anything unchecked.
-
-The best content of a bin of every type at once: what a master program asks in each round of `columns`.
+Never returns a packing that costs more than the incumbent, nor one that was not validated.
 """
 
 from __future__ import annotations

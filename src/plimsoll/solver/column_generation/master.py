@@ -1,4 +1,4 @@
-"""The master program of column generation: how often to use each known filling, so that all items have a bin."""
+"""The master program of column generation: how often to use each known pattern, so that all items have a bin."""
 
 from __future__ import annotations
 

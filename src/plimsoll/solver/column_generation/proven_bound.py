@@ -1,10 +1,8 @@
-"""A bound as good as whole contents of bins allow: column generation with exact knapsacks, for `plimsoll plan --prove`.
+"""A lower bound over whole contents of bins: column generation with exact knapsacks, for `plimsoll plan --prove`.
 
-`bounds` pours items; here every bin holds whole ones. The master program proposes what classes are worth; exact
-knapsacks say how much of that a bin of each type holds at most; weak duality makes a bound of it (Farley), whatever the
-proposal was. So it rests on no solver's word, and is valid at whichever round the counted effort ends.
-`bound_from_values` is the same for worths that are known already, such as those by which a plan was made: a reckoning
-of milliseconds.
+The master program proposes what classes are worth; exact knapsacks bound what a bin of each type can hold of that; weak
+duality (Farley) makes it a bound, whatever was proposed. So it relies on no solver and is valid at whichever round the
+counted effort ends. `bound_from_values` does the same for known item values, within milliseconds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which nodes can go, and where their items go instead.
+"""Which nodes can be removed, and where their items go instead.
 
-`consolidate` looks for the cheapest set of nodes that holds everything: prices of resources come from a small linear
-program, nodes that give least for their price are emptied, and only into nodes meant to stay, so that nothing moves
-twice. `remove_in_order` tries candidates in an order given, as a classic autoscaler does.
+`consolidate` looks for the cheapest set of nodes that holds everything: resource prices come from a small linear
+program, nodes with the least capacity for their price are emptied, and only into nodes meant to stay, so that nothing
+moves twice. `remove_in_order` tries candidates in a given order, as Cluster Autoscaler does.
 
-A node goes whole or not at all. Who asks knows what may not move (such a node is not `removable`), what a removal uses
-up (disruption budgets, minimum sizes: `Limits`) and what money a disruption is worth. Nothing is added here.
+A node is removed as a whole or not at all. The caller says which nodes are `removable`, what a removal uses up
+(`Limits`), and what money a disruption is worth. Nothing is added here.
 """
 
 from __future__ import annotations

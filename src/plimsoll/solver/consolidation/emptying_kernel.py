@@ -1,7 +1,7 @@
-"""Nodes emptied into other nodes, one after the other, each whole or not at all: the kernels under `survivors`.
+"""Empties nodes into other nodes, one after the other, each as a whole or not at all.
 
-An attempt puts the items of a node, largest first, into rows of the grid; when one finds no room, all that was put
-since is taken back, in reverse. No judgement of what should go: who calls gives the order, and what may receive.
+An attempt puts the items of a node, largest first, into rows of the grid; when one finds no room, everything put since
+is undone in reverse. The caller gives the order of nodes, and which may receive items.
 """
 
 from __future__ import annotations

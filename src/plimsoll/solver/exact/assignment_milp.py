@@ -1,9 +1,9 @@
-"""The last word on a small demand that could not be placed whole: placed after all, impossible, or nobody knows.
+"""Places a small demand as a whole, or proves that no assignment exists.
 
-A check for capacity, or for all or nothing, says no only with a proof; rows may be nodes that could be opened, within
-limits and for money. Sums of resources prove most cases; else an integer program of bounded
-size looks at every assignment of classes to rows of nodes. Its floats decide nothing alone: what it places is filled in
-again in whole numbers, and what it finds infeasible is infeasible with its tolerance in favour of the demand.
+A capacity check, or an all-or-nothing request, is rejected only with a proof. Rows may be nodes that could be opened,
+within limits and at a price. Sums of resources prove most cases; otherwise an integer program of bounded size searches
+every assignment of classes to rows. Its floats decide nothing alone: what it places is filled in again with integers,
+and its tolerance favours the demand.
 """
 
 from __future__ import annotations

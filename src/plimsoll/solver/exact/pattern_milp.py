@@ -1,8 +1,8 @@
-"""Small packings at the least cost there is: an integer program over all contents that a bin can have.
+"""Small packings at the least cost: an integer program over all contents that a bin can have.
 
-For `planner`, where a handful of items is further from its bound than is good enough: there a bin more or less is a
-third of the money, and rounding finds out by luck. Contents are counted while they are listed, and a question that has
-too many of them gets no answer here. HiGHS only proposes: what it says is filled in and checked in whole numbers.
+For a handful of items one bin more is a third of the cost, and rounding finds the best by luck. Contents are counted
+while they are listed; a problem with too many of them is left as it is. HiGHS only proposes: its solution is filled in
+and validated with integers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How much of a demand fits on nodes that stand already, and where: the first question of every plan.
+"""How much of a demand fits on existing nodes, and where.
 
-Asked by scale-up ("what needs no new node?"), by capacity checks and by bookings. Cost grows with classes and rows of
-nodes, not with items. The rule of choice is that of `bin_grids`; nothing placed here is ever over a node's capacity.
-What it leaves is no proof that no other assignment exists: `leftovers` looks further. It never opens a node.
+The cost grows with classes and rows of nodes, not with items. Nodes are chosen by `bin_grid`; no node exceeds its
+capacity. Items left over are no proof that no other assignment exists: `exact.assignment_milp` searches further.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The best content of one bin for certain: branch and bound over the knapsack that `knapsacks` rounds.
+"""The best content of one bin, exactly: branch and bound over the knapsack that `lp_knapsack` rounds.
 
-Proofs ask (`plimsoll plan --prove`), and column generation that stalls: otherwise rounding is good enough to pack by,
-and hundreds of times faster. Effort is counted in branches; when it is spent, what no content exceeds is still told,
-only less exactly.
+Rounding is good enough to pack by, and hundreds of times faster; proofs and stalled column generation need exact
+values. Effort is counted in branches; when it is spent, the upper bound is still valid, only less tight.
 """
 
 from typing import Final

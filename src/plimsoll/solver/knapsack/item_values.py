@@ -1,11 +1,10 @@
-"""What an item of each class is worth: the yardstick by which the content of a bin is judged.
+"""Item values per class, by which the content of a bin is judged.
 
-Three of them, because none wins everywhere: the cost of an item in bins of its own kind alone; what it takes, at the
-resources' prices (the dual of the smallest linear program there is: cover the volume); and the geometric mean of both.
+There are three, because none wins everywhere: the cost of an item in bins of its own class alone; what it takes, at
+resource prices (the dual of covering the volume); and the geometric mean of both.
 
-Others come first where bins take only so many of a class: these classes go into every bin before the rest does, or
-there would be bins in the end that they cannot fill. Which type to open is judged without that, or it would always be a
-small one.
+Where bins take only a few items of a class, other values come first: these classes are placed before the rest, or the
+last bins could not be filled. Which type to open is judged without that, or it would always be a small one.
 """
 
 import math

@@ -1,9 +1,9 @@
 """The best content of one bin: a knapsack with a few resources, solved as a linear program and rounded.
 
-Used wherever a pattern is asked for: by the mixed packing for each type of bin, and as pricing of column generation.
-Only whole numbers decide what fits: the linear program runs on scaled floats and proposes, integers dispose.
+Only integers decide what fits: the linear program runs on scaled floats and proposes.
 
-Why not a greedy by density: it exhausts one of two complementary classes first (performance.md, section 7).
+A greedy by density is no alternative: it exhausts one of two complementary classes first (docs/design/performance.md
+7).
 """
 
 from typing import Final, NamedTuple

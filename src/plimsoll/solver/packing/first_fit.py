@@ -1,7 +1,7 @@
-"""Everything onto bins of one type: what a policy of one node group at a time can do.
+"""First fit decreasing onto bins of one type: what a policy of one node group at a time can do.
 
-`estimate` answers as a classic autoscaler's estimator does, pod by pod first fit decreasing, for the expanders that
-choose by its numbers; on classes and rows of bins alike. It never mixes types (`mixed` does).
+`estimate` gives what Cluster Autoscaler's estimator gives, which places pod by pod, but works on classes and rows of
+equal bins. It never mixes types.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which bins to open, one kind of filling after the other: the loop of the mixed packing.
+"""Which bins to open, one pattern after the other: the loop of the mixed packing.
 
-Each turn opens the type whose best content is worth most for its price, as often as the items last. Types are asked
-lazily: what a type promised when more items were left it cannot exceed now, and a content it found stays good while
-there are items for it. So only types are asked again whose old promise, kept as well as they kept it last time, beats
-the best content at hand; and before that the promise is renewed, for the items left, at the resource prices of then.
+Each step opens the type whose best content has the highest value per price, as often as items last. Types are evaluated
+lazily: the upper bound of a type computed with more items left still holds, and a content it found stays good while
+there are items for it. A type is evaluated again only if its old bound, scaled by how tight that bound was last time,
+beats the best content at hand; before that, the bound is computed again for the items left.
 """
 
 from typing import Final, NamedTuple

@@ -1,9 +1,8 @@
-"""The last percents of a packing: open a few bins again and fill their items into cheaper ones.
+"""Local search over the last bins of a packing: a few bins are emptied and their items packed into cheaper ones.
 
-The bulk of a large packing needs none of this. In a small one the last bins, half empty, are a good part of the cost:
-there, sets of two to four bins are taken apart and packed anew by values that are shaken a little, many times over,
-and kept when they came out no dearer. Tries are counted and the shaking is arithmetic: the same packing comes out each
-time.
+In a small packing the last, half-empty bins are a good part of the cost. Sets of two to four bins are packed again with
+perturbed item values, and the result is kept if it costs no more. Attempts are counted and the perturbation is
+arithmetic, so the result is reproducible.
 """
 
 from dataclasses import dataclass

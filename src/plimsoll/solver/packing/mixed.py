@@ -1,10 +1,9 @@
-"""Packing into bins of many types at once, each type where it pays: the planner's first answer, in milliseconds.
+"""Packing into bins of many types at once: the first solution, within milliseconds.
 
-Items come in classes and bins in types, so the work grows with these and not with the number of items. The answer is
-good (about a percent above what is possible from ten thousand items on), always valid, never proven: `bounds` says how
-good it is, `columns` makes it better.
+The work grows with classes and types, not with items. The solution is about one percent above the optimum from ten
+thousand items on, always valid, never proven: `bounds` measures it, `column_generation` improves it.
 
-performance.md, section 3, steps 3 and 4, tells the method and what it was measured against.
+The method and its measurements: docs/design/performance.md 3, steps 3 and 4.
 """
 
 import math

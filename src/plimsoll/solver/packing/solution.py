@@ -1,7 +1,4 @@
-"""Parts of a packing put together, what they leave to be packed, and whether a whole is valid.
-
-For `columns`, `cells` and `planner`, which build their answers from parts and let none out unchecked.
-"""
+"""Packings assembled from patterns, the problem that they leave, and their validation."""
 
 from __future__ import annotations
 

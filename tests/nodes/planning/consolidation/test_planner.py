@@ -1,4 +1,4 @@
-"""Nodes removed for money: modes, prices, budgets, the balanced rule, replacement (specs/nodes.md 8.6)."""
+"""Nodes removed for money: modes, prices, budgets, the balanced rule, replacement (docs/design/nodes.md 8.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may be planned on what, beyond the scheduling rules: specs/nodes.md 5.6, 5.7, 8.4."""
+"""Who may be planned on what, beyond the scheduling rules: docs/design/nodes.md 5.6, 5.7, 8.4."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Nodes that hold something for a request are not removed, and say how much of them is booked (specs/nodes.md 4.3)."""
+"""Nodes that hold something for a request are not removed, and say how much of them is booked (docs/design/nodes.md
+4.3).
+"""
 
 from __future__ import annotations
 

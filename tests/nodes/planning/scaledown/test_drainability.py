@@ -1,4 +1,4 @@
-"""Which pods may be taken off their node: the rules of specs/nodes.md 6.8, each with what switches it off."""
+"""Which pods may be taken off their node: the rules of docs/design/nodes.md 6.8, each with what switches it off."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_kind_is_asked_about_once_while_nothing_changes():
     calls: list[Pod] = []
 
     class Counting(DrainRules):
-        def decided(self, pod: Pod) -> DrainabilityStatus | None:
+        def check_without_pdbs(self, pod: Pod) -> DrainabilityStatus | None:
             calls.append(pod)
             return super().check_without_pdbs(pod)
 

@@ -1,4 +1,4 @@
-"""Which nodes are not needed, and the reason of each that is (specs/nodes.md 6.8)."""
+"""Which nodes are not needed, and the reason of each that is (docs/design/nodes.md 6.8)."""
 
 from __future__ import annotations
 

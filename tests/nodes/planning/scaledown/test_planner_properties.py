@@ -175,7 +175,7 @@ def test_removals_are_safe(world: Snapshot):
 def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
     """Whether candidates are emptied in one pass, or first into those at the end of the line."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulator, "MANY", many)
+        patch.setattr(simulator, "MANY_REMOVALS", many)
         found = find_unneeded(world, policy(**WIDE), now=NOON)
     gone = {unneeded_node.node for unneeded_node in found.unneeded}
     places = found.pod_hints()

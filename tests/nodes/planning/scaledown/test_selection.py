@@ -1,4 +1,4 @@
-"""Which unneeded nodes go now: timers, parallelism, minima, groups that go whole (specs/nodes.md 5.3, 6.8)."""
+"""Which unneeded nodes go now: timers, parallelism, minima, groups that go whole (docs/design/nodes.md 5.3, 6.8)."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_plans_with_a_memory_are_plans_without_one(history: list[Changes]):
     around = replace(AROUND, groups=(group("g"),), group_of=dict.fromkeys(NODE_NAMES, "g"))
     for changes in history:
         snapshot = keeper.update(changes, around)
-        fresh = replace(snapshot, memory=None)
+        fresh = replace(snapshot, cache=None)
 
         assert plan_scale_up(snapshot, COST) == plan_scale_up(fresh, COST)
         ours = find_unneeded(snapshot, COST, now=NOON)

@@ -1,7 +1,7 @@
-"""What removals for money draw from together, as columns of numbers: sizes, minima, budgets, disruption budgets.
+"""The limits that consolidation shares between nodes, as columns of numbers: group sizes, minima, disruption budgets.
 
-For `consolidation`: `SharedLimits.use[N, L]` is what removing a node takes, `remaining[L]` what is left of each limit.
-Also what a node costs, and how much removing it disturbs (Karpenter's weights of deletion cost and priority).
+`SharedLimits.use[N, L]` is what removing a node takes of each limit, `remaining[L]` what is left. Also the price of a
+node, and the disruption cost of removing it (Karpenter's weights of deletion cost and priority).
 """
 
 from __future__ import annotations
@@ -73,55 +73,55 @@ class SharedLimits:
 
 
 def build_shared_limits(
-    occupancy: ScaleDownProblem, screening: EligibilityChecker, budgets: Iterable[DisruptionBudget]
+    problem: ScaleDownProblem, checker: EligibilityChecker, budgets: Iterable[DisruptionBudget]
 ) -> SharedLimits:
     columns = [
-        *_disruption_budgets(occupancy),
-        *_group_limits(occupancy, screening, tuple(budgets)),
-        *_minima(occupancy, screening.policy),
+        *_disruption_budgets(problem),
+        *_group_limits(problem, checker, tuple(budgets)),
+        *_minima(problem, checker.policy),
     ]
-    numbers = {group.id: number for number, group in enumerate(screening.snapshot.groups)}
-    group_of = screening.snapshot.group_of
+    numbers = {group.id: number for number, group in enumerate(checker.snapshot.groups)}
+    group_of = checker.snapshot.group_of
     return SharedLimits(
         use=np.column_stack([use for _, use, _ in columns])
         if columns
-        else np.zeros((len(occupancy.arrays), 0), dtype=np.int64),
+        else np.zeros((len(problem.arrays), 0), dtype=np.int64),
         remaining=np.array([left for _, _, left in columns], dtype=np.int64),
         names=tuple(name for name, _, _ in columns),
-        group=np.array([numbers.get(group_of.get(name, ""), -1) for name in occupancy.arrays.names], dtype=np.int64),
+        group=np.array([numbers.get(group_of.get(name, ""), -1) for name in problem.arrays.names], dtype=np.int64),
     )
 
 
 _Column = tuple[str, "Ints", int]
 
 
-def _disruption_budgets(occupancy: ScaleDownProblem) -> list[_Column]:
-    slots = occupancy.rules.pdbs
+def _disruption_budgets(problem: ScaleDownProblem) -> list[_Column]:
+    slots = problem.rules.pdbs
     return [
-        (f"disruption budget {slots.name(index)} is used up", occupancy.pdb_use[:, index], int(slots.allowed[index]))
+        (f"disruption budget {slots.name(index)} is used up", problem.pdb_use[:, index], int(slots.allowed[index]))
         for index in range(len(slots.allowed))
     ]
 
 
 def _group_limits(
-    occupancy: ScaleDownProblem, screening: EligibilityChecker, budgets: tuple[DisruptionBudget, ...]
+    problem: ScaleDownProblem, checker: EligibilityChecker, budgets: tuple[DisruptionBudget, ...]
 ) -> list[_Column]:
-    names = occupancy.arrays.names
-    group_of = screening.snapshot.group_of
+    names = problem.arrays.names
+    group_of = checker.snapshot.group_of
     columns: list[_Column] = []
-    empty: Flags = occupancy.moving == 0
-    for room in screening.groups.values():
+    empty: Flags = problem.moving == 0
+    for room in checker.groups.values():
         name = room.group.id
         ours = np.array([group_of.get(node) == name for node in names], dtype=np.bool_)
         columns.append((f"group {name} would fall below its minimum size", ours.astype(np.int64), room.spare))
         going = sum(
             1
             for row in np.flatnonzero(ours).tolist()
-            if occupancy.pods_by_node.nodes[row].flags.being_deleted or names[row] in screening.state.being_deleted
+            if problem.pods_by_node.nodes[row].flags.being_deleted or names[row] in checker.state.being_deleted
         )
         for reason, rows in ((EMPTY, ours & empty), (UNDERUTILIZED, ours & ~empty)):
             most = allowed_disruptions(
-                budgets, BudgetScope(group=name, size=int(ours.sum()), reason=reason), screening.now
+                budgets, BudgetScope(group=name, size=int(ours.sum()), reason=reason), checker.now
             )
             if most < UNLIMITED:
                 what = f"no more than {most} nodes of group {name} are disturbed at once"
@@ -129,11 +129,11 @@ def _group_limits(
     return columns
 
 
-def _minima(occupancy: ScaleDownProblem, policy: Policy) -> list[_Column]:
-    found = floors(usage_of_rows(occupancy.arrays), policy)
+def _minima(problem: ScaleDownProblem, policy: Policy) -> list[_Column]:
+    found = floors(usage_of_rows(problem.arrays), policy)
     if not found:
         return []
-    nodes = [Counted.of(state.node) for state in occupancy.arrays.states]
+    nodes = [Counted.of(state.node) for state in problem.arrays.states]
     return [
         (
             str(floor),
@@ -144,12 +144,12 @@ def _minima(occupancy: ScaleDownProblem, policy: Policy) -> list[_Column]:
     ]
 
 
-def node_prices(occupancy: ScaleDownProblem, policy: Policy) -> Floats:
+def node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
     """[N]: an hour's, as its group's nodes cost; of nodes without a group as estimated."""
-    groups = {group.id: group for group in occupancy.snapshot.groups}
+    groups = {group.id: group for group in problem.snapshot.groups}
     prices: list[float] = []
-    for state in occupancy.arrays.states:
-        group = groups.get(occupancy.snapshot.group_of.get(state.name, ""))
+    for state in problem.arrays.states:
+        group = groups.get(problem.snapshot.group_of.get(state.name, ""))
         capacity = Counted.of(state.node).capacity if group is None or group.price_per_hour is None else _NOTHING
         prices.append(
             price_of(
@@ -166,17 +166,17 @@ def node_prices(occupancy: ScaleDownProblem, policy: Policy) -> Floats:
 _NOTHING: Final = ResourceVector()
 
 
-def disruption_costs(occupancy: ScaleDownProblem) -> Floats:
+def disruption_costs(problem: ScaleDownProblem) -> Floats:
     """[N]: 1 for the node, and for each pod that moves."""
     by_kind = np.array(
         [
             pod_disruption_cost(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
-            for kind, verdict in zip(occupancy.pods_by_node.kinds, occupancy.statuses, strict=True)
+            for kind, verdict in zip(problem.pods_by_node.kinds, problem.statuses, strict=True)
         ],
         dtype=np.float64,
     )
-    homes = occupancy.pods_by_node
-    pods = np.bincount(homes.row, weights=by_kind[homes.kind], minlength=len(occupancy.arrays))
+    pods_by_node = problem.pods_by_node
+    pods = np.bincount(pods_by_node.row, weights=by_kind[pods_by_node.kind], minlength=len(problem.arrays))
     return np.asarray(1.0 + pods, dtype=np.float64)
 
 

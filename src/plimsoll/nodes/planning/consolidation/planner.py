@@ -1,15 +1,12 @@
-"""Nodes removed for money, though they are needed: `consolidate(snapshot, policy, now=...) -> Consolidation`. Pure.
+"""Nodes removed or replaced to save money: `consolidate(snapshot, policy, now=...) -> Consolidation`. Pure.
 
-Beyond unneeded nodes (specs/nodes.md 8.6): nodes that give least for their price are emptied into those that are to
-stay, so that no pod moves twice (performance.md 4); then a set of nodes may be replaced by cheaper ones.
-`simulate_removal` takes only nodes without pods to move, `underutilized` everything that saves money, `balance` what
-saves enough for the disturbance. Budgets, minimum sizes, the cluster's minima and disruption budgets are shared limits.
-The controller plans again after 15 s and acts only on what still holds.
+Beyond unneeded nodes (docs/design/nodes.md 8.6): nodes with the least capacity for their price are emptied into nodes
+that stay, so that no pod moves twice; then a set of nodes may be replaced by cheaper ones. Mode `empty` takes only
+nodes without pods to move, `underutilized` everything that saves money, `balanced` what saves enough for its disruption
+cost. Budgets, minimum sizes and minimum resource limits are shared limits. The controller validates a proposal again
+before it acts on it.
 
-Cheaper nodes instead of dear ones: the growth that would hold the pods of a set of nodes, were these gone. Pure.
-
-For `consolidation`. The set is taken out of the snapshot, its pods are put among the pending, and `plan_scale_up`,
-which verifies its plans, says what to add. Nothing else that is pending is planned for here.
+A replacement is found by removing the nodes from the snapshot, making their pods pending, and calling `plan_scale_up`.
 """
 
 from __future__ import annotations
@@ -116,171 +113,173 @@ def consolidate(
     if mode == OFF or not policy.scale_down.enabled:
         return Consolidation(mode=mode, cache=cache or PlannerCache())
     state = state or ScaleDownState()
-    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
-    state = with_bookings(state, occupancy.pods_by_node)
-    rooms = shrinkable_groups(snapshot, policy, state, occupancy.pods_by_node)
-    screening = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
-    effort = _Effort(occupancy, screening, options or ConsolidationOptions())
-    effort.remove_in_bulk()
-    effort.remove_unused()
-    effort.remove_one_by_one()
-    effort.replace_dear_ones()
-    return effort.result()
+    problem = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
+    state = with_bookings(state, problem.pods_by_node)
+    rooms = shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
+    checker = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
+    consolidator = _Consolidator(problem, checker, options or ConsolidationOptions())
+    consolidator.remove_in_bulk()
+    consolidator.remove_unused()
+    consolidator.remove_one_by_one()
+    consolidator.replace_expensive_nodes()
+    return consolidator.result()
 
 
-class _Effort:
+class _Consolidator:
     """Nodes that may go, what limits them, and what was decided so far."""
 
-    def __init__(self, occupancy: ScaleDownProblem, screening: EligibilityChecker, terms: ConsolidationOptions) -> None:
-        self._occupancy = occupancy
-        self._screening = screening
-        self._terms = terms
-        self._mode = screening.policy.scale_down.consolidation
-        self._kept: dict[int, Reason] = {}
+    def __init__(self, problem: ScaleDownProblem, checker: EligibilityChecker, options: ConsolidationOptions) -> None:
+        self._problem = problem
+        self._checker = checker
+        self._options = options
+        self._mode = checker.policy.scale_down.consolidation
+        self._unremovable: dict[int, Reason] = {}
         self._moves: dict[int, tuple[PodMove, ...]] = {}
         """Rows that go, in order."""
-        self._lodgers: MovedPods = {}
+        self._moved_pods: MovedPods = {}
         self._replacement: Replacement | None = None
         self._bound: float | None = None
-        self._receives = receiving_nodes(occupancy, screening.state)
-        self._price: Floats = node_prices(occupancy, screening.policy)
-        self._disturbance: Floats = disruption_costs(occupancy)
-        self._removable = self._screened()
-        self._shares: SharedLimits = build_shared_limits(occupancy, screening, terms.budgets)
+        self._receives = receiving_nodes(problem, checker.state)
+        self._price: Floats = node_prices(problem, checker.policy)
+        self._disruption_costs: Floats = disruption_costs(problem)
+        self._removable = self._check_eligibility()
+        self._limits: SharedLimits = build_shared_limits(problem, checker, options.budgets)
         self._worth_it = self._is_worth_it()
 
-    def _screened(self) -> Flags:
-        removable = np.zeros(len(self._occupancy.arrays), dtype=np.bool_)
-        for row, home in enumerate(self._occupancy.pods_by_node.nodes):
+    def _check_eligibility(self) -> Flags:
+        removable = np.zeros(len(self._problem.arrays), dtype=np.bool_)
+        for row, node_pods in enumerate(self._problem.pods_by_node.nodes):
             reason = (
-                self._screening.unremovable_reason(home)
-                or self._untouchable(row)
-                or blocked_by_pod(self._occupancy, row)
+                self._checker.unremovable_reason(node_pods)
+                or self._mode_reason(row)
+                or blocked_by_pod(self._problem, row)
             )
             if reason is None:
                 removable[row] = True
             else:
-                self._kept[row] = reason
+                self._unremovable[row] = reason
         return removable
 
-    def _untouchable(self, row: int) -> Reason | None:
-        home = self._occupancy.pods_by_node.nodes[row]
-        group = self._screening.snapshot.group_of.get(home.state.name, "")
-        if not self._screening.is_ready(home):
+    def _mode_reason(self, row: int) -> Reason | None:
+        node_pods = self._problem.pods_by_node.nodes[row]
+        group = self._checker.snapshot.group_of.get(node_pods.state.name, "")
+        if not self._checker.is_ready(node_pods):
             return Reason(code=NOT_READY, message="it is not ready")
-        if self._screening.groups[group].group.zero_or_max:
+        if self._checker.groups[group].group.zero_or_max:
             return Reason(code=ATOMIC_FAILED, message=f"group {group} goes whole or not at all")
-        if self._mode == ONLY_EMPTY and self._occupancy.moving[row]:
-            return Reason(code=NOT_EMPTY, message=f"{self._occupancy.moving[row]} pods would have to move")
+        if self._mode == ONLY_EMPTY and self._problem.moving[row]:
+            return Reason(code=NOT_EMPTY, message=f"{self._problem.moving[row]} pods would have to move")
         return None
 
     def _is_worth_it(self) -> Flags:
         """[N]: by the balanced rule, each node by itself; what holds for each holds for any set of them."""
         if self._mode != BALANCED:
             return np.ones(len(self._price), dtype=np.bool_)
-        paid, disturbed = self._shares.sum_by_group(self._price), self._shares.sum_by_group(self._disturbance)
+        paid, disturbed = self._limits.sum_by_group(self._price), self._limits.sum_by_group(self._disruption_costs)
         return np.asarray(
-            np.round(self._price * _SAVINGS_WEIGHT * disturbed, 9) >= np.round(self._disturbance * paid, 9)
+            np.round(self._price * _SAVINGS_WEIGHT * disturbed, 9) >= np.round(self._disruption_costs * paid, 9)
         )
 
     # ---- removing alone
 
     def remove_in_bulk(self) -> None:
         """Pods that ask for resources only; survivors are chosen first."""
-        rows = self._removable & self._worth_it & ~self._occupancy.interacting
+        rows = self._removable & self._worth_it & ~self._problem.interacting
         if not rows.any():
             return
-        cluster = build_node_set(self._occupancy, rows, receives=self._receives, price=self._price)
-        found = choose_survivors(cluster, Limits(use=self._shares.use, spare=self._shares.remaining.copy()))
+        cluster = build_node_set(self._problem, rows, receives=self._receives, price=self._price)
+        found = choose_survivors(cluster, Limits(use=self._limits.use, spare=self._limits.remaining.copy()))
         self._bound = found.bound
-        lodgers, moves = apply_moves(self._occupancy, found.moves)
-        wrong = find_refused_moves(self._occupancy, lodgers)
+        moved_pods, moves = apply_moves(self._problem, found.moves)
+        refused = find_refused_moves(self._problem, moved_pods)
         by_node: dict[str, list[PodMove]] = {}
         for move in moves:
             by_node.setdefault(move.source, []).append(move)
-        names = self._occupancy.arrays.names
+        names = self._problem.arrays.names
         for row in found.removed.tolist():
             listed = tuple(by_node.get(names[row], ()))
-            if any(move.pod in wrong for move in listed):
-                self._kept[row] = no_place_reason(next(move.pod for move in listed if move.pod in wrong))
+            if any(move.pod in refused for move in listed):
+                self._unremovable[row] = no_place_reason(next(move.pod for move in listed if move.pod in refused))
             else:
                 self._take(row, listed)
         gone = {names[row] for row in self._moves}
         stays = {move.pod for move in moves if move.source not in gone}
-        self._lodgers = {
-            row: kept for row, listed in lodgers.items() if (kept := [one for one in listed if one[0].key not in stays])
+        self._moved_pods = {
+            row: kept
+            for row, listed in moved_pods.items()
+            if (kept := [one for one in listed if one[0].key not in stays])
         }
         for row in np.flatnonzero(found.statuses == RemovalStatus.NO_ROOM).tolist():
-            self._kept[row] = no_place_reason(self._occupancy.first_of_class(row, int(found.stuck[row])))
+            self._unremovable[row] = no_place_reason(self._problem.first_of_class(row, int(found.stuck[row])))
 
     def remove_unused(self) -> None:
         """Empty nodes that were to receive pods, and got none because a limit came first."""
-        for row in np.flatnonzero(self._removable & self._worth_it & (self._occupancy.moving == 0)).tolist():
-            if row not in self._moves and row not in self._lodgers and self._shares.allows(row):
+        for row in np.flatnonzero(self._removable & self._worth_it & (self._problem.moving == 0)).tolist():
+            if row not in self._moves and row not in self._moved_pods and self._limits.allows(row):
                 self._take(row, ())
 
     def remove_one_by_one(self) -> None:
         """Nodes with pods that look at others, or have volumes: the dearest first."""
-        rows = self._removable & self._worth_it & self._occupancy.interacting
+        rows = self._removable & self._worth_it & self._problem.interacting
         if not rows.any():
             return
-        rehousing = RemovalSimulator(
-            self._occupancy,
+        simulator = RemovalSimulator(
+            self._problem,
             receives=self._receives,
             removed=self._moves,
-            moved_pods=self._lodgers,
-            hints=self._screening.state.hints,
+            moved_pods=self._moved_pods,
+            hints=self._checker.state.hints,
         )
-        for row in self._dearest_first(rows):
+        for row in self._most_expensive_first(rows):
             # A node that took others' pods stays: no pod moves twice.
-            if rehousing.checks_left < 0 or rehousing.moved_pods.get(row) or not self._shares.allows(row):
+            if simulator.checks_left < 0 or simulator.moved_pods.get(row) or not self._limits.allows(row):
                 continue
-            found = rehousing.simulate_removal(row)
+            found = simulator.simulate_removal(row)
             if isinstance(found, Unplaceable):
-                self._kept[row] = no_place_reason(found.pod)
+                self._unremovable[row] = no_place_reason(found.pod)
             else:
                 self._take(row, found)
-        self._lodgers = rehousing.moved_pods
+        self._moved_pods = simulator.moved_pods
 
-    def _dearest_first(self, rows: Flags) -> list[int]:
-        names = self._occupancy.arrays.names
-        share = np.round(self._price / self._disturbance, 9)
+    def _most_expensive_first(self, rows: Flags) -> list[int]:
+        names = self._problem.arrays.names
+        share = np.round(self._price / self._disruption_costs, 9)
         return sorted(np.flatnonzero(rows).tolist(), key=lambda row: (-share[row], names[row]))
 
     def _take(self, row: int, moves: tuple[PodMove, ...]) -> None:
         self._moves[row] = moves
-        self._kept.pop(row, None)
-        self._shares.consume(row)
+        self._unremovable.pop(row, None)
+        self._limits.consume(row)
 
     # ---- replacing
 
-    def replace_dear_ones(self) -> None:
-        if self._mode == ONLY_EMPTY or not self._terms.may_replace:
+    def replace_expensive_nodes(self) -> None:
+        if self._mode == ONLY_EMPTY or not self._options.may_replace:
             return
-        rows = self._removable & (self._occupancy.moving > 0)
-        rows[[*self._moves, *(row for row, listed in self._lodgers.items() if listed)]] = False
-        candidates = self._within_limits(self._dearest_first(rows))
+        rows = self._removable & (self._problem.moving > 0)
+        rows[[*self._moves, *(row for row, listed in self._moved_pods.items() if listed)]] = False
+        candidates = self._within_limits(self._most_expensive_first(rows))
         while candidates and self._replacement is None:
             found = find_replacement(
-                self._occupancy, self._screening.policy, candidates, gone=tuple(self._moves), lodgers=self._lodgers
+                self._problem, self._checker.policy, candidates, gone=tuple(self._moves), moved_pods=self._moved_pods
             )
-            if found is not None and self._pays(found, candidates):
+            if found is not None and self._saves_enough(found, candidates):
                 self._replacement = found
                 for row in candidates:
-                    self._kept.pop(row, None)
+                    self._unremovable.pop(row, None)
             # Half as many, the dearest of them: a large set may fail for one of its nodes.
             candidates = candidates[: len(candidates) // 2]
 
     def _within_limits(self, rows: Sequence[int]) -> list[int]:
-        shares = self._shares.copy()
+        limits = self._limits.copy()
         found: list[int] = []
         for row in rows:
-            if shares.allows(row):
-                shares.consume(row)
+            if limits.allows(row):
+                limits.consume(row)
                 found.append(row)
         return found
 
-    def _pays(self, found: Replacement, rows: Sequence[int]) -> bool:
+    def _saves_enough(self, found: Replacement, rows: Sequence[int]) -> bool:
         paid = float(self._price[list(rows)].sum())
         saved = paid - found.cost_per_hour
         if round(saved, 9) <= 0:
@@ -288,22 +287,24 @@ class _Effort:
         if self._mode != BALANCED:
             return True
         share = saved / max(float(self._price.sum()), 1e-12)
-        return bool(round(share * _SAVINGS_WEIGHT - self._disturbed(rows) / float(self._disturbance.sum()), 9) >= 0)
+        return bool(
+            round(share * _SAVINGS_WEIGHT - self._disruption_of(rows) / float(self._disruption_costs.sum()), 9) >= 0
+        )
 
     # ---- the answer
 
-    def _disturbed(self, rows: Sequence[int]) -> float:
-        return float(self._disturbance[list(rows)].sum())
+    def _disruption_of(self, rows: Sequence[int]) -> float:
+        return float(self._disruption_costs[list(rows)].sum())
 
     def result(self) -> Consolidation:
-        names = self._occupancy.arrays.names
+        names = self._problem.arrays.names
         replaced = (
-            [] if self._replacement is None else [self._occupancy.arrays.row_of[n] for n in self._replacement.nodes]
+            [] if self._replacement is None else [self._problem.arrays.row_of[n] for n in self._replacement.nodes]
         )
         gone = [*self._moves, *replaced]
         for row in np.flatnonzero(self._removable).tolist():
-            if row not in gone and row not in self._kept:
-                self._kept[row] = self._why_kept(row)
+            if row not in gone and row not in self._unremovable:
+                self._unremovable[row] = self._unremovable_reason(row)
         saved = float(self._price[gone].sum())
         added = 0.0 if self._replacement is None else self._replacement.cost_per_hour
         return Consolidation(
@@ -311,34 +312,34 @@ class _Effort:
             removals=tuple(self._removal(row) for row in sorted(self._moves)),
             replacement=self._replacement,
             unremovable=tuple(
-                UnremovableNode(node=names[row], reason=reason) for row, reason in sorted(self._kept.items())
+                UnremovableNode(node=names[row], reason=reason) for row, reason in sorted(self._unremovable.items())
             ),
             cost_per_hour=float(self._price.sum()),
             savings_per_hour=round(saved - added, 9),
-            disruption=round(self._disturbed(gone), 9),
+            disruption=round(self._disruption_of(gone), 9),
             lower_bound_per_hour=self._bound,
-            cache=self._occupancy.cache,
+            cache=self._problem.cache,
         )
 
-    def _why_kept(self, row: int) -> Reason:
+    def _unremovable_reason(self, row: int) -> Reason:
         if not self._worth_it[row]:
-            message = f"saves {self._price[row]:.4g} an hour, too little for {self._occupancy.moving[row]} pods"
+            message = f"saves {self._price[row]:.4g} an hour, too little for {self._problem.moving[row]} pods"
             return Reason(code=NOT_WORTH_IT, message=message)
-        if not self._shares.allows(row):
-            return Reason(code=LIMITED, message=self._shares.exhausted_limit(row))
+        if not self._limits.allows(row):
+            return Reason(code=LIMITED, message=self._limits.exhausted_limit(row))
         return Reason(code=CHEAPEST_TO_KEEP, message="among the cheapest nodes to keep")
 
     def _removal(self, row: int) -> NodeRemoval:
         moves = self._moves[row]
-        name = self._occupancy.arrays.names[row]
+        name = self._problem.arrays.names[row]
         message = f"saves {self._price[row]:.4g} an hour for {len(moves)} pods moved"
         return NodeRemoval(
             node=name,
-            group=self._screening.snapshot.group_of.get(name, ""),
-            is_empty=not self._occupancy.moving[row],
+            group=self._checker.snapshot.group_of.get(name, ""),
+            is_empty=not self._problem.moving[row],
             moves=moves,
-            daemons=tuple(placed.key for placed in self._occupancy.disposable_pods(row)),
-            reason=Reason(code=UNDERUTILIZED if self._occupancy.moving[row] else EMPTY, message=message),
+            daemons=tuple(placed.key for placed in self._problem.disposable_pods(row)),
+            reason=Reason(code=UNDERUTILIZED if self._problem.moving[row] else EMPTY, message=message),
         )
 
 
@@ -355,16 +356,16 @@ class Replacement:
 
 
 def find_replacement(
-    occupancy: ScaleDownProblem,
+    problem: ScaleDownProblem,
     policy: Policy,
     rows: Sequence[int],
     *,
     gone: Sequence[int],
-    lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]],
+    moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]],
 ) -> Replacement | None:
     """None when not every pod of these nodes would have a place."""
-    without = _without(occupancy, {*rows, *gone}, lodgers)
-    pods = [(placed, kind) for row in rows for placed, kind in _moving(occupancy, row)]
+    without = _without(problem, {*rows, *gone}, moved_pods)
+    pods = [(placed, kind) for row in rows for placed, kind in _moving(problem, row)]
     by_kind: dict[int, list[PlacedPod]] = {}
     for placed, kind in pods:
         by_kind.setdefault(kind, []).append(placed)
@@ -380,7 +381,7 @@ def find_replacement(
     plan = plan_scale_up(replace(without, pending=pending), policy)
     if plan.unschedulable or plan.scheduled < len(pods):
         return None
-    names = occupancy.arrays.names
+    names = problem.arrays.names
     return Replacement(
         nodes=tuple(names[row] for row in rows),
         pods=tuple(placed.key for placed, _ in pods),
@@ -389,21 +390,21 @@ def find_replacement(
     )
 
 
-def _moving(occupancy: ScaleDownProblem, row: int) -> list[tuple[PlacedPod, int]]:
-    moving = {placed.key for placed, _ in occupancy.pods_to_move(row)}
-    return [(placed, kind) for placed, kind in occupancy.pods_by_node.pods(row) if placed.key in moving]
+def _moving(problem: ScaleDownProblem, row: int) -> list[tuple[PlacedPod, int]]:
+    moving = {placed.key for placed, _ in problem.pods_to_move(row)}
+    return [(placed, kind) for placed, kind in problem.pods_by_node.pods(row) if placed.key in moving]
 
 
 def _without(
-    occupancy: ScaleDownProblem, rows: set[int], lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]]
+    problem: ScaleDownProblem, rows: set[int], moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
 ) -> Snapshot:
     """The snapshot when these nodes are gone, and pods that were moved are where they went."""
-    snapshot, names = occupancy.snapshot, occupancy.arrays.names
+    snapshot, names = problem.snapshot, problem.arrays.names
     gone = {names[row] for row in rows}
     view = snapshot.view.without_nodes(gone)
     view = view.with_states(
         view.nodes[names[row]].with_pods(placed for placed, _ in listed)
-        for row, listed in lodgers.items()
+        for row, listed in moved_pods.items()
         if row not in rows
     )
     lost = Counter(snapshot.group_of.get(name, "") for name in gone)

@@ -1,1 +1,1 @@
-"""Equivalence classes of pods: pods that the scheduler cannot tell apart are planned together."""
+"""Equivalence of pending pods: scheduling keys, volume keys and pod classes."""

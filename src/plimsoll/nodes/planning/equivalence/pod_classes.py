@@ -1,24 +1,17 @@
-"""Pods that wait, grouped so that no scheduling rule can tell the members of a group apart (specs/nodes.md 7.2).
+"""Pod classes: pending pods that no scheduling rule can distinguish (docs/design/nodes.md 7.2).
 
-Everything the engine does costs by class, not by pod. `ClassTable.of(pending, view)` makes the classes; a plan counts
-members of a class, and `ClassTable.members_by_key` gives the counts back by `PendingPods.key`, oldest entries first in
-line.
+Planning costs by class, not by pod. `ClassTable.of(pending, view)` builds the classes. A plan counts members of a
+class, and `ClassTable.members_by_key` maps the counts back to `PendingPods.key`, oldest entries first.
 
-* `ClassTable.classes[c]` - a `PodClass`: its representative pod, demand, members, flags, and `problem` when no node at
-  all could take it (a malformed field, a device claim, a claim nobody can bind): a named refusal, never an exception.
-* `ClassTable.class_of[p]` - the class of each Pending; `ClassTable.counts[c]` - pods in each class.
-* `SchedulingKeys` (from `scheduling_keys`), kept between turns and passed as `scheduling_keys`, makes the second turn
-cheap.
+* `ClassTable.classes[c]`: a `PodClass` with its representative pod, demand, members and flags. `problem` is set when no
+  node can take it (a malformed field, a device claim, a claim that cannot be bound): a refusal, never an exception.
+* `ClassTable.class_of[p]`: the class of each entry; `ClassTable.counts[c]`: the number of pods per class.
+* `SchedulingKeys`, kept between loop iterations, makes the second iteration cheap.
 
-Owner, names, images, environment and preferences are not looked at; two controllers with pods of one shape merge.
+Owner, names, images, environment and preferences do not count; pods of two controllers may share a class.
 
-Which labels, and whether namespaces, can make a difference between two pods that wait.
-
-A label nobody selects by tells nobody apart: pods of two Deployments merge into one class unless some term can see
-`app`. In play are the terms and constraints of the pods that wait (each may come to meet the others) and the required
-anti-affinity of pods that run (it binds newcomers without terms, too). A term sees the keys its selector names,
-whatever the operator, and the keys of matchLabelKeys and mismatchLabelKeys, nothing else; so classes are split by the
-values of just these keys. Used by `classes`.
+Labels distinguish two pods only if some selector can see them (`VisibleLabels`). Visible are the keys in terms and
+constraints of the pending pods, and in the required anti-affinity of running pods, which also binds pods without terms.
 """
 
 from __future__ import annotations
@@ -138,9 +131,9 @@ class ClassTable:
         known = SchedulingKeys() if scheduling_keys is None else scheduling_keys
         made = [known.of(pending_pods.pod) for pending_pods in pending]
         running = VisibleLabels.of_view(view) if visible_to_running is None else visible_to_running
-        in_play = VisibleLabels.of_keys(dict.fromkeys(made)) | running
-        maker = _Maker(tuple(pending), view, in_play=in_play, profile=profile, forms=known)
-        table = maker.table(made)
+        visible = VisibleLabels.of_keys(dict.fromkeys(made)) | running
+        builder = _ClassBuilder(tuple(pending), view, visible=visible, profile=profile, forms=known)
+        table = builder.table(made)
         known.forget_unused()
         return table
 
@@ -159,8 +152,10 @@ class ClassTable:
         made = [scheduling_keys.of(pending.pod) for pending in more]
         if any(form.has_pod_constraints for form in made):
             return None
-        maker = _Maker((*self.pending, *more), view, in_play=self.visible, profile=profile, forms=scheduling_keys)
-        return maker.joined(self, made)
+        builder = _ClassBuilder(
+            (*self.pending, *more), view, visible=self.visible, profile=profile, forms=scheduling_keys
+        )
+        return builder.joined(self, made)
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -192,7 +187,7 @@ class ClassTable:
         return named
 
 
-class _Maker:
+class _ClassBuilder:
     """Sorts pods into classes and describes each class once."""
 
     def __init__(
@@ -200,13 +195,13 @@ class _Maker:
         pending: tuple[PendingPods, ...],
         view: ClusterView,
         *,
-        in_play: VisibleLabels,
+        visible: VisibleLabels,
         profile: Profile,
         forms: SchedulingKeys,
     ) -> None:
         self._pending = pending
         self._forms = forms
-        self._in_play = in_play
+        self._visible = visible
         self._profile = profile
         with_storage = any(
             pending_pods.pod.spec.volumes and touches_storage(pending_pods.pod) for pending_pods in pending
@@ -231,7 +226,7 @@ class _Maker:
         classes = tuple(
             self._described(number, forms[listed[0]], volumes[number], listed) for number, listed in enumerate(members)
         )
-        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, visible=self._in_play, keys=found)
+        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, visible=self._visible, keys=found)
 
     def joined(self, before: ClassTable, forms: Sequence[SchedulingKey]) -> ClassTable:
         """The table before with the entries behind it, of these forms."""
@@ -252,7 +247,7 @@ class _Maker:
             pending=self._pending,
             classes=tuple(classes),
             class_of=np.array(class_of, dtype=np.int64),
-            visible=self._in_play,
+            visible=self._visible,
             keys=keys,
         )
 
@@ -261,9 +256,9 @@ class _Maker:
 
     def _key(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Key:
         meta = pod.metadata
-        play = self._in_play
-        labels = select_labels(meta.labels, play.label_keys) if play.label_keys else ()
-        return (form.number, labels, meta.namespace if play.namespaces else "", volumes)
+        visible = self._visible
+        labels = select_labels(meta.labels, visible.label_keys) if visible.label_keys else ()
+        return (form.number, labels, meta.namespace if visible.namespaces else "", volumes)
 
     def _described(self, number: int, form: SchedulingKey, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
         if len(listed) > 1:

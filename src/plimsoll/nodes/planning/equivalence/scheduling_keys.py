@@ -1,13 +1,10 @@
-"""What of a pod's spec decides where it may run, in a form in which equal wishes are equal values.
+"""The scheduling key of a pod: the parts of its spec that decide where it may run, in a normal form.
 
-`classes` groups pods by it. Two pods whose specs differ in images, commands, the order of tolerations or in preferences
-come to one `SchedulingKey`; pods that any scheduling rule could tell apart by their specs never do. What rules read
-from elsewhere (labels, namespace, claims) is not in it: `selectors_in_play` and `volume_forms` say how much of that
-counts.
+Pods whose specs differ in images, commands, the order of tolerations or in preferences share a `SchedulingKey`; pods
+that a scheduling rule could distinguish by their specs never do. Labels, namespace and claims are not part of it.
 
-Making a form costs some ten microseconds, so `SchedulingKeys` remembers: by (uid, resourceVersion) for pods it has
-seen, and by the bytes of the spec for pods of one controller. It never looks at a cluster and holds nothing but such
-memory.
+Building a key takes about ten microseconds, so `SchedulingKeys` caches: by (uid, resourceVersion) of the pod, and by
+the encoded spec for pods of one controller.
 """
 
 from __future__ import annotations
@@ -77,8 +74,8 @@ class SchedulingKeys:
         self._by_key: dict[Key, SchedulingKey] = {}
         self._used_pods: dict[tuple[str, str], SchedulingKey] = {}
         self._used_bytes: dict[bytes, SchedulingKey] = {}
-        self._sound: dict[Key, SchedulingKey] = {}
-        self._used_sound: dict[Key, SchedulingKey] = {}
+        self._valid: dict[Key, SchedulingKey] = {}
+        self._used_valid: dict[Key, SchedulingKey] = {}
         self._made = 0
 
     def of(self, pod: Pod) -> SchedulingKey:
@@ -98,19 +95,19 @@ class SchedulingKeys:
         kept.update((form.identity, form) for form in self._used_bytes.values())
         self._by_key = kept
         self._by_bytes, self._used_bytes = self._used_bytes, {}
-        self._sound, self._used_sound = self._used_sound, {}
+        self._valid, self._used_valid = self._used_valid, {}
 
     def is_known_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> bool:
         """Whether it was `mark_valid` before: all that could be wrong with a pod without claims is in these."""
-        key = _soundness(pod, form, profile)
-        if key in self._sound or key in self._used_sound:
-            self._used_sound[key] = form
+        key = _validity_key(pod, form, profile)
+        if key in self._valid or key in self._used_valid:
+            self._used_valid[key] = form
             return True
         return False
 
     def mark_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> None:
         """No rule refuses the pod whatever the node, under this profile."""
-        self._used_sound[_soundness(pod, form, profile)] = form
+        self._used_valid[_validity_key(pod, form, profile)] = form
 
     def _by_spec(self, pod: Pod) -> SchedulingKey:
         written = fingerprint(pod)
@@ -121,7 +118,7 @@ class SchedulingKeys:
         return found
 
     def _interned(self, pod: Pod, written: bytes) -> SchedulingKey:
-        made = _form(pod, written, number=self._made)
+        made = _build_key(pod, written, number=self._made)
         found = self._by_key.setdefault(made.identity, made)
         self._made += found is made
         return found
@@ -142,7 +139,7 @@ def running_keys(cache: PlannerCache) -> SchedulingKeys:
     return cache.get(SchedulingKeys, "running")
 
 
-def _soundness(pod: Pod, form: SchedulingKey, under: Hashable) -> Key:
+def _validity_key(pod: Pod, form: SchedulingKey, under: Hashable) -> Key:
     return (form.number, pod.metadata.namespace, frozenset(pod.metadata.labels.items()), under)
 
 
@@ -176,7 +173,7 @@ def fingerprint(pod: Pod) -> bytes:
     )
 
 
-def _form(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
+def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
     spec = pod.spec
     wanted, unwanted = _required_terms(pod)
     hard = [
@@ -186,22 +183,22 @@ def _form(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
     ]
     demand, unreadable = _demand(pod, written)
     ports = tuple(sorted(host_ports(pod)))
-    nodes = _nodes_form(pod)
+    nodes = _node_constraints_key(pod)
     tolerations = tolerations_key(spec.tolerations)
-    spread = tuple(_spread_form(constraint) for constraint in hard)
-    company, apart = _terms_form(wanted), _terms_form(unwanted)
-    asked = (frozenset(demand.items()), nodes, tolerations, spread, company, apart, ports)
+    spread = tuple(_spread_key(constraint) for constraint in hard)
+    affinity_key, anti_affinity_key = _terms_key(wanted), _terms_key(unwanted)
+    asked = (frozenset(demand.items()), nodes, tolerations, spread, affinity_key, anti_affinity_key, ports)
     return SchedulingKey(
         number=number,
-        identity=(*asked, *_other_marks(spec), unreadable),
+        identity=(*asked, *_other_fields(spec), unreadable),
         demand=demand,
         ports=ports,
         node_name=spec.node_name,
         node_constraints=nodes,
         tolerations=tolerations,
         spread=spread,
-        affinity=company,
-        anti_affinity=apart,
+        affinity=affinity_key,
+        anti_affinity=anti_affinity_key,
         label_keys=frozenset().union(*map(term_label_keys, (*wanted, *unwanted)), *map(_spread_label_keys, hard)),
         priority=priority_of(pod),
     )
@@ -218,7 +215,7 @@ def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAff
     )
 
 
-def _other_marks(spec: PodSpec) -> Key:
+def _other_fields(spec: PodSpec) -> Key:
     """What tells pods apart beyond what they ask for."""
     gates = tuple(gate.name for gate in spec.scheduling_gates)
     devices = tuple(claim.name for claim in spec.resource_claims)
@@ -233,7 +230,7 @@ def _demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
         return ZERO, written
 
 
-def _nodes_form(pod: Pod) -> Key:
+def _node_constraints_key(pod: Pod) -> Key:
     affinity = pod.spec.affinity
     by_node = None if affinity is None else affinity.node_affinity
     required = None if by_node is None else by_node.required_during_scheduling_ignored_during_execution
@@ -241,14 +238,14 @@ def _nodes_form(pod: Pod) -> Key:
     if required is None:
         return (selector, None) if selector else ()
     # Terms are alternatives: neither their order nor saying one twice changes anything.
-    return (selector, tuple(sorted(set(map(_node_term_form, required.node_selector_terms)))))
+    return (selector, tuple(sorted(set(map(_node_term_key, required.node_selector_terms)))))
 
 
-def _node_term_form(term: NodeSelectorTerm) -> Key:
-    return (_requirements_form(term.match_expressions), _requirements_form(term.match_fields))
+def _node_term_key(term: NodeSelectorTerm) -> Key:
+    return (_requirements_key(term.match_expressions), _requirements_key(term.match_fields))
 
 
-def _requirements_form(requirements: Iterable[NodeSelectorRequirement]) -> Key:
+def _requirements_key(requirements: Iterable[NodeSelectorRequirement]) -> Key:
     return tuple(
         sorted(
             {
@@ -283,12 +280,12 @@ def selector_key(selector: LabelSelector | None) -> Key | None:
     return tuple(sorted(expressions | pairs))
 
 
-def _terms_form(terms: Iterable[PodAffinityTerm]) -> Key:
+def _terms_key(terms: Iterable[PodAffinityTerm]) -> Key:
     # As text, since an absent selector does not compare with one that is there.
-    return tuple(sorted({_term_form(term) for term in terms}, key=repr))
+    return tuple(sorted({_term_key(term) for term in terms}, key=repr))
 
 
-def _term_form(term: PodAffinityTerm) -> Key:
+def _term_key(term: PodAffinityTerm) -> Key:
     return (
         term.topology_key,
         selector_key(term.label_selector),
@@ -299,7 +296,7 @@ def _term_form(term: PodAffinityTerm) -> Key:
     )
 
 
-def _spread_form(one: TopologySpreadConstraint) -> Key:
+def _spread_key(one: TopologySpreadConstraint) -> Key:
     return (
         one.topology_key,
         one.max_skew,

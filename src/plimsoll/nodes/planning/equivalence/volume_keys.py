@@ -1,8 +1,8 @@
-"""What a pod's volumes come down to for scheduling, in a form in which equal constraints are equal values.
+"""The volume key of a pod: what its volumes mean for scheduling, in a form in which equal constraints are equal values.
 
-Pods of a StatefulSet each have a claim of their own; those whose claims are bound in one zone, or wait for the same
-storage class, still belong together, and those bound in different zones do not. A claim that several pods use, or that
-a volume is reserved for, is known by name: there the claims are not exchangeable. Used by `classes`.
+Pods of a StatefulSet have a claim each. Claims bound in one zone, or waiting for the same storage class, are equal;
+claims bound in different zones are not. A claim that several pods use, or that a volume is reserved for, is identified
+by name, because such claims are not exchangeable.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class VolumeKeys:
         parts: list[Key] = []
         for volume in pod.spec.volumes:
             if _is_claim(volume):
-                parts.append(self._claim_form(pod, volume))
+                parts.append(self._claim_key(pod, volume))
             elif _is_disk(volume):
                 sources = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd)
                 parts.append(("disk", _ENCODER.encode(sources)))
@@ -79,7 +79,7 @@ class VolumeKeys:
         found = (self._storage.claims.get(key) for key in pod_claims(pod) if key in self._named)
         return any(claim is not None and ONE_POD_ONLY in claim.spec.access_modes for claim in found)
 
-    def _claim_form(self, pod: Pod, volume: Volume) -> Key:
+    def _claim_key(self, pod: Pod, volume: Volume) -> Key:
         own = volume.ephemeral is not None
         name = claim_name(pod, volume) or ""
         key = (pod.metadata.namespace, name)
@@ -92,10 +92,10 @@ class VolumeKeys:
         identity = key if key in self._named else None
         modes = ONE_POD_ONLY in claim.spec.access_modes
         if is_bound(claim):
-            return ("bound", own, modes, identity, *self._volume_form(claim.spec.volume_name))
-        return ("waiting", own, identity, *_waiting_form(claim))
+            return ("bound", own, modes, identity, *self._volume_key(claim.spec.volume_name))
+        return ("waiting", own, identity, *_waiting_key(claim))
 
-    def _volume_form(self, name: str) -> Key:
+    def _volume_key(self, name: str) -> Key:
         volume = self._storage.volumes.get(name)
         if volume is None:
             return ("gone", name)
@@ -105,7 +105,7 @@ class VolumeKeys:
         return (driver, labels, b"" if affinity is None else _ENCODER.encode(affinity))
 
 
-def _waiting_form(claim: PersistentVolumeClaim) -> Key:
+def _waiting_key(claim: PersistentVolumeClaim) -> Key:
     spec = structs.replace(claim.spec, storage_class_name=class_name(claim))
     return (claim.metadata.annotations.get(SELECTED_NODE), _ENCODER.encode(spec))
 

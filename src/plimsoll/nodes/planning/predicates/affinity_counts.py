@@ -1,8 +1,8 @@
-"""Affinity and anti-affinity of a class as counts by domain: what is there, and what a trial has added.
+"""Inter-pod affinity and anti-affinity of a class as counts per topology domain.
 
-`AffinityCounts` holds, for one class, where the company is that it wants, where pods are that it avoids, and where pods
-are that avoid it (that binds classes without terms, too). The rule is `plimsoll.scheduling.rules.inter_pod_affinity`;
-its compiled terms say who is meant, here it is only counted.
+`AffinityCounts` holds, for one class, where the targets of its affinity run, where pods run that it avoids, and where
+pods run that avoid it (which also binds classes without terms). The rule itself is
+`plimsoll.scheduling.rules.inter_pod_affinity`; this module only counts the pods that its compiled terms match.
 """
 
 from __future__ import annotations
@@ -60,11 +60,13 @@ class AffinityTerms:
 
 def matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
     """Rows with a running pod that the term means."""
-    neighbours = arrays.running_pods
-    meant = neighbours.none_selected()
-    for number, kin in enumerate(neighbours.label_groups.label_groups):
-        meant[number] = term.means(kin.namespace, kin.labels, namespaces.get(kin.namespace, {}))
-    return np.flatnonzero(neighbours.counts(meant, skip_terminating=False))
+    running_pods = arrays.running_pods
+    selected = running_pods.none_selected()
+    for number, label_group in enumerate(running_pods.label_groups.label_groups):
+        selected[number] = term.means(
+            label_group.namespace, label_group.labels, namespaces.get(label_group.namespace, {})
+        )
+    return np.flatnonzero(running_pods.counts(selected, skip_terminating=False))
 
 
 def term_matches(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
@@ -80,7 +82,7 @@ class AffinityCounts:
         self._arrays = arrays
         self.matches_itself = all(term_matches(term, terms.pod, namespaces) for term in terms.affinity)
         self.affinity_keys = tuple(dict.fromkeys(term.topology_key for term in terms.affinity))
-        self.targets: Ints = self._company(namespaces)
+        self.targets: Ints = self._count_targets(namespaces)
         """[N]: pods on each row that are wanted."""
         self.anti_affinity_domains: dict[str, Flags] = {}
         """By topology key [D]: domains with a pod that this class avoids. `repelling_domains`: with one that avoids it.
@@ -94,14 +96,16 @@ class AffinityCounts:
                 if term_matches(term, terms.pod, namespaces):
                     _flag(self.repelling_domains, term.topology_key, rows, arrays)
 
-    def _company(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
-        neighbours = self._arrays.running_pods
-        meant = neighbours.none_selected()
+    def _count_targets(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
+        running_pods = self._arrays.running_pods
+        selected = running_pods.none_selected()
         if self.terms.affinity:
-            for number, kin in enumerate(neighbours.label_groups.label_groups):
-                own = namespaces.get(kin.namespace, {})
-                meant[number] = all(term.means(kin.namespace, kin.labels, own) for term in self.terms.affinity)
-        return neighbours.counts(meant, skip_terminating=False)
+            for number, label_group in enumerate(running_pods.label_groups.label_groups):
+                own = namespaces.get(label_group.namespace, {})
+                selected[number] = all(
+                    term.means(label_group.namespace, label_group.labels, own) for term in self.terms.affinity
+                )
+        return running_pods.counts(selected, skip_terminating=False)
 
     def unmet_affinity(self, more: Iterable[Ints] = ()) -> Flags:
         """[N]: rows without the company wanted; `more` are rows of company that a trial has placed."""
@@ -110,16 +114,16 @@ class AffinityCounts:
         company = self.targets + sum(more, start=np.zeros_like(self.targets))
         met: Flags = np.ones(len(self._arrays), dtype=np.bool_)
         labelled: Flags = np.ones(len(self._arrays), dtype=np.bool_)
-        anybody = False
+        any_target = False
         for key in self.affinity_keys:
             domains = self._arrays.label_ids(key)
             has_label = domains >= 0
             labelled &= has_label
-            with_company = np.zeros(len(self._arrays.label_values(key)) + 1, dtype=np.bool_)
-            with_company[domains[has_label & (company > 0)]] = True
-            anybody = anybody or bool(with_company[:-1].any())
-            met &= with_company[domains] & has_label
-        if not anybody and self.matches_itself:
+            with_targets = np.zeros(len(self._arrays.label_values(key)) + 1, dtype=np.bool_)
+            with_targets[domains[has_label & (company > 0)]] = True
+            any_target = any_target or bool(with_targets[:-1].any())
+            met &= with_targets[domains] & has_label
+        if not any_target and self.matches_itself:
             return ~labelled
         return ~(met & labelled)
 

@@ -1,9 +1,7 @@
-"""Who may be planned where beyond what the scheduling rules say: for whom groups are made, spot, accelerators. Pure.
+"""Constraints beyond the scheduling rules: groups made for certain pods, spot capacity, GPUs, architectures. Pure.
 
-A planner joins these with the feasibility of the rules by "and". Both work on representative pods: pods of one
-scheduling class ask alike, so one of them speaks for all.
-
-Public: `allowed_options(offers, pods, policy, machine_types) -> Flags[T, C]`, `spare_gpus(allowed, offers, pods)`.
+A planner combines them with the feasibility of the rules by "and". They work on representative pods, because pods of
+one class have the same requirements.
 """
 
 from __future__ import annotations

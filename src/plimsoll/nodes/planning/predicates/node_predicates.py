@@ -1,14 +1,11 @@
-"""Volumes that take something from a node: attach limits by driver.
+"""All rules about a class and one node, over the rows of some arrays: everything but spread and inter-pod terms.
 
-`AttachLimits` keeps, for the rows of some arrays, how much of each driver's limit is used; `AttachDemand` is what one
-pod of a class adds. The rule is `plimsoll.scheduling.rules.volume_limits`; what it counts pod by pod is kept here as
-numbers that a trial can add to.
+Rows are the nodes of a cluster, or one empty node per scale-up option. Codes are those of `static_predicates`: 0 fits,
+otherwise the number of the first refusal in kube-scheduler's order. Pods that a simulation has placed are given per
+class and row, and count as running.
 
-All rules about a class and one node, over the rows of some arrays: everything but spread and inter-pod terms.
-
-Rows may be the nodes of a cluster or one empty node of each offer (both `predicates`). Codes are those of
-`static_rules`: 0 fits, otherwise the number of the first refusal in kube-scheduler's order. What a trial has placed is
-given as pods by class and row, and counts as if it ran there.
+`AttachLimits` keeps how much of each CSI driver's attach limit is used per row; `AttachDemand` is what one pod of a
+class adds. The rule is `plimsoll.scheduling.rules.volume_limits`.
 """
 
 from __future__ import annotations
@@ -289,13 +286,13 @@ class NodePredicates:
         Codes, and where there is none; the same for all classes with these wishes.
         """
         pods = self.table.classes[number]
-        wishes = (
+        requirements = (
             pods.scheduling_key.tolerations,
             pods.scheduling_key.node_constraints,
             pods.scheduling_key.node_name,
             pods.scheduling_key.ports,
         )
-        found = self._before.get(wishes)
+        found = self._before.get(requirements)
         if found is None:
             codes = np.zeros(len(self.arrays), dtype=np.int64)
             for rule in (
@@ -306,7 +303,7 @@ class NodePredicates:
                 self._ports,
             ):
                 codes = then(codes, rule(pods))
-            found = self._before[wishes] = (codes, np.equal(codes, 0))
+            found = self._before[requirements] = (codes, np.equal(codes, 0))
         return found
 
     def _ports(self, pods: PodClass) -> Ints | None:

@@ -1,17 +1,17 @@
-"""Every scheduling rule for classes of pods over all nodes of a cluster at once.
+"""Every scheduling rule for pod classes over all nodes of a cluster at once.
 
 `Predicates(table, arrays, view)` answers, for class `c` of the table and each row of the arrays:
 
-* `codes(c)[N]` - 0 where a pod of the class fits, otherwise the number of the first refusal in kube-scheduler's order;
-  `refusal(code)` gives its words. `fits(c)[N]` - the same as flags. Equal, pair by pair, to `scheduling.feasible`.
-* `room(c)[N]` - how many more of the class a row takes when all come to that row; 0 where none fits.
-* `fit_error(c)` - counted reasons in kube-scheduler's words: what `scheduling_outcome` says before it tries preemption.
-* `allowed[C, N]` - `fits` of all classes; `interacts[C]` - classes whose pods cannot be placed by resources alone.
-* `spreads(c)` and `affinity_counts(c)` - counts by domain for planners that place in bulk over zones.
-* `requests[C, R]` - demands in the columns of the arrays.
+* `codes(c)[N]`: 0 where a pod of the class fits, otherwise the number of the first refusal in kube-scheduler's order;
+  `refusal(code)` gives its message. `fits(c)[N]`: the same as flags. Equal, pair by pair, to `scheduling.feasible`.
+* `room(c)[N]`: how many more pods of the class a row takes when all of them go to that row; 0 where none fits.
+* `fit_error(c)`: counted reasons in kube-scheduler's words, as `scheduling_outcome` gives them before preemption.
+* `allowed[C, N]`: `fits` of all classes; `interacts[C]`: classes that cannot be placed by resources alone.
+* `spreads(c)` and `affinity_counts(c)`: counts per domain for planners that place in bulk over zones.
+* `requests[C, R]`: demands in the columns of the arrays.
 
-What a planner has placed is given to the same questions, as free space and as pods by class and row.
-Static answers are kept in `RefusalCache` by content: pass the same one next turn.
+What a planner has placed is passed to the same functions, as free resources and as pods per class and row. Results of
+static rules are kept by content in `RefusalCache`, which may be reused in the next loop iteration.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Predicates:
         self.node_predicates = NodePredicates(table, arrays, view, refusal_cache=known, profile=profile)
         self._terms: dict[int, AffinityTerms] = {}
         self._spreads: dict[int, tuple[SpreadCount, ...]] = {}
-        self._companions: dict[int, AffinityCounts] = {}
+        self._affinity_counts: dict[int, AffinityCounts] = {}
 
     @property
     def requests(self) -> Ints:
@@ -119,8 +119,8 @@ class Predicates:
             return codes
         if pods.has_spread and TOPOLOGY_SPREAD not in self._profile.disabled:
             codes = self._with_spread(number, codes, others)
-        if INTER_POD_AFFINITY not in self._profile.disabled and self._may_meet(pods, others):
-            codes = self._with_companions(number, codes, others)
+        if INTER_POD_AFFINITY not in self._profile.disabled and self._may_interact(pods, others):
+            codes = self._with_affinity(number, codes, others)
         return codes
 
     def fits(self, number: int) -> Flags:
@@ -189,13 +189,13 @@ class Predicates:
         return found
 
     def affinity_counts(self, number: int) -> AffinityCounts:
-        found = self._companions.get(number)
+        found = self._affinity_counts.get(number)
         if found is None:
             found = AffinityCounts(self.terms(number), self.arrays, self._view.namespaces)
-            self._companions[number] = found
+            self._affinity_counts[number] = found
         return found
 
-    def _may_meet(self, pods: PodClass, placed: Mapping[int, Ints]) -> bool:
+    def _may_interact(self, pods: PodClass, placed: Mapping[int, Ints]) -> bool:
         if pods.has_affinity or pods.has_anti_affinity or self.arrays.running_pods.anti_affinity_rows:
             return True
         return any(self.table.classes[other].has_anti_affinity for other in placed)
@@ -239,7 +239,7 @@ class Predicates:
         # A row that does not count itself never fills its domain.
         return np.where(one.eligible, left[np.maximum(one.domains, 0)], UNBOUNDED)
 
-    def _with_companions(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def _with_affinity(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         for refusal, rows in zip(
             (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET),
             self.affinity_conflicts(number, placed),

@@ -1,9 +1,8 @@
-"""Topology spread of a class as counts by domain: what is there, and what a trial has added.
+"""Topology spread of a class as counts per domain, with the pods that a simulation has added.
 
-One `SpreadCount` for each hard constraint of a class. Which rows make up the domains follows from the class (its node
-affinity, its tolerations, the keys of all its constraints), so counts are the class's own. Planners that place in bulk
-read `domains`, `eligible` and `base` and do the levelling themselves. The rule is
-`plimsoll.scheduling.rules.topology_spread`.
+There is one `SpreadCount` per hard constraint of a class. Which rows make up the domains follows from the class (its
+node affinity, its tolerations, the keys of all its constraints), so counts belong to the class. Planners that place in
+bulk read `domains`, `eligible` and `base`. The rule is `plimsoll.scheduling.rules.topology_spread`.
 """
 
 from __future__ import annotations
@@ -133,10 +132,10 @@ def _counted(
 
 def _matching(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
     """[N]: pods of the namespace that match and stay. A selector that is there but empty counts nobody."""
-    neighbours = arrays.running_pods
-    meant = neighbours.none_selected()
+    running_pods = arrays.running_pods
+    selected = running_pods.none_selected()
     if not selector.is_empty:
-        for number in neighbours.label_groups.candidates(selector, namespace):
-            kin = neighbours.label_groups.label_groups[number]
-            meant[number] = kin.namespace == namespace and selector.matches(kin.labels)
-    return neighbours.counts(meant, skip_terminating=True)
+        for number in running_pods.label_groups.candidates(selector, namespace):
+            label_group = running_pods.label_groups.label_groups[number]
+            selected[number] = label_group.namespace == namespace and selector.matches(label_group.labels)
+    return running_pods.counts(selected, skip_terminating=True)

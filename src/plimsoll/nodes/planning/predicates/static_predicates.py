@@ -1,10 +1,10 @@
-"""The rules that read only the node object and the pod: cordon, pin, taints, node affinity, volume reach and zones.
+"""The rules that read only the node object and the pod: cordon, nodeName, taints, node affinity, volume topology.
 
-Each rule is `plimsoll.scheduling`'s own, asked once for every distinct (wish of a pod, what the rule reads of a node)
-and looked up for all other pairs, so that the answers cannot differ and thousands of nodes cost as much as their
-distinct label values. `RefusalCache` may be kept between turns: it is keyed by content, never by object.
+Each rule of `plimsoll.scheduling` is evaluated once per distinct pair of what the pod requires and what the rule reads
+of a node, and looked up for all other pairs: thousands of nodes cost as much as their distinct label values.
+`RefusalCache` may be kept between loop iterations, because it is keyed by content.
 
-Answers are codes: 0 fits, otherwise the number of a refusal in `Refusals`.
+Results are codes: 0 fits, otherwise the number of a refusal in `Refusals`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class StaticPredicates:
         self._verdicts = refusal_cache
         self._disabled = disabled
         self._cordoned, self._taints = arrays.memoize(("taints",), lambda: _filed_taints(arrays))
-        self._by_wish: dict[tuple[Any, ...], Ints | None] = {}
+        self._by_requirement: dict[tuple[Any, ...], Ints | None] = {}
 
     def unschedulable(self, pods: PodClass) -> Ints | None:
         """Codes on all rows, or none when every row fits or the rule is off. Likewise below."""
@@ -143,13 +143,13 @@ class StaticPredicates:
     def _is_off(self, plugin: str) -> bool:
         return plugin in self._disabled
 
-    def _once(self, plugin: str, wish: Any, ask: Callable[[], Ints]) -> Ints | None:
+    def _once(self, plugin: str, requirement: Any, ask: Callable[[], Ints]) -> Ints | None:
         """One answer for all classes with the same wish; all zeros become none."""
-        key = (plugin, wish)
-        if key not in self._by_wish:
+        key = (plugin, requirement)
+        if key not in self._by_requirement:
             codes = ask()
-            self._by_wish[key] = codes if codes.any() else None
-        return self._by_wish[key]
+            self._by_requirement[key] = codes if codes.any() else None
+        return self._by_requirement[key]
 
     def _over_cordons(self, pods: PodClass) -> Ints:
         groups = np.unique(self._cordoned, return_index=True, return_inverse=True)[1:]
@@ -163,11 +163,11 @@ class StaticPredicates:
     def _over_taints(self, pods: PodClass) -> Ints:
         groups = np.unique(self._taints, return_index=True, return_inverse=True)[1:]
         return self._asked(
-            TAINT_TOLERATION, pods, groups, lambda place: (pods.scheduling_key.tolerations, _taint_form(place))
+            TAINT_TOLERATION, pods, groups, lambda place: (pods.scheduling_key.tolerations, _taint_key(place))
         )
 
     def _over_labels(self, pods: PodClass) -> Ints:
-        keys, names = _read_by_form(pods.scheduling_key.node_constraints)
+        keys, names = _labels_read_by(pods.scheduling_key.node_constraints)
         listed = sorted(keys)
         return self._asked(
             NODE_AFFINITY,
@@ -221,12 +221,12 @@ def _filed_taints(arrays: NodeArrays) -> tuple[Ints, Ints]:
     cordoned = np.array([node_state.node.spec.unschedulable for node_state in arrays.states], dtype=np.int64)
     numbers: dict[tuple[Any, ...], int] = {}
     taints = np.array(
-        [numbers.setdefault(_taint_form(node_state), len(numbers)) for node_state in arrays.states], dtype=np.int64
+        [numbers.setdefault(_taint_key(node_state), len(numbers)) for node_state in arrays.states], dtype=np.int64
     )
     return cordoned, taints
 
 
-def _taint_form(place: NodeState) -> tuple[Any, ...]:
+def _taint_key(place: NodeState) -> tuple[Any, ...]:
     taints = place.node.spec.taints
     return (
         tuple((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in _KEEPS_OFF)
@@ -235,7 +235,7 @@ def _taint_form(place: NodeState) -> tuple[Any, ...]:
     )
 
 
-def _read_by_form(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
+def _labels_read_by(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
     """Label keys that a node form reads, and the names of nodes it mentions: it cannot tell the others by name."""
     selector, terms = nodes
     keys = {key for key, _ in selector}

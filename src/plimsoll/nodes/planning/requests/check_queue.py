@@ -1,12 +1,7 @@
-"""Checks answered one after the other on one board: who finds room, where, and why the others do not. Pure.
+"""A queue of capacity checks on one problem: which requests fit, where, and why the others do not. Pure.
 
-As many of the first as find room all at once are placed together; then each is asked by itself. A check of one class of
-pods that look at nobody is a sum (`room_left`); all others are packed. `capacity_checks` asks, and verifies.
-
-How much room is left on existing nodes while one asker after the other takes some: for pods that look at nobody.
-
-Whether pods of one such class all fit is a sum, and where they go a sort, so a thousand of them are answered without a
-thousand packings. `Placement`s of everybody are made when somebody needs one. Part of `lines_of_checks`.
+The longest prefix of the queue that fits at once is placed together; after it, each request is checked by itself. A
+check of one class without inter-pod constraints is a sum (`RemainingCapacity`); all others are packed.
 """
 
 from __future__ import annotations
@@ -84,15 +79,15 @@ class CheckResult:
 class CheckQueue:
     """Checks on one board. `answers` are there when it is made."""
 
-    def __init__(self, board: ScaleUpProblem, checks: Sequence[Check], doubts: FailedClasses) -> None:
-        self._board = board
-        self._meetings = PodRelations(board.table, board.rules, board.snapshot.view)
+    def __init__(self, problem: ScaleUpProblem, checks: Sequence[Check], doubts: FailedClasses) -> None:
+        self._problem = problem
+        self._relations = PodRelations(problem.table, problem.rules, problem.snapshot.view)
         self._means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=doubts)
-        index_of = {pending.key: index for index, pending in enumerate(board.table.pending)}
+        index_of = {pending.key: index for index, pending in enumerate(problem.table.pending)}
         self._entries = {check.name: [index_of[pending.key] for pending in check.pods] for check in checks}
-        self.class_of = {key: int(board.table.class_of[index]) for key, index in index_of.items()}
-        self._left = RemainingCapacity(board)
-        self._pods = [0] * len(board.table.pending)
+        self.class_of = {key: int(problem.table.class_of[index]) for key, index in index_of.items()}
+        self._left = RemainingCapacity(problem)
+        self._pods = [0] * len(problem.table.pending)
         """By pending entry: pods that have a place in what is kept."""
         self._loose: list[ScaleUpPlan] = []
         self._known: dict[tuple[int, int], tuple[int, CheckResult]] = {}
@@ -105,8 +100,8 @@ class CheckQueue:
         """What is kept, as a plan that can be verified; then what was found and not kept, each beside what was."""
         return [self._plan(self._left.placement, self._pods), *self._loose]
 
-    def _plan(self, draft: Placement, pods: Sequence[int]) -> ScaleUpPlan:
-        on = name_pods(self._board, Served(placement=draft, pods=tuple(pods))).existing
+    def _plan(self, placement: Placement, pods: Sequence[int]) -> ScaleUpPlan:
+        on = name_pods(self._problem, Served(placement=placement, pods=tuple(pods))).existing
         return ScaleUpPlan(result=Result.NOT_NEEDED, existing=on)
 
     # ---- one after the other
@@ -132,7 +127,7 @@ class CheckQueue:
 
     def _accept(self, check: Check) -> None:
         for index in self._entries[check.name]:
-            self._pods[index] = self._board.table.pending[index].count
+            self._pods[index] = self._problem.table.pending[index].count
         self.answers.append(CheckResult(name=check.name, pods=_size(check), placed=_size(check)))
 
     def _answer(self, check: Check) -> None:
@@ -163,7 +158,7 @@ class CheckQueue:
         room = self._left.room(number, pods)
         found = min(int(room.sum()), pods)
         if check.is_scale_up:
-            self._noted(check, {number: found})
+            self._record(check, {number: found})
             self._left.take(number, self._left.choose_rows(room, found))
         elif found < pods:
             refused = self._uncounted(check, number, room)
@@ -178,15 +173,15 @@ class CheckQueue:
     def _take(self, check: Check) -> None:
         before = self._left.placement
         tried = self._tried([check])
-        classes = len(self._board.table)
+        classes = len(self._problem.table)
         got = tried.placed(classes) - before.placed(classes)
-        self._noted(check, dict(enumerate(got.tolist())))
+        self._record(check, dict(enumerate(got.tolist())))
         self._left.set_placement(tried)
 
-    def _noted(self, check: Check, got: dict[int, int]) -> None:
+    def _record(self, check: Check, got: dict[int, int]) -> None:
         """Places by class go to its pod sets as they stand."""
         for index in self._entries[check.name]:
-            one = self._board.table.pending[index]
+            one = self._problem.table.pending[index]
             taken = min(got.get(self.class_of[one.key], 0), one.count)
             got[self.class_of[one.key]] = got.get(self.class_of[one.key], 0) - taken
             self._pods[index] = taken
@@ -207,17 +202,17 @@ class CheckQueue:
         else:
             pods = list(self._pods)
             for index in self._entries[check.name]:
-                pods[index] = self._board.table.pending[index].count
+                pods[index] = self._problem.table.pending[index].count
             self._loose.append(self._plan(tried, pods))
             self.answers.append(CheckResult(name=check.name, pods=_size(check), placed=_size(check)))
 
     # ---- packing
 
     def _tried(self, checks: Sequence[Check]) -> Placement:
-        return place(self._board, self._meetings, self._demand(checks), self._means, self._left.placement)
+        return place(self._problem, self._relations, self._demand(checks), self._means, self._left.placement)
 
     def _demand(self, checks: Sequence[Check]) -> Ints:
-        demand = np.zeros(len(self._board.table), dtype=np.int64)
+        demand = np.zeros(len(self._problem.table), dtype=np.int64)
         for check in checks:
             for pending in check.pods:
                 demand[self.class_of[pending.key]] += pending.count
@@ -225,7 +220,7 @@ class CheckQueue:
 
     def _missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
         """[C]: pods of these checks without a place."""
-        classes = len(self._board.table)
+        classes = len(self._problem.table)
         missing: Ints = self._demand(checks) - tried.placed(classes) + self._left.placement.placed(classes)
         return missing.clip(0)
 
@@ -234,23 +229,23 @@ class CheckQueue:
 
     def _settled(self, check: Check, tried: Placement) -> SearchResult:
         """To the end, only for pods that look at nobody: an assignment of them is right on each node by itself."""
-        board = self._board
+        problem = self._problem
         demand = self._demand([check])
         numbers = np.flatnonzero(demand)
-        if self._means.failed.given_up or board.rules.interacts[numbers].any():
+        if self._means.failed.given_up or problem.rules.interacts[numbers].any():
             return Unknown()
-        if any(board.table.classes[number].problem is not None for number in numbers.tolist()):
+        if any(problem.table.classes[number].problem is not None for number in numbers.tolist()):
             return Unknown()
-        allowed = [board.rules.node_predicates.fits(number, board.arrays.free, {}) for number in numbers.tolist()]
-        rows = len(board.arrays)
+        allowed = [problem.rules.node_predicates.fits(number, problem.arrays.free, {}) for number in numbers.tolist()]
+        rows = len(problem.arrays)
         asked = FillDemand(
-            requests=board.requests[numbers],
+            requests=problem.requests[numbers],
             counts=demand[numbers],
             allowed=np.stack(allowed, axis=1) if rows else np.zeros((0, len(numbers)), dtype=np.bool_),
         )
         if not rows or not is_worth_searching(asked.counts, self._missing([check], tried)[numbers]):
             return Unknown()
-        free = np.maximum(self._left.placement.free_rows(board), 0)
+        free = np.maximum(self._left.placement.free_rows(problem), 0)
         found = place_or_prove(asked, ExistingNodes(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
         if not isinstance(found, Placed):
             return found
@@ -272,24 +267,24 @@ class CheckQueue:
         """Of pods whose room is a sum: that it is too small is the proof."""
         counts = np.array([_size(check)], dtype=np.int64)
         missing = counts - room.sum()
-        searched = len(self._board.arrays) and is_worth_searching(counts, missing)
+        searched = len(self._problem.arrays) and is_worth_searching(counts, missing)
         settled: SearchResult = Impossible(proof=Proof.SUMS) if searched else Unknown()
-        free = self._left.free - room[:, None] * self._board.rules.requests[number]
-        return self._told(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
+        free = self._left.free - room[:, None] * self._problem.rules.requests[number]
+        return self._rejected(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
 
     def _refused(self, check: Check, settled: SearchResult, missing: Ints, tried: Placement) -> CheckResult:
-        free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
+        free, placed = self._left.after(tried), tried.rows_of(len(self._problem.arrays))
         numbers = np.flatnonzero(missing).tolist()
         why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
-        return self._told(check, settled, int(missing.sum()), why)
+        return self._rejected(check, settled, int(missing.sum()), why)
 
-    def _told(
+    def _rejected(
         self, check: Check, settled: SearchResult, missing: int, why: Mapping[int, Sequence[Reason]]
     ) -> CheckResult:
         """`why` by class, of those that found too little room."""
         placed = _size(check) - missing
-        told = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
-        reasons = [Reason(code=NO_CAPACITY, message=told, facts={"fit": placed, "pods": _size(check)})]
+        message = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
+        reasons = [Reason(code=NO_CAPACITY, message=message, facts={"fit": placed, "pods": _size(check)})]
         if isinstance(settled, Impossible):
             reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
         blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
@@ -305,18 +300,18 @@ class CheckQueue:
 
     def _why_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
         """What each node says to one more such pod when the others are there, in kube-scheduler's words."""
-        board = self._board
-        problem = board.table.classes[number].problem
-        if problem is not None:
-            return [Reason(code=problem.code, message=str(problem))]
-        codes = board.rules.codes(number, free=free, placed=placed)
+        problem = self._problem
+        refusal = problem.table.classes[number].problem
+        if refusal is not None:
+            return [Reason(code=refusal.code, message=str(refusal))]
+        codes = problem.rules.codes(number, free=free, placed=placed)
         words: Counter[str] = Counter()
         for code, nodes in zip(*(each.tolist() for each in np.unique(codes, return_counts=True)), strict=True):
             if code:
-                words.update(dict.fromkeys(board.rules.refusal(code).messages, nodes))
+                words.update(dict.fromkeys(problem.rules.refusal(code).messages, nodes))
         listed = sorted(f"{nodes} {message}" for message, nodes in words.items())
-        told = f"0/{len(board.arrays)} nodes are available" + (f": {', '.join(listed)}" if listed else "")
-        return [Reason(code=NO_CAPACITY, message=told)]
+        message = f"0/{len(problem.arrays)} nodes are available" + (f": {', '.join(listed)}" if listed else "")
+        return [Reason(code=NO_CAPACITY, message=message)]
 
 
 def _each_once(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
@@ -330,17 +325,17 @@ def _size(check: Check) -> int:
 class RemainingCapacity:
     """Of the rows of a board, over the draft so far."""
 
-    def __init__(self, board: ScaleUpProblem) -> None:
-        self._board = board
+    def __init__(self, problem: ScaleUpProblem) -> None:
+        self._problem = problem
         self._existing: dict[int, dict[int, int]] = {}
         self._draft: Placement | None = Placement()
         self._open: dict[int, Flags] = {}
-        interacts = board.rules.interacts
+        interacts = problem.rules.interacts
         self._is_simple = [
             pod_class.problem is None and not interacts[pod_class.index] and not pod_class.volumes
-            for pod_class in board.table
+            for pod_class in problem.table
         ]
-        self.free: Ints = board.arrays.free.copy()
+        self.free: Ints = problem.arrays.free.copy()
         """[N, columns of the arrays]: what the draft leaves."""
         self.changes = 0
         """So often somebody took something: what was found out before may be wrong since."""
@@ -351,19 +346,19 @@ class RemainingCapacity:
             self._draft = Placement(existing={row: self._existing[row] for row in sorted(self._existing)})
         return self._draft
 
-    def set_placement(self, draft: Placement) -> None:
+    def set_placement(self, placement: Placement) -> None:
         """With all that another draft has."""
-        self._draft = draft
-        self._existing = {row: dict(content) for row, content in draft.existing.items()}
-        self.free = self.after(draft)
+        self._draft = placement
+        self._existing = {row: dict(content) for row, content in placement.existing.items()}
+        self.free = self.after(placement)
         self.changes += 1
 
-    def after(self, draft: Placement) -> Ints:
+    def after(self, placement: Placement) -> Ints:
         """[N, columns]: what any draft on this board leaves."""
-        free = self._board.arrays.free.copy()
-        for row, content in draft.existing.items():
+        free = self._problem.arrays.free.copy()
+        for row, content in placement.existing.items():
             for number, pods in content.items():
-                free[row] -= self._board.rules.requests[number] * pods
+                free[row] -= self._problem.rules.requests[number] * pods
         return free
 
     def is_simple(self, number: int) -> bool:
@@ -372,10 +367,10 @@ class RemainingCapacity:
 
     def room(self, number: int, most: int) -> Ints:
         """[N]: pods of a simple class that each row takes; more than `most` is not asked for."""
-        request = self._board.rules.requests[number]
+        request = self._problem.rules.requests[number]
         asked = np.flatnonzero(request > 0)
         if number not in self._open:
-            self._open[number] = self._board.rules.fits(number)
+            self._open[number] = self._problem.rules.fits(number)
         room = np.minimum((self.free[:, asked] // request[asked]).min(axis=1, initial=most), most)
         return np.where(self._open[number], np.maximum(room, 0), 0)
 
@@ -390,7 +385,7 @@ class RemainingCapacity:
         return found
 
     def take(self, number: int, places: Mapping[int, int]) -> None:
-        request = self._board.rules.requests[number]
+        request = self._problem.rules.requests[number]
         for row, pods in places.items():
             self._existing[row] = merge_pods(self._existing.get(row, {}), {number: pods})
             self.free[row] -= request * pods

@@ -1,10 +1,9 @@
-"""What each ProvisioningRequest has of a plan that is made for many: its nodes, its part of the cost and of the bound.
+"""The share of each ProvisioningRequest in a plan: its nodes, its part of the cost and of the lower bound. Pure.
 
-Pure. Every new node is one request's own: that of the first in line with a pod on it (`waiting_lines`), so the nodes of
-all requests add up to what is added, and nobody counts one twice. Its price is shared by everybody on it, in proportion
-to the largest fraction of the node that each pod asks of any resource; so the costs of all requests, and what falls to
-ordinary pods beside them, add up to the cost of the plan. Nodes that a group adds beyond those that are filled (all or
-nothing) go with its first node. The bound is shared as the cost is.
+A new node is attributed to the first request in the queue with a pod on it, so that the nodes of all requests add up to
+what is added. Its price is shared by all pods on it, in proportion to the largest fraction of the node that each pod
+requests of any resource, so that the costs of all requests and of ordinary pods add up to the cost of the plan. Nodes
+that a group adds beyond the filled ones (atomic scaling) go with its first node. The bound is shared like the cost.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ class CostShare:
 
 def share_costs(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, CostShare]:
     """By bundle; of one that gets nothing new, nothing."""
-    line = {bundle: number for number, bundle in enumerate(order_bundles(pending))}
-    dividing = _Dividing(pending)
-    found = {bundle: CostShare() for bundle in line}
+    queue = {bundle: number for number, bundle in enumerate(order_bundles(pending))}
+    weights = _Weights(pending)
+    found = {bundle: CostShare() for bundle in queue}
     for growth in plan.scale_ups:
-        _divide(growth, dividing, line, found)
+        _divide(growth, weights, queue, found)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
     for share in found.values():
         share.lower_bound_per_hour = share.cost_per_hour * part
     return found
 
 
-class _Dividing:
+class _Weights:
     """Whose pods are which, and how much of a node each of them is."""
 
     def __init__(self, pending: Sequence[PendingPods]) -> None:
@@ -63,33 +62,33 @@ class _Dividing:
         return max((amount / free[name] for name, amount in demand.items() if free[name] > 0), default=1.0)
 
 
-def _divide(growth: GroupScaleUp, dividing: _Dividing, line: Mapping[str, int], found: Mapping[str, CostShare]) -> None:
+def _divide(growth: GroupScaleUp, weights: _Weights, queue: Mapping[str, int], found: Mapping[str, CostShare]) -> None:
     group, price = growth.option.group, growth.option.price_per_hour
     first = ""
     for pattern in growth.patterns:
         owner = first
         if pattern.pods:
-            owner = min(_bundles(pattern, dividing), key=line.__getitem__, default="")
+            owner = min(_bundles(pattern, weights), key=queue.__getitem__, default="")
             first = first or owner
-        for bundle, part in _parts(pattern, growth.option, dividing, owner).items():
+        for bundle, part in _parts(pattern, growth.option, weights, owner).items():
             found[bundle].cost_per_hour += part * price * pattern.nodes
             found[bundle].nodes.setdefault(group, 0)
         if owner:
             found[owner].nodes[group] = found[owner].nodes.get(group, 0) + pattern.nodes
 
 
-def _bundles(pattern: Pattern, dividing: _Dividing) -> list[str]:
-    return [bundle for key in pattern.pods if (bundle := dividing.bundle_of[key])]
+def _bundles(pattern: Pattern, weights: _Weights) -> list[str]:
+    return [bundle for key in pattern.pods if (bundle := weights.bundle_of[key])]
 
 
-def _parts(pattern: Pattern, offer: ScaleUpOption, dividing: _Dividing, owner: str) -> dict[str, float]:
+def _parts(pattern: Pattern, offer: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
     """Of each bundle on such a node, what part of it is its; together 1 where no ordinary pods are beside them."""
     if not pattern.pods:
         return {owner: 1.0} if owner else {}
-    weights = {key: dividing.weight(key, offer) * pods for key, pods in pattern.pods.items()}
-    total = sum(weights.values()) or 1.0
+    by_key = {key: weights.weight(key, offer) * pods for key, pods in pattern.pods.items()}
+    total = sum(by_key.values()) or 1.0
     parts: dict[str, float] = {}
-    for key, weight in weights.items():
-        if bundle := dividing.bundle_of[key]:
+    for key, weight in by_key.items():
+        if bundle := weights.bundle_of[key]:
             parts[bundle] = parts.get(bundle, 0.0) + weight / total
     return parts

@@ -1,16 +1,8 @@
-"""The pods of a growth on fewer of its nodes, once some of those it was made for want it no more. Pure.
+"""A plan without some of the requests it was made for, and its remaining pods packed onto fewer nodes. Pure.
 
-A plan packs the pods of all requests and of everybody else together, so that nodes which are left by one request are
-often still a quarter full. Who stays is packed anew onto the same groups, none of which gets more nodes than before;
-the answer is verified as any plan. Where that gives nothing better, everybody stays where the plan had them.
-
-`requests.sessions` asks when requests fail; `withdrawals` says what is left without packing anew.
-
-A plan without some of the ProvisioningRequests it was made for: what is left of it. Pure.
-
-Whoever is withdrawn gets nothing, and nodes that were for nobody else are not added. The places of everybody else stay
-as they are: nothing is planned anew (that is `repacking`). Used where a request turns out not to be servable after its
-plan was made.
+`without_requests` removes failed ProvisioningRequests from a plan: nodes that only they needed are not added, and all
+other placements stay. `repack` packs the remaining pods again onto the same groups, none of which gets more nodes than
+before. The result is verified like any plan; where it is no better, the placements stay.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which nodes hold the pods that requests were given capacity for: `reserve(...) -> Places`. Pure.
+"""Which nodes hold the pods that requests have booked: `reserve(...) -> Reservations`. Pure.
 
-Nodes that held them before hold them again as far as that is still possible, so that no node is booked in one turn and
-unneeded in the next. A node that is gone is followed by another of its group that holds nothing: machines on their way
-change their names when they join. What then has no place is packed anew, the first in line first. A request keeps what
-it can get: unlike a new one it is not refused because a part of it found no room.
+Nodes that held them before hold them again where possible, so that no node is booked in one loop iteration and unneeded
+in the next. A node that is gone is replaced by another node of its group that holds nothing, because upcoming nodes
+change their names when they join. Pods without a node are then packed in queue order. Unlike a new request, a booked
+one keeps what it can get: it is not rejected because a part of it found no room.
 
-Counts by class and row, never by pod: half a million pods cost what their nodes cost. `requests.booking` asks.
+Counts per class and row, never per pod: half a million pods cost what their nodes cost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _ROUNDS: Final = 4
 """So often places that the plain rules refuse are looked for in another way; then there are none."""
-_IN_LINE: Final = 16
+_QUEUE_LIMIT: Final = 16
 """Where room is short, so many of the first that do not fit are told apart; those behind them share what is left."""
 
 
@@ -68,14 +68,14 @@ def reserve(
     if not wanted:
         return Reservations()
     alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), nominations={})
-    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), cache=cache)
+    problem = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), cache=cache)
     doubts = FailedClasses()
     distrusted: frozenset[int] = frozenset()
     for _ in range(_ROUNDS):
-        book = _Book(board, doubts)
-        book.keep(before, distrusted)
-        book.fill()
-        refuted = book.refuted()
+        booking = _Booking(problem, doubts)
+        booking.keep(before, distrusted)
+        booking.fill()
+        refuted = booking.refuted()
         if not refuted:
             break
         # Held where they were before, then placed anew, then one by one.
@@ -85,23 +85,25 @@ def reserve(
         )
         distrusted |= refuted
     else:
-        book = _Book(board, replace(doubts, pod_by_pod=doubts.pod_by_pod | distrusted, given_up=distrusted))
-        book.keep(before, distrusted)
-        book.fill()
-    return book.places()
+        booking = _Booking(problem, replace(doubts, pod_by_pod=doubts.pod_by_pod | distrusted, given_up=distrusted))
+        booking.keep(before, distrusted)
+        booking.fill()
+    return booking.places()
 
 
-class _Book:
+class _Booking:
     """Rows with the pods that are booked on them, while they are being found."""
 
-    def __init__(self, board: ScaleUpProblem, doubts: FailedClasses) -> None:
-        self._board = board
+    def __init__(self, problem: ScaleUpProblem, doubts: FailedClasses) -> None:
+        self._problem = problem
         self._doubts = doubts
-        self._class_of = {pending.key: int(board.table.class_of[at]) for at, pending in enumerate(board.table.pending)}
-        self._left = {pending.key: pending.count for pending in board.table.pending}
+        self._class_of = {
+            pending.key: int(problem.table.class_of[at]) for at, pending in enumerate(problem.table.pending)
+        }
+        self._left = {pending.key: pending.count for pending in problem.table.pending}
         self._on: dict[int, dict[str, int]] = {}
         self._open: dict[int, Flags] = {}
-        self._interacts = board.rules.interacts
+        self._interacts = problem.rules.interacts
 
     # ---- where they were
 
@@ -111,37 +113,37 @@ class _Book:
             [(row, self._class_of[key], key, pods) for key, pods in filling.pods.items() if key in trusted and pods > 0]
             for row, filling in self._rows_of(before)
         ]
-        free = self._board.arrays.free.copy()
+        free = self._problem.arrays.free.copy()
         found: list[tuple[int, str, int]] = []
         for turn in range(max(map(len, lines), default=0)):
             # One of each row, so that rows can be counted all at once.
-            found += self._fitting([line[turn] for line in lines if len(line) > turn], free)
+            found += self._fitting([queue[turn] for queue in lines if len(queue) > turn], free)
         self._take(found)
 
     def _is_plain(self, number: int) -> bool:
         """Volumes are looked at anew each time: what may attach where changes with others."""
-        one = self._board.table.classes[number]
+        one = self._problem.table.classes[number]
         return one.problem is None and not one.volumes
 
     def _rows_of(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
         """Fillings of nodes that are there; those of others on nodes of their group that hold none."""
-        row_of = self._board.arrays.row_of
+        row_of = self._problem.arrays.row_of
         found = [(row_of[filling.node], filling) for filling in before if filling.node in row_of]
         homeless = [filling for filling in before if filling.node not in row_of]
         if not homeless:
             return found
         used = {row for row, _ in found}
-        free = _free_rows(self._board, {filling.group for filling in homeless}, used)
+        free = _free_rows(self._problem, {filling.group for filling in homeless}, used)
         largest_first = sorted(homeless, key=lambda filling: -sum(filling.pods.values()))
         found += [(free[filling.group].popleft(), filling) for filling in largest_first if free[filling.group]]
         return sorted(found, key=lambda pair: pair[0])
 
     def _fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
         """(row, key, pods) as far as there is room, which is taken from `free`. No row twice."""
-        rules = self._board.rules.node_predicates
-        rows = np.array([line[0] for line in lines], dtype=np.int64)
-        numbers = np.array([line[1] for line in lines], dtype=np.int64)
-        pods = np.array([line[3] for line in lines], dtype=np.int64)
+        rules = self._problem.rules.node_predicates
+        rows = np.array([queue[0] for queue in lines], dtype=np.int64)
+        numbers = np.array([queue[1] for queue in lines], dtype=np.int64)
+        pods = np.array([queue[3] for queue in lines], dtype=np.int64)
         for number in np.unique(numbers).tolist():
             at = np.flatnonzero(numbers == number)
             here = rows[at]
@@ -151,15 +153,15 @@ class _Book:
             room = np.where(self._takes(number)[here], np.maximum(room, 0), 0)
             pods[at] = np.minimum(pods[at], np.minimum(room, 1) if rules.excludes_itself(number) else room)
             free[here] -= pods[at][:, None] * request
-        return [(line[0], line[2], count) for line, count in zip(lines, pods.tolist(), strict=True) if count]
+        return [(queue[0], queue[2], count) for queue, count in zip(lines, pods.tolist(), strict=True) if count]
 
     def _takes(self, number: int) -> Flags:
         """[N]: rows that would take one of the class if nothing was booked. Who looks at others is verified later."""
         if number not in self._open:
-            rules = self._board.rules
+            rules = self._problem.rules
             looks = self._interacts[number]
             self._open[number] = (
-                rules.node_predicates.fits(number, self._board.arrays.free, {}) if looks else rules.fits(number)
+                rules.node_predicates.fits(number, self._problem.arrays.free, {}) if looks else rules.fits(number)
             )
         return self._open[number]
 
@@ -176,59 +178,59 @@ class _Book:
 
     def fill(self) -> None:
         """All at once; where not all fit, the first in line first."""
-        line = self._in_line()
-        for _ in range(_IN_LINE):
-            if not line:
+        queue = self._queue()
+        for _ in range(_QUEUE_LIMIT):
+            if not queue:
                 return
-            first = self._longest_prefix(line)
-            if first == len(line):
+            first = self._longest_prefix(queue)
+            if first == len(queue):
                 return
             # The next in line gets what there is for it.
-            self._deal(line[first : first + 1], self._packed(line[first : first + 1]))
-            line = line[first + 1 :]
-        self._deal(line, self._packed(line))
+            self._deal(queue[first : first + 1], self._packed(queue[first : first + 1]))
+            queue = queue[first + 1 :]
+        self._deal(queue, self._packed(queue))
 
-    def _in_line(self) -> list[list[str]]:
+    def _queue(self) -> list[list[str]]:
         """Keys of each request that lack places."""
         found: dict[str, list[str]] = {}
-        for pending in self._board.table.pending:
+        for pending in self._problem.table.pending:
             if self._left[pending.key]:
                 found.setdefault(pending.bundle or pending.key, []).append(pending.key)
         return list(found.values())
 
-    def _longest_prefix(self, line: Sequence[list[str]]) -> int:
+    def _longest_prefix(self, queue: Sequence[list[str]]) -> int:
         """How many of the first find room together, by halving; they get it."""
-        low, high = 0, len(line)
+        low, high = 0, len(queue)
         best: dict[int, Mapping[int, int]] = {}
         while low < high:
-            middle = high if not low and high == len(line) else (low + high + 1) // 2
-            packed = self._packed(line[:middle])
-            if self._is_whole(line[:middle], packed):
+            middle = high if not low and high == len(queue) else (low + high + 1) // 2
+            packed = self._packed(queue[:middle])
+            if self._is_whole(queue[:middle], packed):
                 low, best = middle, packed
             else:
                 high = middle - 1
-        self._deal(line[:low], best)
+        self._deal(queue[:low], best)
         return low
 
-    def _packed(self, line: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
+    def _packed(self, queue: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
         """Row to pods by class, of these beyond what is booked already."""
-        board = self._board
-        demand = np.zeros(len(board.table), dtype=np.int64)
-        for keys in line:
+        problem = self._problem
+        demand = np.zeros(len(problem.table), dtype=np.int64)
+        for keys in queue:
             for key in keys:
                 demand[self._class_of[key]] += self._left[key]
         means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=self._doubts)
         before = Placement(existing=self._by_class())
-        draft = place(board, self._meetings, demand, means, before)
+        placement = place(problem, self._relations, demand, means, before)
         return {
             row: more
-            for row, content in draft.existing.items()
+            for row, content in placement.existing.items()
             if (more := _beyond(content, before.existing.get(row, {})))
         }
 
     @property
-    def _meetings(self) -> PodRelations:
-        return PodRelations(self._board.table, self._board.rules, self._board.snapshot.view)
+    def _relations(self) -> PodRelations:
+        return PodRelations(self._problem.table, self._problem.rules, self._problem.snapshot.view)
 
     def _by_class(self) -> dict[int, dict[int, int]]:
         found: dict[int, dict[int, int]] = {}
@@ -240,14 +242,14 @@ class _Book:
             found[row] = {number: content[number] for number in sorted(content)}
         return found
 
-    def _is_whole(self, line: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> bool:
-        wanted = sum(self._left[key] for keys in line for key in keys)
+    def _is_whole(self, queue: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> bool:
+        wanted = sum(self._left[key] for keys in queue for key in keys)
         return sum(sum(content.values()) for content in packed.values()) >= wanted
 
-    def _deal(self, line: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> None:
+    def _deal(self, queue: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> None:
         """Places of a class go to its members as they stand in line."""
         waiting: dict[int, deque[str]] = defaultdict(deque)
-        for keys in line:
+        for keys in queue:
             for key in keys:
                 waiting[self._class_of[key]].append(key)
         for row in sorted(packed):
@@ -275,7 +277,7 @@ class _Book:
             return frozenset()
         others = {name: {key: pods for key, pods in one.items() if key not in looking} for name, one in self._named()}
         others = {name: one for name, one in others.items() if one}
-        snapshot = self._board.snapshot
+        snapshot = self._problem.snapshot
         with_others = replace(snapshot, view=PlaceholderPods().add_to(snapshot.view, others, snapshot.pending))
         plan = ScaleUpPlan(result=Result.NOT_NEEDED, existing=places)
         return frozenset(self._class_of[refuted.key] for refuted in verify(with_others, plan))
@@ -285,15 +287,15 @@ class _Book:
         return Reservations(by_node=dict(self._named()), unplaced=short)
 
     def _named(self) -> list[tuple[str, dict[str, int]]]:
-        names = self._board.arrays.names
+        names = self._problem.arrays.names
         return [(names[row], self._on[row]) for row in sorted(self._on) if self._on[row]]
 
 
-def _free_rows(board: ScaleUpProblem, groups: set[str], used: set[int]) -> dict[str, deque[int]]:
+def _free_rows(problem: ScaleUpProblem, groups: set[str], used: set[int]) -> dict[str, deque[int]]:
     """Rows of these groups that hold no filling, the emptiest first."""
     found: dict[str, list[tuple[int, int]]] = {group: [] for group in groups}
-    group_of = board.snapshot.group_of
-    for row, state in enumerate(board.arrays.states):
+    group_of = problem.snapshot.group_of
+    for row, state in enumerate(problem.arrays.states):
         group = group_of.get(state.name, "")
         if group in groups and row not in used and not state.problem:
             found[group].append((len(state.pods), row))

@@ -1,8 +1,8 @@
-"""May this pod be taken off its node? The rules of specs/nodes.md 6.8, in their order: the first decisive one wins.
+"""Whether a pod may be evicted from its node: the rules of docs/design/nodes.md 6.8, in their order. First match wins.
 
-`DrainRules(...).verdict(pod)` answers for one pod by itself; who empties nodes (`removals`, `consolidation`) asks once
-for all pods that are alike, and draws from the disruption budgets over all of them. Codes are Cluster Autoscaler's
-words for blocking pods. Pure: the time is a parameter, controllers are data somebody else looked up.
+`DrainRules(...).check(pod)` decides about one pod. The scale-down planner asks once per pod kind, and counts the
+disruption budgets over all pods. Codes are Cluster Autoscaler's words for blocking pods. Pure: the time and the
+controllers are parameters.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class DrainRules:
         found = self.check_without_pdbs(pod)
         if found is not None:
             return found
-        closed = (slot for slot in self.pdbs.matching(pod) if self.pdbs.allowed[slot] < 1)
+        closed = (pdb for pdb in self.pdbs.matching(pod) if self.pdbs.allowed[pdb] < 1)
         return next(map(self.pdb_exhausted, closed), MOVE)
 
     def check_without_pdbs(self, pod: Pod) -> DrainabilityStatus | None:
@@ -127,9 +127,9 @@ class DrainRules:
                 return found
         return None
 
-    def pdb_exhausted(self, slot: int) -> DrainabilityStatus:
+    def pdb_exhausted(self, pdb: int) -> DrainabilityStatus:
         """The last rule, about a budget that lets no pod go."""
-        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(slot)} lets no pod go")
+        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(pdb)} lets no pod go")
 
     def find_controller(self, pod: Pod, owner: OwnerReference) -> ControllerInfo:
         return self.controllers.get((pod.metadata.namespace, owner.kind, owner.name), UNKNOWN)

@@ -1,9 +1,8 @@
-"""Verdicts about whole kinds of pods, kept from turn to turn: who may be taken off its node, and who keeps it.
+"""The drainability of pod kinds, kept between loop iterations.
 
-A cluster has thousands of kinds and asks about each of them every turn, while most rules read nothing that changes. A
-verdict is asked for again only where something did: the options, which budgets mean the kind, what is known of its
-controller, or the time for the few kinds whose verdict hangs on it. How many pods a budget lets go is looked at every
-turn. Gives what `DrainRules.verdict` gives for each kind; part of `Memory`, used by `occupancy`.
+A cluster has thousands of kinds, and most drain rules read nothing that changes. A kind is checked again only when its
+inputs changed: the options, the budgets that select it, its controller, or the time for the few kinds whose status
+depends on it. How many pods a budget allows is read in every iteration. The result equals `DrainRules.check` per kind.
 """
 
 from __future__ import annotations
@@ -53,44 +52,49 @@ class DrainabilityCache:
         self._decided: list[DrainabilityStatus | None] = []
         """What the rules before the budgets say; None: nothing."""
         self._controllers: list[ControllerInfo | None] = []
-        self._of_time: list[int] = []
-        self._under: dict[int, list[int]] = {}
-        self._told: KindDrainability | None = None
+        self._time_dependent: list[int] = []
+        self._by_pdb: dict[int, list[int]] = {}
+        self._latest: KindDrainability | None = None
         """The last answer without a word of budgets; good as long as nothing that was decided is decided anew."""
 
-    def update(self, homes: PodsByNode, rules: DrainRules) -> KindDrainability:
-        self._forget_what_changed(homes, rules)
-        for kind in homes.kinds[len(self._decided) :]:
+    def update(self, pods_by_node: PodsByNode, rules: DrainRules) -> KindDrainability:
+        self._invalidate(pods_by_node, rules)
+        for kind in pods_by_node.kinds[len(self._decided) :]:
             self._add(kind, rules)
-        for number in self._of_time:
-            self._decide(number, rules.check_without_pdbs(homes.kinds[number].pod))
-        return self._answer(rules)
+        for number in self._time_dependent:
+            self._decide(number, rules.check_without_pdbs(pods_by_node.kinds[number].pod))
+        return self._with_exhausted_pdbs(rules)
 
-    def _decide(self, number: int, verdict: DrainabilityStatus | None) -> None:
-        if self._decided[number] != verdict:
-            self._decided[number] = verdict
-            self._told = None
+    def _decide(self, number: int, status: DrainabilityStatus | None) -> None:
+        if self._decided[number] != status:
+            self._decided[number] = status
+            self._latest = None
 
-    def _forget_what_changed(self, homes: PodsByNode, rules: DrainRules) -> None:
+    def _invalidate(self, pods_by_node: PodsByNode, rules: DrainRules) -> None:
         budgets = tuple(
             (budget.metadata.namespace, budget.metadata.name, budget.spec.selector) for budget in rules.pdbs.budgets
         )
         before = self._rules
-        known = before is not None and self._numbered_by is homes.kind_index and self._budgets == budgets
+        known = before is not None and self._numbered_by is pods_by_node.kind_index and self._budgets == budgets
         # Numbers are only ever added: a turn that knows fewer kinds is an older one.
-        if before is None or not known or before.options != rules.options or len(self._decided) > len(homes.kinds):
-            self._decided, self._controllers, self._of_time, self._under = [], [], [], {}
-            self._told = None
+        if (
+            before is None
+            or not known
+            or before.options != rules.options
+            or len(self._decided) > len(pods_by_node.kinds)
+        ):
+            self._decided, self._controllers, self._time_dependent, self._by_pdb = [], [], [], {}
+            self._latest = None
         elif before.controllers is not rules.controllers and before.controllers != rules.controllers:
-            self._ask_where_controllers_changed(homes, rules)
-        self._numbered_by, self._budgets, self._rules = homes.kind_index, budgets, rules
+            self._recheck_controllers(pods_by_node, rules)
+        self._numbered_by, self._budgets, self._rules = pods_by_node.kind_index, budgets, rules
 
-    def _ask_where_controllers_changed(self, homes: PodsByNode, rules: DrainRules) -> None:
+    def _recheck_controllers(self, pods_by_node: PodsByNode, rules: DrainRules) -> None:
         for number, seen in enumerate(self._controllers):
-            now = _controller(homes.kinds[number].pod, rules.controllers)
+            now = _controller(pods_by_node.kinds[number].pod, rules.controllers)
             if now != seen:
                 self._controllers[number] = now
-                self._decide(number, rules.check_without_pdbs(homes.kinds[number].pod))
+                self._decide(number, rules.check_without_pdbs(pods_by_node.kinds[number].pod))
 
     def _add(self, kind: PodKind, rules: DrainRules) -> None:
         number = len(self._decided)
@@ -98,29 +102,29 @@ class DrainabilityCache:
         self._controllers.append(_controller(kind.pod, rules.controllers))
         meta = kind.pod.metadata
         if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:
-            self._of_time.append(number)
-        for slot in rules.pdbs.matching(kind.pod):
-            self._under.setdefault(slot, []).append(number)
+            self._time_dependent.append(number)
+        for pdb in rules.pdbs.matching(kind.pod):
+            self._by_pdb.setdefault(pdb, []).append(number)
 
-    def _answer(self, rules: DrainRules) -> KindDrainability:
-        self._told = told = self._tell()
+    def _with_exhausted_pdbs(self, rules: DrainRules) -> KindDrainability:
+        self._latest = latest = self._build()
         used_up = {
-            number: slot
-            for slot in reversed(np.flatnonzero(rules.pdbs.allowed < 1).tolist())
-            for number in self._under.get(slot, ())
+            number: pdb
+            for pdb in reversed(np.flatnonzero(rules.pdbs.allowed < 1).tolist())
+            for number in self._by_pdb.get(pdb, ())
             if self._decided[number] is None
         }
         if not used_up:
-            return told
-        verdicts, moves, keeps = list(told.statuses), told.moves.copy(), told.blocks.copy()
-        for number, slot in used_up.items():
-            verdicts[number] = verdict = rules.pdb_exhausted(slot)
-            moves[number], keeps[number] = verdict.outcome is DrainOutcome.MOVE, verdict.blocks_node
-        return replace(told, statuses=tuple(verdicts), moves=moves, blocks=keeps)
+            return latest
+        statuses, moves, keeps = list(latest.statuses), latest.moves.copy(), latest.blocks.copy()
+        for number, pdb in used_up.items():
+            statuses[number] = status = rules.pdb_exhausted(pdb)
+            moves[number], keeps[number] = status.outcome is DrainOutcome.MOVE, status.blocks_node
+        return replace(latest, statuses=tuple(statuses), moves=moves, blocks=keeps)
 
-    def _tell(self) -> KindDrainability:
+    def _build(self) -> KindDrainability:
         """What rules before the budgets say, where it was told before only with kinds that came since."""
-        before = self._told
+        before = self._latest
         known = 0 if before is None else len(before.statuses)
         if before is not None and known == len(self._decided):
             return before
@@ -131,7 +135,7 @@ class DrainabilityCache:
             statuses=fresh if before is None else before.statuses + fresh,
             moves=moves if before is None else np.concatenate((before.moves, moves)),
             blocks=keeps if before is None else np.concatenate((before.blocks, keeps)),
-            by_pdb={slot: tuple(self._under[slot]) for slot in sorted(self._under)},
+            by_pdb={pdb: tuple(self._by_pdb[pdb]) for pdb in sorted(self._by_pdb)},
         )
 
 

@@ -1,16 +1,11 @@
-"""Which nodes may be looked at for removal at all, and why the others stay (specs/nodes.md 5.2, 6.8). Pure.
+"""Which nodes are eligible for removal, and why the others are unremovable (docs/design/nodes.md 5.2, 6.8). Pure.
 
-Reasons are Cluster Autoscaler's words for unremovable nodes. Nothing here looks at pods but through their share of the
-node; whether the pods can go elsewhere is for `removals`.
+Reasons are Cluster Autoscaler's words for unremovable nodes. Pods are considered only through utilization; whether they
+can move elsewhere is decided by the simulator.
 
-How much of each node is asked for: the number that decides whether a node may go (specs/nodes.md 6.8). Pure.
-
-On a node with accelerators the share of these, elsewhere the larger of cpu and memory. Pods that are overdue in
-leaving are not counted; pods that are only booked are counted apart; daemon and mirror pods may be left out, and then
-what they take is left out of the divisor too.
-
-Public: `compute_utilization(arrays, homes, rules=..., now=...) -> Utilisation`, and `UtilizationThresholds` for its
-rules.
+Utilization is the share of GPUs on nodes that have some, elsewhere the larger share of cpu and memory. Pods that are
+terminating for too long are not counted. Placeholder pods are counted separately. Daemon and mirror pods may be
+ignored, and then what they request is subtracted from the capacity too.
 """
 
 from __future__ import annotations
@@ -76,10 +71,10 @@ class ScaleDownState:
     """Of these."""
 
 
-def with_bookings(known: ScaleDownState, homes: PodsByNode) -> ScaleDownState:
+def with_bookings(known: ScaleDownState, pods_by_node: PodsByNode) -> ScaleDownState:
     """With nodes that hold booked pods in this very snapshot: room that was given away a moment ago, too."""
-    rows = homes.placeholder_rows().tolist()
-    return replace(known, booked=known.booked | {homes.states[row].name for row in rows}) if rows else known
+    rows = pods_by_node.placeholder_rows().tolist()
+    return replace(known, booked=known.booked | {pods_by_node.states[row].name for row in rows}) if rows else known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +86,13 @@ class ShrinkableGroup:
 
 
 def shrinkable_groups(
-    snapshot: Snapshot, policy: Policy, known: ScaleDownState, homes: PodsByNode
+    snapshot: Snapshot, policy: Policy, known: ScaleDownState, pods_by_node: PodsByNode
 ) -> dict[str, ShrinkableGroup]:
     """Groups that may shrink, by id. What is not autoscaled is missing."""
     leaving = Counter(
-        snapshot.group_of.get(home.state.name, "")
-        for home in homes.nodes
-        if home.flags.being_deleted or home.state.name in known.being_deleted
+        snapshot.group_of.get(node_pods.state.name, "")
+        for node_pods in pods_by_node.nodes
+        if node_pods.flags.being_deleted or node_pods.state.name in known.being_deleted
     )
     found: dict[str, ShrinkableGroup] = {}
     for group in snapshot.groups:
@@ -118,7 +113,7 @@ class EligibilityChecker:
     groups: Mapping[str, ShrinkableGroup]
     now: datetime
 
-    def unremovable_reasons(self, homes: Sequence[NodePods]) -> list[Reason | None]:
+    def unremovable_reasons(self, pods_by_node: Sequence[NodePods]) -> list[Reason | None]:
         """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
         known, group_of = self.state, self.snapshot.group_of
         noted = known.being_deleted | known.unready | known.booked
@@ -126,23 +121,23 @@ class EligibilityChecker:
         return [
             None
             if (
-                home.flags.is_plain
-                and group_of.get(home.state.name, "") in shrinking
-                and home.state.name not in noted
-                and not home.state.problem
+                node_pods.flags.is_plain
+                and group_of.get(node_pods.state.name, "") in shrinking
+                and node_pods.state.name not in noted
+                and not node_pods.state.problem
             )
-            else self.unremovable_reason(home)
-            for home in homes
+            else self.unremovable_reason(node_pods)
+            for node_pods in pods_by_node
         ]
 
-    def unremovable_reason(self, home: NodePods) -> Reason | None:
+    def unremovable_reason(self, node_pods: NodePods) -> Reason | None:
         """Why the node is no candidate whatever its pods do; None when it may be one."""
-        state, standing = home.state, home.flags
-        if standing.being_deleted or state.name in self.state.being_deleted:
+        state, flags = node_pods.state, node_pods.flags
+        if flags.being_deleted or state.name in self.state.being_deleted:
             return Reason(code=CURRENTLY_BEING_DELETED, message="it is being deleted")
-        if standing.upcoming:
+        if flags.upcoming:
             return Reason(code=NOT_STARTED, message="it has not joined yet")
-        if standing.scale_down_disabled:
+        if flags.scale_down_disabled:
             return Reason(code=DISABLED_ANNOTATION, message="annotated scale-down-disabled")
         room = self.groups.get(self.snapshot.group_of.get(state.name, ""))
         if room is None:
@@ -152,28 +147,28 @@ class EligibilityChecker:
             return Reason(code=MIN_SIZE_REACHED, message=message, facts={"group": room.group.id})
         if state.problem:
             return Reason(code=UNREADABLE, message=state.problem)
-        if not self.policy.scale_down.unready_enabled and not self.is_ready(home):
+        if not self.policy.scale_down.unready_enabled and not self.is_ready(node_pods):
             return Reason(code=UNREADY_DISABLED, message="it is not ready, and unready nodes are left alone")
         if state.name in self.state.booked:
             return Reason(code=BOOKED, message="it is held for a provisioning request")
         return None
 
-    def is_ready(self, home: NodePods) -> bool:
-        return home.flags.ready and home.state.name not in self.state.unready
+    def is_ready(self, node_pods: NodePods) -> bool:
+        return node_pods.flags.ready and node_pods.state.name not in self.state.unready
 
-    def booked_reason(self, row: int, utilisation: Utilization) -> Reason:
+    def booked_reason(self, row: int, utilization: Utilization) -> Reason:
         """Of a booked node: what is used, and apart from that what is only booked."""
-        used, booked = float(utilisation.share[row]), float(utilisation.booked[row])
-        told = "it is held for a provisioning request"
+        used, booked = float(utilization.share[row]), float(utilization.booked[row])
+        message = "it is held for a provisioning request"
         if booked:
-            told += f": of {utilisation.resource[row]} {booked:.1%} is booked and {used:.1%} used"
-        return Reason(code=BOOKED, message=told, facts={"utilization": used, "booked": booked})
+            message += f": of {utilization.resource[row]} {booked:.1%} is booked and {used:.1%} used"
+        return Reason(code=BOOKED, message=message, facts={"utilization": used, "booked": booked})
 
-    def utilization_reason(self, row: int, utilisation: Utilization) -> Reason | None:
-        if utilisation.is_low[row]:
+    def utilization_reason(self, row: int, utilization: Utilization) -> Reason | None:
+        if utilization.is_low[row]:
             return None
-        share, limit = float(utilisation.share[row]), float(utilisation.threshold[row])
-        message = f"{utilisation.resource[row]} is used to {share:.1%}, more than {limit:.1%}"
+        share, limit = float(utilization.share[row]), float(utilization.threshold[row])
+        message = f"{utilization.resource[row]} is used to {share:.1%}, more than {limit:.1%}"
         return Reason(code=NOT_UNDERUTILIZED, message=message, facts={"utilization": share, "threshold": limit})
 
     def recently_unremovable_reason(self, name: str) -> Reason | None:
@@ -213,10 +208,12 @@ class UtilizationThresholds:
         plain = np.full(rows, options.utilization_threshold)
         gpu = np.full(rows, options.gpu_utilization_threshold)
         ignores = np.full(rows, options.ignore_daemon_sets, dtype=np.bool_)
-        told = {} if snapshot is None else {group.id: group.shrinking for group in snapshot.groups if group.shrinking}
-        if snapshot is not None and told:
+        message = (
+            {} if snapshot is None else {group.id: group.shrinking for group in snapshot.groups if group.shrinking}
+        )
+        if snapshot is not None and message:
             for row, name in enumerate(arrays.names):
-                own = told.get(snapshot.group_of.get(name, ""))
+                own = message.get(snapshot.group_of.get(name, ""))
                 if own is not None:
                     plain[row], gpu[row] = own.utilization_threshold, own.gpu_utilization_threshold
                     ignores[row] = own.ignore_daemon_sets
@@ -224,19 +221,21 @@ class UtilizationThresholds:
 
 
 def compute_utilization(
-    arrays: NodeArrays, homes: PodsByNode, *, rules: UtilizationThresholds, now: datetime
+    arrays: NodeArrays, pods_by_node: PodsByNode, *, rules: UtilizationThresholds, now: datetime
 ) -> Utilization:
     """Rows of all are the nodes of one view."""
     offered = arrays.alloc.astype(np.float64)
     asked = offered - arrays.free
-    overdue = np.zeros(len(homes.kinds), dtype=np.bool_)
-    overdue[[number for number in homes.terminating_kinds if is_overdue(homes.kinds[number].pod, now)]] = True
-    asked -= _taken(arrays, homes, overdue)
-    booked = np.zeros(len(homes.kinds), dtype=np.bool_)
-    booked[list(homes.placeholder_kinds)] = True
-    kept_free = _taken(arrays, homes, booked)
+    overdue = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
+    overdue[
+        [number for number in pods_by_node.terminating_kinds if is_overdue(pods_by_node.kinds[number].pod, now)]
+    ] = True
+    asked -= _taken(arrays, pods_by_node, overdue)
+    booked = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
+    booked[list(pods_by_node.placeholder_kinds)] = True
+    kept_free = _taken(arrays, pods_by_node, booked)
     asked -= kept_free
-    set_aside = _set_aside(arrays, homes, rules, overdue)
+    set_aside = _set_aside(arrays, pods_by_node, rules, overdue)
     shares = _shares(asked - set_aside, offered - set_aside)
     kept_shares = _shares(kept_free, offered - set_aside)
     names = arrays.columns.names
@@ -257,24 +256,26 @@ def compute_utilization(
     )
 
 
-def _set_aside(arrays: NodeArrays, homes: PodsByNode, rules: UtilizationThresholds, overdue: Flags) -> Floats:
+def _set_aside(arrays: NodeArrays, pods_by_node: PodsByNode, rules: UtilizationThresholds, overdue: Flags) -> Floats:
     """[N, R]: what pods take that are left out of the share: mirror pods on all rows, daemon pods on some."""
-    everywhere = np.array([pod_kind.is_mirror and rules.ignores_mirrors for pod_kind in homes.kinds], dtype=np.bool_)
-    taken = _taken(arrays, homes, everywhere & ~overdue)
+    everywhere = np.array(
+        [pod_kind.is_mirror and rules.ignores_mirrors for pod_kind in pods_by_node.kinds], dtype=np.bool_
+    )
+    taken = _taken(arrays, pods_by_node, everywhere & ~overdue)
     if rules.ignores_daemons.any():
-        daemons = np.array([pod_kind.is_daemon for pod_kind in homes.kinds], dtype=np.bool_)
-        taken += _taken(arrays, homes, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
+        daemons = np.array([pod_kind.is_daemon for pod_kind in pods_by_node.kinds], dtype=np.bool_)
+        taken += _taken(arrays, pods_by_node, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
     return taken
 
 
-def _taken(arrays: NodeArrays, homes: PodsByNode, kinds: Flags) -> Floats:
+def _taken(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) -> Floats:
     """[N, R]: what pods of some kinds ask for on each row."""
     taken = np.zeros(arrays.alloc.shape, dtype=np.float64)
     if kinds.any():
-        chosen = kinds[homes.kind]
-        numbers, position = np.unique(homes.kind[chosen], return_inverse=True)
-        demands = arrays.columns.matrix([homes.kinds[number].sample.demand for number in numbers.tolist()])
-        np.add.at(taken, homes.row[chosen], demands[position])
+        chosen = kinds[pods_by_node.kind]
+        numbers, position = np.unique(pods_by_node.kind[chosen], return_inverse=True)
+        demands = arrays.columns.matrix([pods_by_node.kinds[number].sample.demand for number in numbers.tolist()])
+        np.add.at(taken, pods_by_node.row[chosen], demands[position])
     return taken
 
 

@@ -1,7 +1,7 @@
-"""PodDisruptionBudgets as numbers: which of them mean a pod, and how many pods each still lets go. Pure.
+"""The remaining disruptions that PodDisruptionBudgets allow, as numbers. Pure.
 
-Drains, removals and consolidation draw from one table, so that what one node's pods use up is gone for the next.
-A budget whose selector cannot be read means every pod of its namespace and allows none: who knows whom it protects.
+Drain rules, scale-down and consolidation count against one table. A budget whose selector cannot be parsed selects
+every pod of its namespace and allows no disruption.
 """
 
 from __future__ import annotations

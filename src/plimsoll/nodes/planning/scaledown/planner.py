@@ -1,8 +1,8 @@
-"""Which nodes are not needed, and why the others are: `find_unneeded(snapshot, policy, known=..., now=...)`. Pure.
+"""Which nodes are unneeded, and why the others are not: `find_unneeded(snapshot, policy, state=..., now=...)`. Pure.
 
-Candidates are emptied in thought, one after the other, onto nodes that stay (specs/nodes.md 6.8): empty ones first,
-then those that were unneeded before, then the least used. What one node's pods take, of room and of disruption budgets,
-is gone for the next. `departures` says which of them go now; timers and acting belong to the controller.
+The removal of each candidate is simulated in turn (docs/design/nodes.md 6.8): empty nodes first, then nodes that were
+unneeded before, then the least utilized. Free resources and disruption budgets that one node's pods use are gone for
+the next. `selection` decides which unneeded nodes are deleted now; timers and actuation belong to the controller.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ScaleDownSimulation:
     groups: Mapping[str, ShrinkableGroup]
     receives: Flags
     _bulk: Ints
-    _lodgers: MovedPods = field(default_factory=dict)
+    _moved_pods: MovedPods = field(default_factory=dict)
 
     @property
     def cache(self) -> PlannerCache:
@@ -78,9 +78,9 @@ class ScaleDownSimulation:
 
     def pod_hints(self) -> dict[PodKey, str]:
         """Where each pod would go: next turn tries there first."""
-        lodgers = self._lodgers or apply_moves(self.problem, self._bulk)[0]
+        moved_pods = self._moved_pods or apply_moves(self.problem, self._bulk)[0]
         names = self.problem.arrays.names
-        return {placed.key: names[row] for row, listed in sorted(lodgers.items()) for placed, _ in listed}
+        return {placed.key: names[row] for row, listed in sorted(moved_pods.items()) for placed, _ in listed}
 
 
 def drain_rules(snapshot: Snapshot, policy: Policy, state: ScaleDownState, now: datetime) -> DrainRules:
@@ -98,63 +98,65 @@ def find_unneeded(
     cache: PlannerCache | None = None,
 ) -> ScaleDownSimulation:
     state = state or ScaleDownState()
-    occupancy = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
-    state = with_bookings(state, occupancy.pods_by_node)
-    rules = UtilizationThresholds.of(occupancy.arrays, policy.scale_down, snapshot)
-    utilisation = compute_utilization(occupancy.arrays, occupancy.pods_by_node, rules=rules, now=now)
-    rooms = shrinkable_groups(snapshot, policy, state, occupancy.pods_by_node)
-    screening = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
-    ballot = _Candidates(occupancy, utilisation, screening)
-    ballot.try_empty()
-    ballot.try_simple()
-    ballot.try_others()
-    return ballot.result()
+    problem = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
+    state = with_bookings(state, problem.pods_by_node)
+    rules = UtilizationThresholds.of(problem.arrays, policy.scale_down, snapshot)
+    utilization = compute_utilization(problem.arrays, problem.pods_by_node, rules=rules, now=now)
+    rooms = shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
+    checker = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
+    candidates = _Candidates(problem, utilization, checker)
+    candidates.try_empty()
+    candidates.try_simple()
+    candidates.try_others()
+    return candidates.result()
 
 
 class _Candidates:
     """Candidates and what became of them."""
 
-    def __init__(self, occupancy: ScaleDownProblem, utilisation: Utilization, screening: EligibilityChecker) -> None:
-        self._occupancy = occupancy
-        self._utilisation = utilisation
-        self._screening = screening
-        self._policy: ScaleDown = screening.policy.scale_down
-        self._kept: dict[int, Reason] = {}
+    def __init__(self, problem: ScaleDownProblem, utilization: Utilization, checker: EligibilityChecker) -> None:
+        self._problem = problem
+        self._utilization = utilization
+        self._checker = checker
+        self._policy: ScaleDown = checker.policy.scale_down
+        self._unremovable: dict[int, Reason] = {}
         self._retried: set[int] = set()
         self._removed: dict[int, None] = {}
         self._risky: set[int] = set()
-        self._slots: Ints = occupancy.rules.pdbs.allowed.copy()
-        self._slots_used = pdb_use(occupancy)
-        self._standing = receiving_nodes(occupancy, screening.state)
-        self._receives = self._standing.copy()
+        self._pdbs_left: Ints = problem.rules.pdbs.allowed.copy()
+        self._pdb_use = pdb_use(problem)
+        self._receiving = receiving_nodes(problem, checker.state)
+        self._receives = self._receiving.copy()
         self._bulk: Ints = np.zeros((0, 4), dtype=np.int64)
-        self._lodgers: MovedPods = {}
-        self._empty, self._occupied = self._screened()
+        self._moved_pods: MovedPods = {}
+        self._empty, self._occupied = self._check_eligibility()
         self._left = self._useful() - len(self._empty)
 
-    def _screened(self) -> tuple[list[int], list[int]]:
+    def _check_eligibility(self) -> tuple[list[int], list[int]]:
         """Rows of empty candidates and of others; everything else gets its reason."""
         empty: list[int] = []
         occupied: list[int] = []
-        moving = self._occupancy.moving.tolist()
-        is_low = self._utilisation.is_low.tolist()
-        kept_by = self._occupancy.blocking_kind
-        tried = self._screening.state.unremovable_until
-        homes = self._occupancy.pods_by_node.nodes
-        for row, (home, refusal) in enumerate(zip(homes, self._screening.unremovable_reasons(homes), strict=True)):
+        moving = self._problem.moving.tolist()
+        is_low = self._utilization.is_low.tolist()
+        kept_by = self._problem.blocking_kind
+        tried = self._checker.state.unremovable_until
+        pods_by_node = self._problem.pods_by_node.nodes
+        for row, (node_pods, refusal) in enumerate(
+            zip(pods_by_node, self._checker.unremovable_reasons(pods_by_node), strict=True)
+        ):
             reason = refusal
             if reason is not None and reason.code == BOOKED:
-                reason = self._screening.booked_reason(row, self._utilisation)
+                reason = self._checker.booked_reason(row, self._utilization)
             if reason is None and not is_low[row]:
-                reason = self._screening.utilization_reason(row, self._utilisation)
+                reason = self._checker.utilization_reason(row, self._utilization)
             if reason is None and tried:
-                reason = self._screening.recently_unremovable_reason(home.state.name)
-            if reason is None and (row in kept_by or home.state.unreadable_pods):
-                reason = blocked_by_pod(self._occupancy, row)
+                reason = self._checker.recently_unremovable_reason(node_pods.state.name)
+            if reason is None and (row in kept_by or node_pods.state.unreadable_pods):
+                reason = blocked_by_pod(self._problem, row)
                 if reason is not None:
                     self._retried.add(row)
             if reason is not None:
-                self._kept[row] = reason
+                self._unremovable[row] = reason
             elif moving[row]:
                 occupied.append(row)
             else:
@@ -162,25 +164,25 @@ class _Candidates:
         return self._best_first(empty), self._shortlist(self._best_first(occupied))
 
     def _best_first(self, rows: list[int]) -> list[int]:
-        known = self._screening.state.unneeded_since
-        names = self._occupancy.arrays.names
-        share = self._utilisation.share.tolist()
+        known = self._checker.state.unneeded_since
+        names = self._problem.arrays.names
+        share = self._utilization.share.tolist()
         return sorted(rows, key=lambda row: (names[row] not in known, share[row], names[row]))
 
     def _shortlist(self, rows: list[int]) -> list[int]:
         """So many occupied nodes are looked at in one turn."""
         options = self._policy
-        pool = max(int(len(self._occupancy.arrays) * options.candidates_ratio), options.candidates_min)
+        pool = max(int(len(self._problem.arrays) * options.candidates_ratio), options.candidates_min)
         most = options.non_empty_candidates + pool
         reason = _not_tried(f"only {most} occupied nodes are looked at in a turn")
-        self._kept.update(dict.fromkeys(rows[most:], reason))
+        self._unremovable.update(dict.fromkeys(rows[most:], reason))
         return rows[:most]
 
     def _useful(self) -> int:
         """More unneeded nodes than this would not be removed any sooner."""
         options = self._policy
-        interval = max(self._screening.policy.operation.scan_interval_s, 1.0)
-        known = sum(1 for name in self._occupancy.arrays.names if name in self._screening.state.unneeded_since)
+        interval = max(self._checker.policy.operation.scan_interval_s, 1.0)
+        known = sum(1 for name in self._problem.arrays.names if name in self._checker.state.unneeded_since)
         most = options.parallelism * int(options.unneeded_time_s / interval) + options.parallelism
         return min(known + 2 * options.parallelism, most)
 
@@ -191,15 +193,15 @@ class _Candidates:
 
     def try_simple(self) -> None:
         occupied = np.array(self._occupied, dtype=np.int64)
-        looks = self._occupancy.interacting[occupied]
+        looks = self._problem.interacting[occupied]
         order = occupied[~looks]
         if not len(order):
             return
         # Nodes that were unneeded before keep their turn, so that their time goes on.
-        names, since = self._occupancy.arrays.names, self._screening.state.unneeded_since
+        names, since = self._problem.arrays.names, self._checker.state.unneeded_since
         waiting = sum(1 for row in occupied[looks].tolist() if names[row] in since)
-        limits = Limits(removals=max(self._left - waiting, 0), use=self._slots_used, spare=self._slots.copy())
-        found = remove_in_bulk(self._occupancy, order, limits, receives=self._receives)
+        limits = Limits(removals=max(self._left - waiting, 0), use=self._pdb_use, spare=self._pdbs_left.copy())
+        found = remove_in_bulk(self._problem, order, limits, receives=self._receives)
         self._bulk = found.moves
         verdicts, stuck = found.statuses.tolist(), found.stuck.tolist()
         for row in order.tolist():
@@ -210,46 +212,46 @@ class _Candidates:
         if verdict == _REMOVED:
             self._take(row)
         elif verdict == _NO_ROOM:
-            self._kept[row] = no_place_reason(self._occupancy.first_of_class(row, stuck))
+            self._unremovable[row] = no_place_reason(self._problem.first_of_class(row, stuck))
             self._retried.add(row)
         elif verdict == _LIMITED:
-            self._kept[row] = self._out_of_slots(row)
+            self._unremovable[row] = self._pdbs_exhausted(row)
             self._retried.add(row)
         else:
-            self._kept[row] = _not_tried("enough nodes were found unneeded")
+            self._unremovable[row] = _not_tried("enough nodes were found unneeded")
 
     def try_others(self) -> None:
         """Nodes with pods that look at others, one at a time."""
-        order = [row for row in self._occupied if self._occupancy.interacting[row]]
+        order = [row for row in self._occupied if self._problem.interacting[row]]
         if not order:
             return
-        lodgers, _ = apply_moves(self._occupancy, self._bulk)
+        moved_pods, _ = apply_moves(self._problem, self._bulk)
         gone = tuple(self._removed)
-        rehousing = RemovalSimulator(
-            self._occupancy,
+        simulator = RemovalSimulator(
+            self._problem,
             receives=self._receives,
             removed=gone,
-            moved_pods=lodgers,
-            hints=self._screening.state.hints,
+            moved_pods=moved_pods,
+            hints=self._checker.state.hints,
         )
         for row in order:
-            self._kept_or_gone(row, rehousing)
-        self._lodgers = rehousing.moved_pods
+            self._try_removal(row, simulator)
+        self._moved_pods = simulator.moved_pods
 
-    def _kept_or_gone(self, row: int, rehousing: RemovalSimulator) -> None:
-        if self._left <= 0 or rehousing.checks_left < 0:
-            self._kept[row] = _not_tried("enough nodes were looked at")
+    def _try_removal(self, row: int, simulator: RemovalSimulator) -> None:
+        if self._left <= 0 or simulator.checks_left < 0:
+            self._unremovable[row] = _not_tried("enough nodes were looked at")
             return
-        if (self._slots_used[row] > self._slots).any():
-            self._kept[row] = self._out_of_slots(row)
+        if (self._pdb_use[row] > self._pdbs_left).any():
+            self._unremovable[row] = self._pdbs_exhausted(row)
             self._retried.add(row)
             return
-        found = rehousing.simulate_removal(row)
+        found = simulator.simulate_removal(row)
         if isinstance(found, Unplaceable):
             if found.gave_up:
-                self._kept[row] = _not_tried("enough nodes were looked at")
+                self._unremovable[row] = _not_tried("enough nodes were looked at")
             else:
-                self._kept[row] = no_place_reason(found.pod)
+                self._unremovable[row] = no_place_reason(found.pod)
                 self._retried.add(row)
             return
         self._take(row)
@@ -257,87 +259,87 @@ class _Candidates:
 
     def _take(self, row: int) -> None:
         self._removed[row] = None
-        use = self._slots_used[row]
+        use = self._pdb_use[row]
         if not len(use):
             return
-        if ((use > 0) & (use >= self._slots)).any():
+        if ((use > 0) & (use >= self._pdbs_left)).any():
             self._risky.add(row)
-        self._slots -= use
+        self._pdbs_left -= use
 
-    def _out_of_slots(self, row: int) -> Reason:
-        over = np.flatnonzero(self._slots_used[row] > self._slots)
-        name = self._occupancy.rules.pdbs.name(int(over[0])) if len(over) else ""
+    def _pdbs_exhausted(self, row: int) -> Reason:
+        over = np.flatnonzero(self._pdb_use[row] > self._pdbs_left)
+        name = self._problem.rules.pdbs.name(int(over[0])) if len(over) else ""
         detail = Reason(code=NOT_ENOUGH_PDB, message=f"disruption budget {name} is used up by other nodes")
         return Reason(code=BLOCKED_BY_POD, message="its pods cannot be evicted as well", because=(detail,))
 
     def result(self) -> ScaleDownSimulation:
-        now = self._screening.now
+        now = self._checker.now
         retry_at = now + timedelta(seconds=self._policy.recheck_timeout_s)
-        names = self._occupancy.arrays.names
-        pods, shares = self._occupancy.moving.tolist(), self._utilisation.share.tolist()
+        names = self._problem.arrays.names
+        pods, shares = self._problem.moving.tolist(), self._utilization.share.tolist()
         return ScaleDownSimulation(
             unneeded=tuple(self._described(row, pods[row], shares[row]) for row in sorted(self._removed)),
             unremovable=tuple(
                 UnremovableNode(
-                    node=names[row], reason=self._kept[row], retry_at=retry_at if row in self._retried else None
+                    node=names[row], reason=self._unremovable[row], retry_at=retry_at if row in self._retried else None
                 )
-                for row in sorted(self._kept)
+                for row in sorted(self._unremovable)
             ),
-            problem=self._occupancy,
-            utilization=self._utilisation,
-            groups=self._screening.groups,
-            receives=self._standing,
+            problem=self._problem,
+            utilization=self._utilization,
+            groups=self._checker.groups,
+            receives=self._receiving,
             _bulk=self._bulk,
-            _lodgers=self._lodgers,
+            _moved_pods=self._moved_pods,
         )
 
     def _described(self, row: int, pods: int, share: float) -> UnneededNode:
-        home = self._occupancy.pods_by_node.nodes[row]
+        node_pods = self._problem.pods_by_node.nodes[row]
         return UnneededNode(
-            node=home.state.name,
-            group=self._screening.snapshot.group_of.get(home.state.name, ""),
+            node=node_pods.state.name,
+            group=self._checker.snapshot.group_of.get(node_pods.state.name, ""),
             is_empty=not pods,
             utilization=share,
-            is_ready=self._screening.is_ready(home),
+            is_ready=self._checker.is_ready(node_pods),
             pods=pods,
             is_risky=row in self._risky,
         )
 
 
-def receiving_nodes(occupancy: ScaleDownProblem, known: ScaleDownState) -> Flags:
+def receiving_nodes(problem: ScaleDownProblem, known: ScaleDownState) -> Flags:
     """[N]: nodes that pods may be moved to; taints and the like are asked apart."""
     receives = np.array(
         [
-            home.flags.ready and not home.flags.being_deleted and not home.state.problem
-            for home in occupancy.pods_by_node.nodes
+            node_pods.flags.ready and not node_pods.flags.being_deleted and not node_pods.state.problem
+            for node_pods in problem.pods_by_node.nodes
         ],
         dtype=np.bool_,
     )
-    row_of = occupancy.arrays.row_of
+    row_of = problem.arrays.row_of
     receives[[row_of[name] for name in known.being_deleted | known.unready if name in row_of]] = False
     return receives
 
 
-def pdb_use(occupancy: ScaleDownProblem) -> Ints:
+def pdb_use(problem: ScaleDownProblem) -> Ints:
     """[N, B]: what a node's pods use of each disruption budget.
 
     Where one node has more pods than a budget ever lets go at once, they are evicted one after the other: such a node
     takes all there is.
     """
-    return np.minimum(occupancy.pdb_use, np.maximum(occupancy.rules.pdbs.allowed, 1))
+    return np.minimum(problem.pdb_use, np.maximum(problem.rules.pdbs.allowed, 1))
 
 
-def blocked_by_pod(occupancy: ScaleDownProblem, row: int) -> Reason | None:
+def blocked_by_pod(problem: ScaleDownProblem, row: int) -> Reason | None:
     """The first pod that keeps the node, and why it does."""
-    state = occupancy.arrays.states[row]
+    state = problem.arrays.states[row]
     if state.unreadable_pods:
         why = Reason(code=UNREADABLE, message="a pod on it cannot be read")
         return Reason(code=BLOCKED_BY_POD, message=str(why), because=(why,))
-    keeping = occupancy.blocking_kind.get(row)
+    keeping = problem.blocking_kind.get(row)
     if keeping is None:
         return None
-    verdict = occupancy.statuses[keeping]
-    pod = next(placed.key for placed, kind in occupancy.pods_by_node.pods(row) if kind == keeping)
+    verdict = problem.statuses[keeping]
+    pod = next(placed.key for placed, kind in problem.pods_by_node.pods(row) if kind == keeping)
     why = Reason(code=verdict.code, message=verdict.message)
     facts = {"pod": str(pod), "reason": verdict.code}
     code = WAITS_FOR_COMPLETION if verdict.outcome is DrainOutcome.WAIT else BLOCKED_BY_POD

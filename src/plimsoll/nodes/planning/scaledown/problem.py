@@ -1,8 +1,7 @@
-"""Everything a plan of removals looks at, made once: who is on which node, who may move, and where each could go.
+"""The input of scale-down planning, built once: which pods are on which node, which may move, and where each may go.
 
-`ScaleDownProblem.update(snapshot, rules, memory=...)`. Rows are nodes [N], kinds are pods alike to every rule about
-moving [K], classes are pods alike to every rule about places [C]. Costs by what changed since the memory was kept, and
-by kinds and classes, not by pods. Nothing here decides anything.
+Rows are nodes [N], kinds are pods equal to every rule about moving [K], classes are pods equal to every scheduling rule
+[C]. Building costs by what changed since the cache was filled, and by kinds and classes, not by pods.
 """
 
 from __future__ import annotations
@@ -66,30 +65,30 @@ class ScaleDownProblem:
         known = cache or snapshot.cache or PlannerCache()
         view = snapshot.view
         arrays = known.get(NodeArraysCache).update(view)
-        homes = known.get(PodsByNodeCache).update(view)
-        kinds = known.get(RunningClassesCache).update(view, arrays, homes, forms=running_keys(known))
+        pods_by_node = known.get(PodsByNodeCache).update(view)
+        kinds = known.get(RunningClassesCache).update(view, arrays, pods_by_node, forms=running_keys(known))
         predicates = Predicates(kinds.table, arrays, view, refusal_cache=cached_refusals(known))
-        first = _first_pods(homes, kinds)
+        first = _first_pods(pods_by_node, kinds)
         # Classes that are only remembered count for nothing: not even for how large the others are.
-        requests = np.where((first < len(homes.kind))[:, None], predicates.requests, 0)
+        requests = np.where((first < len(pods_by_node.kind))[:, None], predicates.requests, 0)
         columns = np.flatnonzero((requests > 0).any(axis=0))
-        drained = known.get(DrainabilityCache).update(homes, rules)
-        looking = drained.moves & (kinds.class_of >= 0) & _at(kinds.interacting, kinds.class_of)
+        drainability = known.get(DrainabilityCache).update(pods_by_node, rules)
+        interacting_kinds = drainability.moves & (kinds.class_of >= 0) & _at(kinds.interacting, kinds.class_of)
         return cls(
             snapshot=snapshot,
             rules=rules,
             arrays=arrays,
-            pods_by_node=homes,
+            pods_by_node=pods_by_node,
             running_classes=kinds,
             predicates=predicates,
-            drainability=drained,
+            drainability=drainability,
             first_pod=first,
             requests=np.ascontiguousarray(requests[:, columns]),
             free=np.ascontiguousarray(arrays.free[:, columns]),
-            moving=_counted(homes, drained.moves),
-            pdb_use=_slot_use(homes, rules, drained),
-            blocking_kind=_first_keeping(homes, drained.blocks),
-            interacting=_counted(homes, looking) > 0,
+            moving=_counted(pods_by_node, drainability.moves),
+            pdb_use=_pdb_use_of_nodes(pods_by_node, rules, drainability),
+            blocking_kind=_first_blocking(pods_by_node, drainability.blocks),
+            interacting=_counted(pods_by_node, interacting_kinds) > 0,
             cache=known,
         )
 
@@ -140,11 +139,11 @@ class ScaleDownProblem:
 
     def node_kinds(self) -> tuple[Ints, Flags]:
         """[N], [kinds of nodes, C]: nodes that every simple class sees alike are of one kind."""
-        wishes: dict[object, int] = {}
+        constraints: dict[object, int] = {}
         rows: list[Flags] = []
         read = np.zeros(len(self.running_classes.table), dtype=np.int64)
         for pod_class in self.running_classes.table:
-            wish = (
+            constraint = (
                 None
                 if pod_class.problem is not None
                 else (
@@ -153,10 +152,10 @@ class ScaleDownProblem:
                     pod_class.scheduling_key.node_name,
                 )
             )
-            if wish not in wishes:
-                wishes[wish] = len(rows)
+            if constraint not in constraints:
+                constraints[constraint] = len(rows)
                 rows.append(self.static_fit(pod_class))
-            read[pod_class.index] = wishes[wish]
+            read[pod_class.index] = constraints[constraint]
         if not rows:
             return np.zeros(len(self.arrays), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)
         kinds, kind_of = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
@@ -164,11 +163,11 @@ class ScaleDownProblem:
         return kind_of.reshape(-1).astype(np.int64), np.ascontiguousarray(allowed)
 
 
-def _first_pods(homes: PodsByNode, kinds: RunningClasses) -> Ints:
+def _first_pods(pods_by_node: PodsByNode, kinds: RunningClasses) -> Ints:
     """[C]: the place of the first pod of each class; behind all pods where there is none."""
-    pods = len(homes.kind)
+    pods = len(pods_by_node.kind)
     first = np.full(len(kinds.table), pods, dtype=np.int64)
-    classes = kinds.class_of[homes.kind[::-1]]
+    classes = kinds.class_of[pods_by_node.kind[::-1]]
     ours = classes >= 0
     # Written from the last to the first: the first has the last word.
     first[classes[ours]] = np.arange(pods - 1, -1, -1, dtype=np.int64)[ours]
@@ -179,23 +178,23 @@ def _at(flags: Flags, numbers: Ints) -> Flags:
     return flags[np.maximum(numbers, 0)] if len(flags) else np.zeros(len(numbers), dtype=np.bool_)
 
 
-def _counted(homes: PodsByNode, kinds: Flags) -> Ints:
+def _counted(pods_by_node: PodsByNode, kinds: Flags) -> Ints:
     """[N]: pods of some kinds."""
-    return np.bincount(homes.row[kinds[homes.kind]], minlength=len(homes.nodes)).astype(np.int64)
+    return np.bincount(pods_by_node.row[kinds[pods_by_node.kind]], minlength=len(pods_by_node.nodes)).astype(np.int64)
 
 
-def _slot_use(homes: PodsByNode, rules: DrainRules, drained: KindDrainability) -> Ints:
-    use = np.zeros((len(homes.nodes), len(rules.pdbs.allowed)), dtype=np.int64)
-    for slot, kinds in drained.by_pdb.items():
-        meant = np.zeros(len(homes.kinds), dtype=np.bool_)
+def _pdb_use_of_nodes(pods_by_node: PodsByNode, rules: DrainRules, drainability: KindDrainability) -> Ints:
+    use = np.zeros((len(pods_by_node.nodes), len(rules.pdbs.allowed)), dtype=np.int64)
+    for pdb, kinds in drainability.by_pdb.items():
+        meant = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
         meant[list(kinds)] = True
-        use[:, slot] = _counted(homes, meant & drained.moves)
+        use[:, pdb] = _counted(pods_by_node, meant & drainability.moves)
     return use
 
 
-def _first_keeping(homes: PodsByNode, keeps: Flags) -> dict[int, int]:
+def _first_blocking(pods_by_node: PodsByNode, keeps: Flags) -> dict[int, int]:
     if not keeps.any():
         return {}
-    places = np.flatnonzero(keeps[homes.kind])
-    rows, first = np.unique(homes.row[places], return_index=True)
-    return dict(zip(rows.tolist(), homes.kind[places[first]].tolist(), strict=True))
+    places = np.flatnonzero(keeps[pods_by_node.kind])
+    rows, first = np.unique(pods_by_node.row[places], return_index=True)
+    return dict(zip(rows.tolist(), pods_by_node.kind[places[first]].tolist(), strict=True))

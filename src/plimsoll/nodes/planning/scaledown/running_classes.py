@@ -1,9 +1,8 @@
-"""Kinds of running pods sorted into classes, and kept so while kinds come and go: `classify_kinds(...) -> Sorted`.
+"""Kinds of running pods sorted into pod classes, and kept sorted while kinds come and go.
 
-Homes tell kinds apart by everything that bears on moving a pod; classes by what bears on where it may go. Sorting all
-kinds of a large cluster takes longer than all the rest of a turn, so a turn sorts only kinds that are new. Kinds that
-are gone stay in the table and count for nothing, until one of them had a say in how the others are told apart. Used by
-`occupancy`.
+Kinds are distinguished by everything that matters for moving a pod, classes by what matters for where it may go.
+Sorting all kinds of a large cluster takes longer than the rest of a loop iteration, so only new kinds are sorted. Kinds
+that are gone stay in the table, with no pods, until one of them affects how others are distinguished.
 """
 
 from __future__ import annotations
@@ -78,28 +77,37 @@ class RunningClassesCache:
         self._latest: RunningClasses | None = None
 
     def update(
-        self, view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys
+        self, view: ClusterView, arrays: NodeArrays, pods_by_node: PodsByNode, *, forms: SchedulingKeys
     ) -> RunningClasses:
-        self._latest = classify_kinds(view, arrays, homes, forms=forms, before=self._latest)
+        self._latest = classify_kinds(view, arrays, pods_by_node, forms=forms, before=self._latest)
         return self._latest
 
 
 def classify_kinds(
-    view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: SchedulingKeys, before: RunningClasses | None
+    view: ClusterView,
+    arrays: NodeArrays,
+    pods_by_node: PodsByNode,
+    *,
+    forms: SchedulingKeys,
+    before: RunningClasses | None,
 ) -> RunningClasses:
     avoiders = tuple(arrays.running_pods.anti_affinity_rows)
-    made_from = ClassInputs(homes.kind_index, arrays.running_pods.label_groups, avoiders, view.storage, view.namespaces)
-    there = np.bincount(homes.kind, minlength=len(homes.kinds)) > 0
+    made_from = ClassInputs(
+        pods_by_node.kind_index, arrays.running_pods.label_groups, avoiders, view.storage, view.namespaces
+    )
+    there = np.bincount(pods_by_node.kind, minlength=len(pods_by_node.kinds)) > 0
     if before is not None and before.inputs.equals(made_from) and there[before.distinguishing].all():
-        found = _extended(before, view, homes, there, forms)
+        found = _extended(before, view, pods_by_node, there, forms)
         if found is not None:
             return found
     ours = [
-        kind for kind, is_there in zip(homes.kinds, there.tolist(), strict=True) if is_there and not kind.stays_on_node
+        kind
+        for kind, is_there in zip(pods_by_node.kinds, there.tolist(), strict=True)
+        if is_there and not kind.stays_on_node
     ]
     avoided = arrays.running_pods.visible_labels()
     table = ClassTable.of(_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
-    class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
+    class_of = np.full(len(pods_by_node.kinds), -1, dtype=np.int64)
     class_of[[pod_kind.number for pod_kind in ours]] = table.class_of
     telling = [
         pod_kind.number
@@ -116,13 +124,13 @@ def classify_kinds(
 
 
 def _extended(
-    before: RunningClasses, view: ClusterView, homes: PodsByNode, there: Flags, forms: SchedulingKeys
+    before: RunningClasses, view: ClusterView, pods_by_node: PodsByNode, there: Flags, forms: SchedulingKeys
 ) -> RunningClasses | None:
     """With the kinds that are new; None where these could change how the others are sorted."""
-    class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
+    class_of = np.full(len(pods_by_node.kinds), -1, dtype=np.int64)
     class_of[: len(before.class_of)] = before.class_of
     unsorted = np.flatnonzero(there & (class_of < 0)).tolist()
-    new = [kind for kind in map(homes.kinds.__getitem__, unsorted) if not kind.stays_on_node]
+    new = [kind for kind in map(pods_by_node.kinds.__getitem__, unsorted) if not kind.stays_on_node]
     if not new:
         return before if len(class_of) == len(before.class_of) else replace(before, class_of=class_of)
     if any(_has_storage(pod_kind) for pod_kind in new):

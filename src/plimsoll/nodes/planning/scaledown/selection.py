@@ -1,9 +1,9 @@
-"""Which unneeded nodes go now: `nodes_to_delete(simulation, policy, known=..., now=...) -> Departures`. Pure.
+"""Which unneeded nodes are deleted now: `nodes_to_delete(simulation, policy, state=..., now=...)`. Pure.
 
-Timers are data (`ScaleDownState.unneeded_since`). Empty nodes first, nodes to drain after them, those that would use
-the last of a disruption budget last; sizes of groups, minima of the cluster and parallelism are used up node by node;
-groups that are scaled whole go whole (specs/nodes.md 5.3, 6.8). Every drain is replayed with the plain rules, with all
-nodes that go taken out of the cluster at once: one that fails there is not proposed.
+Timers are data (`ScaleDownState.unneeded_since`). Empty nodes come first, then nodes to drain, last those that would
+use the remainder of a disruption budget. Group sizes, minimum resource limits and parallelism are counted node by node;
+groups with atomic scaling go as a whole (docs/design/nodes.md 5.3, 6.8). Every drain is simulated again with the plain
+scheduling rules and all deleted nodes removed at once: a node that fails is not proposed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def nodes_to_delete(
     simulation: ScaleDownSimulation, policy: Policy, *, now: datetime, state: ScaleDownState | None = None
 ) -> NodesToDelete:
     choice = _Selection(simulation, policy, state or ScaleDownState(), now)
-    choice.pick(_in_line(simulation.unneeded))
+    choice.pick(_in_removal_order(simulation.unneeded))
     return choice.result()
 
 
-def _in_line(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
+def _in_removal_order(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
     return sorted(
         unneeded, key=lambda unneeded_node: (not unneeded_node.is_empty, unneeded_node.is_risky, unneeded_node.node)
     )
@@ -55,7 +55,7 @@ class _Selection:
         self._policy = policy
         self._known = known
         self._now = now
-        self._kept: dict[str, Reason] = {}
+        self._unremovable: dict[str, Reason] = {}
         self._chosen: list[UnneededNode] = []
         self._spare = {group: room.spare for group, room in simulation.groups.items()}
         self._floors = floors(usage_of_rows(simulation.problem.arrays), policy)
@@ -149,20 +149,20 @@ class _Selection:
             self._chosen = [node for node in self._chosen if node not in dropped]
 
     def _failing(self) -> UnneededNode | None:
-        occupancy = self._simulation.problem
-        row_of = occupancy.arrays.row_of
+        problem = self._simulation.problem
+        row_of = problem.arrays.row_of
         drained = [node for node in self._chosen if not node.is_empty]
         self._moves = {}
         if not drained:
             return None
-        rehousing = RemovalSimulator(
-            occupancy,
+        simulator = RemovalSimulator(
+            problem,
             receives=self._simulation.receives,
             removed=[row_of[node.node] for node in self._chosen],
             hints=self._simulation.pod_hints(),
         )
         for unneeded_node in drained:
-            found = rehousing.simulate_removal(row_of[unneeded_node.node])
+            found = simulator.simulate_removal(row_of[unneeded_node.node])
             if isinstance(found, Unplaceable):
                 self._keep(unneeded_node, NO_PLACE, f"pod {found.pod} fits on no node that stays")
                 return unneeded_node
@@ -173,18 +173,20 @@ class _Selection:
         return Counted.of(self._simulation.problem.snapshot.view.nodes[one.node].node)
 
     def _keep(self, one: UnneededNode, code: str, message: str) -> None:
-        self._kept[one.node] = Reason(code=code, message=message)
+        self._unremovable[one.node] = Reason(code=code, message=message)
 
     def result(self) -> NodesToDelete:
-        ordered = _in_line(self._chosen)
+        ordered = _in_removal_order(self._chosen)
         return NodesToDelete(
             removals=tuple(self._removal(unneeded_node) for unneeded_node in ordered),
-            unremovable=tuple(UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._kept.items())),
+            unremovable=tuple(
+                UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._unremovable.items())
+            ),
         )
 
     def _removal(self, one: UnneededNode) -> NodeRemoval:
-        occupancy = self._simulation.problem
-        row = occupancy.arrays.row_of[one.node]
+        problem = self._simulation.problem
+        row = problem.arrays.row_of[one.node]
         share = f"used to {one.utilization:.1%}"
         message = "empty" if one.is_empty else f"{share}, and its {one.pods} pods fit elsewhere"
         code = "Unready" if not one.is_ready else "Empty" if one.is_empty else "Underutilized"
@@ -193,7 +195,7 @@ class _Selection:
             group=one.group,
             is_empty=one.is_empty,
             moves=self._moves.get(one.node, ()),
-            daemons=tuple(placed.key for placed in occupancy.disposable_pods(row)),
+            daemons=tuple(placed.key for placed in problem.disposable_pods(row)),
             is_risky=one.is_risky,
             atomic=self._simulation.groups[one.group].group.zero_or_max,
             reason=Reason(code=code, message=message, facts={"utilization": one.utilization}),

@@ -1,9 +1,8 @@
-"""Nodes emptied for the sake of argument: where each of their pods would go, all of them or none.
+"""Simulated node removals: where each pod of a removed node would go. A node is emptied completely or not at all.
 
-Two ways, one answer. `remove_in_bulk` hands pods that ask for nothing but resources and node rules to the solver, for
-all nodes at once. `RemovalSimulator` takes one node at a time, with the plain rules of `scheduling` asked about every
-pod: for pods that look at others or have volumes, and as the verifier of what is proposed in the end. Neither chooses
-what goes.
+`remove_in_bulk` passes pods that have only resource requests and node constraints to the solver, for all nodes at once.
+`RemovalSimulator` removes one node at a time with the plain rules of `scheduling`: for pods with inter-pod constraints
+or volumes, and as the verifier of the final proposal. Neither decides which nodes to remove.
 """
 
 from __future__ import annotations
@@ -50,34 +49,34 @@ class Unplaceable:
 
 
 def build_node_set(
-    occupancy: ScaleDownProblem, removable: Flags, *, receives: Flags, price: Floats | None = None
+    problem: ScaleDownProblem, removable: Flags, *, receives: Flags, price: Floats | None = None
 ) -> NodeSet:
     """The solver's view. Rows with pods that look at others are to be left out of `removable`."""
-    starts, lines = occupancy.class_counts(removable)
-    kind, allowed = occupancy.node_kinds()
+    starts, lines = problem.class_counts(removable)
+    kind, allowed = problem.node_kinds()
     return NodeSet(
-        requests=occupancy.requests,
-        free=occupancy.free,
-        price=np.ones(len(occupancy.arrays)) if price is None else price,
+        requests=problem.requests,
+        free=problem.free,
+        price=np.ones(len(problem.arrays)) if price is None else price,
         kind=kind,
         allowed=allowed,
         starts=starts,
         movable=lines,
         removable=removable,
         receives=receives,
-        ties=occupancy.first_pod,
+        ties=problem.first_pod,
     )
 
 
-def remove_in_bulk(occupancy: ScaleDownProblem, order: Ints, limits: Limits, *, receives: Flags) -> Removals:
+def remove_in_bulk(problem: ScaleDownProblem, order: Ints, limits: Limits, *, receives: Flags) -> Removals:
     """Each row of the order in turn; what was moved before moves on with its new node.
 
     Where many may go, the first of them are emptied into the last alone, as far as there is room by volume: else most
     pods would move from one node that goes to the next. Who does not fit so is tried again with all nodes open.
     """
-    removable = np.zeros(len(occupancy.arrays), dtype=np.bool_)
+    removable = np.zeros(len(problem.arrays), dtype=np.bool_)
     removable[order] = True
-    cluster = build_node_set(occupancy, removable, receives=receives)
+    cluster = build_node_set(problem, removable, receives=receives)
     heads = _heads(cluster, order, receives) if min(limits.removals, len(order)) >= MANY_REMOVALS else 0
     if not heads:
         return remove_in_order(cluster, order, limits)
@@ -138,41 +137,41 @@ def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]
     return starts, np.column_stack((cells % classes, totals)).astype(np.int64)
 
 
-def apply_moves(occupancy: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tuple[PodMove, ...]]:
+def apply_moves(problem: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tuple[PodMove, ...]]:
     """The solver's moves (class, from, to, pods), in order, by name: who ends where, and moves from first to last."""
     waiting: dict[tuple[int, int], list[tuple[PlacedPod, int]]] = defaultdict(list)
     for row in dict.fromkeys(moves[:, 1].tolist()):
-        for placed, number in reversed(occupancy.pods_to_move(row)):
+        for placed, number in reversed(problem.pods_to_move(row)):
             waiting[row, number].append((placed, row))
     for number, source, target, pods in moves.tolist():
         there = waiting[source, number]
         taken, there[len(there) - pods :] = there[len(there) - pods :], []
         waiting[target, number].extend(taken)
     gone = set(moves[:, 1].tolist())
-    lodgers: MovedPods = defaultdict(list)
+    moved_pods: MovedPods = defaultdict(list)
     named: list[PodMove] = []
-    names = occupancy.arrays.names
+    names = problem.arrays.names
     for (row, number), listed in sorted(waiting.items(), key=lambda item: item[0]):
         for placed, source in listed:
             if source != row and row not in gone:
-                lodgers[row].append((placed, number))
+                moved_pods[row].append((placed, number))
                 named.append(PodMove(pod=placed.key, source=names[source], target=names[row]))
-    return lodgers, tuple(named)
+    return moved_pods, tuple(named)
 
 
 def find_refused_moves(
-    occupancy: ScaleDownProblem, lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]]
+    problem: ScaleDownProblem, moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
 ) -> set[PodKey]:
     """Pods moved in bulk that the plain rules do not let onto their new nodes. Each node is asked by itself.
 
     That is enough, because pods that look beyond their node are never moved in bulk.
     """
-    view = occupancy.snapshot.view
+    view = problem.snapshot.view
     nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
     rules: dict[int, Prepared] = {}
     found: set[PodKey] = set()
-    for row, listed in sorted(lodgers.items()):
-        state = occupancy.arrays.states[row]
+    for row, listed in sorted(moved_pods.items()):
+        state = problem.arrays.states[row]
         for placed, number in listed:
             known = rules.get(number) or rules.setdefault(number, prepared(without_node(placed.pod), nowhere))
             if isinstance(known.verdict(state), Fits):
@@ -187,7 +186,7 @@ class RemovalSimulator:
 
     def __init__(
         self,
-        occupancy: ScaleDownProblem,
+        problem: ScaleDownProblem,
         *,
         receives: Flags,
         removed: Iterable[int] = (),
@@ -195,15 +194,15 @@ class RemovalSimulator:
         hints: Mapping[PodKey, str] | None = None,
     ) -> None:
         """`removed` rows stand no more; `moved_pods` were moved to their rows before."""
-        self._occupancy = occupancy
+        self._problem = problem
         self._receives = receives.copy()
         self._hints = hints or {}
-        self.free: Ints = occupancy.free.copy()
+        self.free: Ints = problem.free.copy()
         self.moved_pods: MovedPods = defaultdict(list)
         self.moves: list[PodMove] = []
         self.checks_left = MAX_CHECKS
-        self._states: dict[str, NodeState] = dict(occupancy.snapshot.view.nodes)
-        self._repelling = {state.name: None for state in occupancy.snapshot.view.anti_affine_nodes}
+        self._states: dict[str, NodeState] = dict(problem.snapshot.view.nodes)
+        self._repelling = {state.name: None for state in problem.snapshot.view.anti_affine_nodes}
         for row in removed:
             self._leave(row)
         for row, listed in (moved_pods or {}).items():
@@ -211,7 +210,7 @@ class RemovalSimulator:
 
     def simulate_removal(self, row: int) -> tuple[PodMove, ...] | Unplaceable:
         """Everything that has to leave the row onto others, or nothing."""
-        pods = [*self._occupancy.pods_to_move(row), *self.moved_pods.get(row, ())]
+        pods = [*self._problem.pods_to_move(row), *self.moved_pods.get(row, ())]
         replay = Replay(self._view(without=row))
         groups: dict[object, Alike] = {}
         free = self.free.copy()
@@ -223,13 +222,13 @@ class RemovalSimulator:
             found = self._first_fit(replay, group, (placed, number), free, without=row)
             if found is None:
                 return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
-            replay.place(group, self._occupancy.arrays.names[found], str(placed.key))
-            free[found] -= self._occupancy.requests[number]
+            replay.place(group, self._problem.arrays.names[found], str(placed.key))
+            free[found] -= self._problem.requests[number]
             placed_at.append((placed, number, found))
         return self._committed(row, placed_at)
 
     def _committed(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[PodMove, ...]:
-        names = self._occupancy.arrays.names
+        names = self._problem.arrays.names
         self._leave(row)
         self.moved_pods.pop(row, None)
         for placed, number, target in placed_at:
@@ -241,7 +240,7 @@ class RemovalSimulator:
         return made
 
     def _largest_first(self, pods: list[tuple[PlacedPod, int]]) -> list[tuple[PlacedPod, int]]:
-        requests = self._occupancy.requests
+        requests = self._problem.requests
         largest = np.maximum(requests.max(axis=0, initial=1), 1)
         size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
         return sorted(pods, key=lambda pod: (-size[pod[1]], pod[1], pod[0].key))
@@ -251,43 +250,43 @@ class RemovalSimulator:
     ) -> int | None:
         """The remembered place first, then the fullest that takes it."""
         placed, number = what
-        occupancy = self._occupancy
-        needs = occupancy.requests[number]
+        problem = self._problem
+        needs = problem.requests[number]
         asked = needs > 0
-        possible = self._receives & occupancy.static_fit(occupancy.running_classes.table.classes[number])
+        possible = self._receives & problem.static_fit(problem.running_classes.table.classes[number])
         possible &= (free[:, asked] >= needs[asked]).all(axis=1)
         possible[without] = False
         rows = np.flatnonzero(possible)
         room = np.round((free[rows] / np.maximum(free.max(axis=0, initial=1), 1)).sum(axis=1), 9)
         ordered = rows[np.lexsort((rows, room))].tolist()
-        hint = occupancy.arrays.row_of.get(self._hints.get(placed.key, ""), -1)
+        hint = problem.arrays.row_of.get(self._hints.get(placed.key, ""), -1)
         if hint >= 0 and possible[hint]:
             ordered.insert(0, hint)
         for row in ordered:
             self.checks_left -= 1
             if self.checks_left < 0:
                 return None
-            if isinstance(replay.verdict(group, occupancy.arrays.names[row]), Fits):
+            if isinstance(replay.verdict(group, problem.arrays.names[row]), Fits):
                 return int(row)
         return None
 
     def _leave(self, row: int) -> None:
-        self._states.pop(self._occupancy.arrays.names[row], None)
-        self._repelling.pop(self._occupancy.arrays.names[row], None)
+        self._states.pop(self._problem.arrays.names[row], None)
+        self._repelling.pop(self._problem.arrays.names[row], None)
         self._receives[row] = False
 
     def _settle(self, row: int, listed: Sequence[tuple[PlacedPod, int]]) -> None:
-        name = self._occupancy.arrays.names[row]
+        name = self._problem.arrays.names[row]
         self._states[name] = self._states[name].with_pods(placed for placed, _ in listed)
         self.moved_pods[row].extend(listed)
         if any(placed.anti_affinity for placed, _ in listed):
             self._repelling[name] = None
         for _, number in listed:
-            self.free[row] -= self._occupancy.requests[number]
+            self.free[row] -= self._problem.requests[number]
 
     def _view(self, *, without: int) -> ClusterView:
-        view = self._occupancy.snapshot.view
-        gone = self._occupancy.arrays.names[without]
+        view = self._problem.snapshot.view
+        gone = self._problem.arrays.names[without]
         states = {name: state for name, state in self._states.items() if name != gone}
         repelling = {name: None for name in self._repelling if name != gone}
         return ClusterView(states, namespaces=view.namespaces, storage=view.storage, anti_affine=repelling)

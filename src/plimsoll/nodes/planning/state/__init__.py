@@ -1,1 +1,1 @@
-"""The cluster as the planner sees it: node arrays, pods per node, caches between loops."""
+"""The cluster as the planner sees it: node arrays, pods per node, placeholder pods, resource limits."""

@@ -1,9 +1,7 @@
-"""What a new node carries before any pod of ours: daemon pods and mirror pods, with their full requests. Pure.
+"""What a new node carries before any pending pod: daemon pods and mirror pods, with their full requests. Pure.
 
-A template made from a real node brings its daemons along; one from the provider, or of a machine type, gets every
-daemon set that would run there (specs/nodes.md 6.5). Labels and taints of the node decide, resources do not.
-
-Public: `DaemonSets(daemon_sets).on(node) -> Carried`, `group_daemon_overhead`, `total_demand`.
+A template made from a real node brings its daemons along. A template from the provider, or of a machine type, gets
+every DaemonSet that would run there (docs/design/nodes.md 6.5). Labels and taints of the node decide, resources do not.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""The nodes of a view as columns of numbers: what they offer, what is free, which label values they have, who is there.
+"""The nodes of a view as columns of numbers: capacity, free resources, label values, and counts of running pods.
 
-`NodeArrays.of(view)` reads every node once; `NodeArrays.with_view(view)` reads again only nodes on which something
-changed, found by identity (views share the states of nodes nobody touched), so that no change can be missed and none is
-paid twice. Arrays are immutable: simulations place pods on a draft over them.
+`NodeArrays.of(view)` reads every node once. `NodeArrays.with_view(view)` reads again only the nodes on which something
+changed. Changes are found by identity: views share the states of unchanged nodes, so no change is missed and none is
+read twice. Arrays are immutable; simulations place pods on a placement over them.
 
-* `alloc[N, R]`, `free[N, R]` - int64, cpu in millicores, in the order of `columns.names`.
-* `label_ids(key)[N]` - a number for each value of a label, -1 where a node does not have it: also the domains of a
-  topology key. `group_rows(keys)` - rows that no rule reading only these labels can tell apart.
-* `running_pods` - who is on the rows; `states` - the scheduling package's own states, row by row.
+* `alloc[N, R]`, `free[N, R]`: int64, cpu in millicores, in the order of `columns.names`.
+* `label_ids(key)[N]`: a number per value of a label, -1 for nodes without it; also the domains of a topology key.
+  `group_rows(keys)`: rows that no rule reading only these labels can distinguish.
+* `running_pods`: the pods on each row, counted per label group. `states`: the scheduling package's states, row by row.
 
-Who is on each node, as far as pods that come could meet them: kinds of pods with counts, not pods.
-
-Kin are pods that no selector can tell apart (namespace and labels): replicas. A selector is asked once for all kin, and
-counting what it means over nodes is arithmetic on three flat arrays. Each node is read once and again only when
-something on it changed, so a turn costs by changes. Part of `Arrays`; read by `meetings` and `attachments`.
+A label group is the set of pods that no selector can distinguish: same namespace, same labels. A selector is evaluated
+once per label group, and counting its matches over nodes is arithmetic on flat arrays.
 """
 
 from __future__ import annotations
@@ -98,12 +95,12 @@ class Columns:
 class NodeArrays:
     """Rows of nodes, in the order of the view."""
 
-    def __init__(self, states: Sequence[NodeState], *, columns: Columns, neighbours: RunningPods) -> None:
+    def __init__(self, states: Sequence[NodeState], *, columns: Columns, running_pods: RunningPods) -> None:
         self.states = tuple(states)
         self.names = tuple(node_state.name for node_state in self.states)
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self.columns = columns
-        self.running_pods = neighbours
+        self.running_pods = running_pods
         self.alloc: Ints = columns.matrix([node_state.allocatable for node_state in self.states])
         self.free: Ints = columns.matrix([node_state.free for node_state in self.states])
         self.unreadable: Flags = np.array([bool(node_state.problem) for node_state in self.states], dtype=np.bool_)
@@ -119,8 +116,8 @@ class NodeArrays:
     def of_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> NodeArrays:
         listed = tuple(states)
         kinds = LabelGroups()
-        homes = [NodeContents(node_state, kinds) for node_state in listed]
-        return cls(listed, columns=_columns(listed, resources), neighbours=RunningPods(kinds, homes))
+        contents = [NodeContents(node_state, kinds) for node_state in listed]
+        return cls(listed, columns=_columns(listed, resources), running_pods=RunningPods(kinds, contents))
 
     def with_view(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         """The same for a later view, by what changed. Gives what `of` gives."""
@@ -136,19 +133,19 @@ class NodeArrays:
         columns = self._columns_for(states, fresh, wanted)
         if not fresh and columns is self.columns and len(states) == len(self.states) and kept == list(range(len(kept))):
             return self
-        homes = self.running_pods.nodes
+        contents = self.running_pods.nodes
         kinds = self.running_pods.label_groups
-        neighbours = RunningPods(
+        running_pods = RunningPods(
             kinds,
             [
-                NodeContents(state, kinds) if row is None else homes[row]
+                NodeContents(state, kinds) if row is None else contents[row]
                 for state, row in zip(states, kept, strict=True)
             ],
         )
         if columns is not self.columns:
-            return NodeArrays(states, columns=columns, neighbours=neighbours)
+            return NodeArrays(states, columns=columns, running_pods=running_pods)
         other = object.__new__(NodeArrays)
-        other._take_over(self, states, kept, neighbours=neighbours)
+        other._take_over(self, states, kept, running_pods=running_pods)
         return other
 
     def _rows_before(self, states: tuple[NodeState, ...]) -> list[int | None]:
@@ -175,10 +172,15 @@ class NodeArrays:
         return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
 
     def _take_over(
-        self, before: NodeArrays, states: tuple[NodeState, ...], kept: Sequence[int | None], *, neighbours: RunningPods
+        self,
+        before: NodeArrays,
+        states: tuple[NodeState, ...],
+        kept: Sequence[int | None],
+        *,
+        running_pods: RunningPods,
     ) -> None:
         columns = before.columns
-        self.states, self.columns, self.running_pods = states, columns, neighbours
+        self.states, self.columns, self.running_pods = states, columns, running_pods
         fresh = [place for place, row in enumerate(kept) if row is None]
         same_rows = len(kept) == len(before.states) and all(row is None or row == at for at, row in enumerate(kept))
         same_rows = same_rows and all(states[row].name == before.names[row] for row in fresh)
@@ -433,8 +435,8 @@ class RunningPods:
         """Rows that hold pods of each kind with anti-affinity."""
         if self._avoider_rows is None:
             rows: dict[int, list[int]] = {}
-            for row, household in enumerate(self.nodes):
-                for number in household.anti_affinity_groups:
+            for row, contents in enumerate(self.nodes):
+                for number in contents.anti_affinity_groups:
                     rows.setdefault(number, []).append(row)
             self._avoider_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
         return self._avoider_rows
@@ -452,13 +454,13 @@ class RunningPods:
 
     def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:
-            found = [household.label_counts(self.label_groups) for household in self.nodes]
-            sizes = np.array([len(census.groups) for census in found], dtype=np.int64)
+            found = [contents.label_counts(self.label_groups) for contents in self.nodes]
+            sizes = np.array([len(counts.groups) for counts in found], dtype=np.int64)
             empty = [np.zeros(0, dtype=np.int64)]
             self._flat = (
                 np.repeat(np.arange(len(found), dtype=np.int64), sizes),
-                np.concatenate(empty + [census.groups for census in found]),
-                np.concatenate(empty + [census.total for census in found]),
-                np.concatenate(empty + [census.not_terminating for census in found]),
+                np.concatenate(empty + [counts.groups for counts in found]),
+                np.concatenate(empty + [counts.total for counts in found]),
+                np.concatenate(empty + [counts.not_terminating for counts in found]),
             )
         return self._flat

@@ -1,15 +1,11 @@
-"""Which pods are on which node, in kinds: pods alike to every rule about moving them. Read incrementally.
+"""The pods on each node, grouped into kinds: pods that are equal to every rule about moving them. Read incrementally.
 
-A whole cluster has a hundred thousand pods and a few hundred kinds. Each node is read when something on it changed;
-pods that are the same objects as before are not looked into again. `PodsByNode.of(view, before)` costs by changes; the
-flat arrays over all nodes are what removals and consolidation count with.
+A cluster has a hundred thousand pods and a few hundred kinds. A node is read again when something on it changed; pods
+that are the same objects as before are not read again.
 
-* `kinds[k].pod` stands for every pod of the kind, taken off its node (no spec.nodeName).
-* `row[P]`, `kind[P]`: each pod's node and kind, in the order of nodes; `pods(row)`: the pods themselves.
-
-What a node object says of itself that bears on its removal: ready, leaving, not there yet, to be left alone.
-
-Read once for each node object (`nodes` keeps it); what the controller knows beside it is in `removal_candidates.Known`.
+* `kinds[k].pod` represents every pod of the kind, without spec.nodeName.
+* `row[P]`, `kind[P]`: the node and the kind of each pod, in the order of nodes; `pods(row)`: the pods themselves.
+* `NodeFlags`: what the node object says about its own removal: ready, being deleted, upcoming, scale-down disabled.
 """
 
 from __future__ import annotations

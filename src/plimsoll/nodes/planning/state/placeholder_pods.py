@@ -1,10 +1,8 @@
-"""Pods that a request is to have on a node as one thing that is there: `placeholder_pod(pod, count)`. Pure.
+"""Placeholder pods: the pods that a ProvisioningRequest has booked on a node, as one pod. Pure.
 
-Half a million booked pods are counted, never made. A lump asks for what all of its pods ask for, `pods` included, has
-their labels, ports and terms, and counts as so many where pods are counted (`PlacedPod.count`): rules about nodes and
-about other pods cannot tell the difference. It belongs to a ProvisioningRequest, which no pod that runs does but one
-that holds a place: so `is_placeholder` tells it from those. Put on nodes by `booked_places`, read by whoever reads a
-view.
+Half a million booked pods are counted, never created. A placeholder requests what all of its pods request, `pods`
+included, has their labels, ports and terms, and counts as that many pods (`PlacedPod.count`): rules about nodes and
+about other pods cannot tell the difference. Its controller is a ProvisioningRequest, which no running pod has.
 """
 
 from __future__ import annotations

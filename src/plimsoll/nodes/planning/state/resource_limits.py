@@ -1,8 +1,8 @@
 """The limits of the whole cluster: how much it uses, how much may still be added, how much may be taken away. Pure.
 
-Gate 1 of specs/nodes.md 5.3; gate 2, a group's own sizes, is in each offer. The limits never enforce: above a maximum
-nothing is removed, below a minimum nothing is added; the gap merely must not grow. Room is shared: `rows` gives it to
-a packing as one row a limit, which all types draw from.
+Gate 1 of docs/design/nodes.md 5.3; gate 2, a group's own sizes, is in each offer. The limits never enforce: above a
+maximum nothing is removed, below a minimum nothing is added; the gap merely must not grow. Room is shared: `rows` gives
+it to a packing as one row a limit, which all types draw from.
 
 Public: `usage_of(view) -> Usage`; `ceilings(usage, policy, planner) -> tuple[Ceiling, ...]`; on these `rows(ceilings,
 offers) -> Rows` (for `Packing.use` and `Packing.room`), `growth(ceilings, node)`, `exhausted(ceilings, node)`;

@@ -1,19 +1,14 @@
-"""Snapshots of a cluster that changes, each made from the one before: `SnapshotBuilder`. Pure.
+"""Builds each snapshot of a changing cluster from the previous one. Pure.
 
-A controller tells what changed (`update`) and gets the next snapshot. Nodes on which nothing happened are the same
-states as before, and the snapshot brings a `PlannerCache`, so planners too read only what changed: a turn costs by
-changes.
+The caller passes what changed (`update`) and gets the next snapshot. Unchanged nodes keep their states, and the
+snapshot carries a `PlannerCache`, so that planners too read only what changed: a loop iteration costs by changes.
 
-Snapshots are immutable and stay good after the next one was made. What they hold does not depend on the way there:
-nodes are in the order of their names, pods of a node and pods that wait in the order of their keys. The keeper judges
-nothing: who uses it leaves out pods that do not count, and puts those that are promised a node onto it.
+Snapshots are immutable and stay valid after the next one was built. Their content does not depend on the order of the
+changes: nodes are sorted by name, pods of a node and pending pods by key. The builder filters nothing: the caller
+leaves out pods that do not count, and puts pods that are nominated for a node onto it.
 
-Pods that wait, gathered into the few entries planners are asked about, and kept so while pods come and go.
-
-Ten thousand pods of a hundred controllers are a hundred entries (`PendingPods`), so that a plan costs by controllers
-even before its classes are made. Pods of one entry are one owner's, alike in everything a scheduling rule or a volume
-could tell; pods with claims of their own stand alone. Part of `snapshots`; what waits and what does not is said by its
-user.
+Pending pods are grouped into few entries: ten thousand pods of a hundred controllers are a hundred `PendingPods`. The
+pods of an entry have one owner and are equal to every scheduling rule; pods with their own claims are not grouped.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 Touched = dict[str, dict[PodKey, None]]
 """By node, whose pods there came, went or are others."""
 # Kin are only ever added; with this many more than pods they are gathered anew.
-_STALE_KIN: Final = 4096
+_STALE_LABELS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +77,11 @@ class SnapshotBuilder:
         self._nodes: dict[str, Node] = {}
         self._states: dict[str, NodeState] = {}
         """Of nodes that exist, by name; replaced when something changes, never changed."""
-        self._repelling: dict[str, None] = {}
-        self._holding: dict[str, dict[PodKey, PlacedPod | BadObject]] = {}
+        self._anti_affine: dict[str, None] = {}
+        self._pods_of: dict[str, dict[PodKey, PlacedPod | BadObject]] = {}
         """Who is on which node, also of nodes that are not there (yet)."""
-        self._home: dict[PodKey, str] = {}
-        self._kin: dict[Kin, Kin] = {}
+        self._node_of: dict[PodKey, str] = {}
+        self._labels_of: dict[Kin, Kin] = {}
         self._waiting = PendingPodGroups()
 
     def update(self, changes: Changes, inputs: SnapshotInputs) -> Snapshot:
@@ -102,16 +97,16 @@ class SnapshotBuilder:
                 self._nodes[name] = node
         self._make_states(touched)
         self._number += 1
-        if len(self._kin) > _STALE_KIN + len(self._home):
-            self._kin = {}
+        if len(self._labels_of) > _STALE_LABELS + len(self._node_of):
+            self._labels_of = {}
         return self._snapshot(inputs)
 
     # ---- who is where
 
     def _put_pod(self, key: PodKey, pod: Pod | BadObject | None, touched: Touched) -> None:
-        before = self._home.pop(key, "")
+        before = self._node_of.pop(key, "")
         if before:
-            del self._holding[before][key]
+            del self._pods_of[before][key]
             touched.setdefault(before, {})[key] = None
         if _waits(pod):
             self._waiting.put(key, pod)
@@ -122,14 +117,14 @@ class SnapshotBuilder:
         elif pod is not None and pod.status.phase not in _ENDED:
             placed = PlacedPod(pod)
             # Replicas then share one object, which is what everybody looks them up by.
-            placed.kin = self._kin.setdefault(placed.kin, placed.kin)
+            placed.kin = self._labels_of.setdefault(placed.kin, placed.kin)
             self._settle(key, pod.spec.node_name, placed, touched)
 
     def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: Touched) -> None:
         """One that nobody can read and that is on no node holds nothing."""
         if node:
-            self._home[key] = node
-            self._holding.setdefault(node, {})[key] = pod
+            self._node_of[key] = node
+            self._pods_of.setdefault(node, {})[key] = pod
             touched.setdefault(node, {})[key] = None
 
     # ---- nodes
@@ -137,26 +132,26 @@ class SnapshotBuilder:
     def _make_states(self, touched: Touched) -> None:
         if not touched:
             return
-        states, repelling = dict(self._states), dict(self._repelling)
+        states, anti_affine = dict(self._states), dict(self._anti_affine)
         for name, keys in touched.items():
-            repelling.pop(name, None)
+            anti_affine.pop(name, None)
             node = self._nodes.get(name)
             if node is None:
                 states.pop(name, None)
-                if not self._holding.get(name):
-                    self._holding.pop(name, None)
+                if not self._pods_of.get(name):
+                    self._pods_of.pop(name, None)
                 continue
             states[name] = state = self._state(node, self._states.get(name), keys)
             if any(placed.anti_affinity for placed in state.pods.values()):
-                repelling[name] = None
+                anti_affine[name] = None
         if states.keys() != self._states.keys():
             states = {name: states[name] for name in sorted(states)}
         self._states = states
-        self._repelling = dict.fromkeys(sorted(repelling))
+        self._anti_affine = dict.fromkeys(sorted(anti_affine))
 
     def _state(self, node: Node, before: NodeState | None, keys: Iterable[PodKey]) -> NodeState:
         """`keys` are all whose pod on the node may be another than before."""
-        held = self._holding.get(node.metadata.name, {})
+        held = self._pods_of.get(node.metadata.name, {})
         if before is None or before.node is not node or before.unreadable_pods:
             before, keys = NodeState(node), held
         there = before.pods
@@ -177,7 +172,7 @@ class SnapshotBuilder:
                 self._states,
                 namespaces=inputs.namespaces,
                 storage=inputs.storage,
-                anti_affine=self._repelling,
+                anti_affine=self._anti_affine,
             ),
             pending=self._waiting.pending(),
             groups=inputs.groups,
@@ -206,38 +201,38 @@ class PendingPodGroups:
 
     def __init__(self) -> None:
         self._groups: dict[SimilarityRules, _Group] = {}
-        self._likeness: dict[PodKey, SimilarityRules] = {}
+        self._group_key: dict[PodKey, SimilarityRules] = {}
         self._entries: dict[SimilarityRules, PendingPods] = {}
         self._changed: dict[SimilarityRules, None] = {}
         self._listed: tuple[PendingPods, ...] = ()
 
     def put(self, key: PodKey, pod: Pod) -> None:
         """A pod that waits, or waits still with something about it changed."""
-        likeness = _likeness(pod)
-        if self._likeness.get(key) not in {None, likeness}:
+        group_key = _group_key(pod)
+        if self._group_key.get(key) not in {None, group_key}:
             self.drop(key)
-        self._likeness[key] = likeness
-        if likeness not in self._groups:
-            self._groups[likeness] = _Group()
-        if self._groups[likeness].put(key, pod):
-            self._changed[likeness] = None
+        self._group_key[key] = group_key
+        if group_key not in self._groups:
+            self._groups[group_key] = _Group()
+        if self._groups[group_key].put(key, pod):
+            self._changed[group_key] = None
 
     def drop(self, key: PodKey) -> None:
         """It waits no longer. One that never did is nobody's business."""
-        likeness = self._likeness.pop(key, None)
-        if likeness is not None:
-            self._groups[likeness].drop(key)
-            self._changed[likeness] = None
+        group_key = self._group_key.pop(key, None)
+        if group_key is not None:
+            self._groups[group_key].drop(key)
+            self._changed[group_key] = None
 
     def pending(self) -> tuple[PendingPods, ...]:
         """In the order of their keys, whatever order the pods came in."""
         if self._changed:
-            for likeness in self._changed:
-                if self._groups[likeness].line:
-                    self._entries[likeness] = self._groups[likeness].entry()
+            for group_key in self._changed:
+                if self._groups[group_key].queue:
+                    self._entries[group_key] = self._groups[group_key].entry()
                 else:
-                    del self._groups[likeness]
-                    self._entries.pop(likeness, None)
+                    del self._groups[group_key]
+                    self._entries.pop(group_key, None)
             self._changed = {}
             self._listed = tuple(sorted(self._entries.values(), key=lambda pending: pending.key))
         return self._listed
@@ -248,7 +243,7 @@ class _Group:
 
     def __init__(self) -> None:
         self._pods: dict[PodKey, Pod] = {}
-        self._line: list[tuple[datetime, PodKey]] = []
+        self._queue: list[tuple[datetime, PodKey]] = []
         self._is_in_order = True
 
     def put(self, key: PodKey, pod: Pod) -> bool:
@@ -259,32 +254,32 @@ class _Group:
             before = None
         self._pods[key] = pod
         if before is None:
-            self._line.append(_place(key, pod))
+            self._queue.append(_place(key, pod))
             self._is_in_order = False
             return True
-        return self.line[0][1] == key
+        return self.queue[0][1] == key
 
     def drop(self, key: PodKey) -> None:
-        self._line.remove(_place(key, self._pods.pop(key)))
+        self._queue.remove(_place(key, self._pods.pop(key)))
 
     @property
-    def line(self) -> list[tuple[datetime, PodKey]]:
+    def queue(self) -> list[tuple[datetime, PodKey]]:
         """Put in order when somebody asks: thousands come at once."""
         if not self._is_in_order:
-            self._line.sort()
+            self._queue.sort()
             self._is_in_order = True
-        return self._line
+        return self._queue
 
     def entry(self) -> PendingPods:
         """Named after the first in line."""
-        line = self.line
-        key = line[0][1]
+        queue = self.queue
+        key = queue[0][1]
         return PendingPods(
             key=str(key),
             pod=self._pods[key],
-            count=len(line),
+            count=len(queue),
             created=self._pods[key].metadata.creation_timestamp,
-            names=tuple([pod_key.name for _, pod_key in line]),
+            names=tuple([pod_key.name for _, pod_key in queue]),
         )
 
 
@@ -292,7 +287,7 @@ def _place(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
     return (pod.metadata.creation_timestamp or _FAR_AHEAD, key)
 
 
-def _likeness(pod: Pod) -> SimilarityRules:
+def _group_key(pod: Pod) -> SimilarityRules:
     meta = pod.metadata
     owner = controller_of(meta)
     own_claims = bool(pod.spec.volumes) and touches_storage(pod)
