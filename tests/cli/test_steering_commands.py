@@ -19,7 +19,7 @@ from tests.cli.commands import Ended, plimsoll
 from tests.kube.worlds import KubeWorld
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.builders import NOON, policy
-from tests.nodes.reporting.loop_results import later, turn
+from tests.nodes.reporting.loop_results import later, loop_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def status_is_written(world: KubeWorld, *, ago_s: float = 3, **options: Any) -> 
     now = datetime.now(UTC) - timedelta(seconds=ago_s)
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), now)
-    told = later(turn(health=state.health(now), policy=policy(**options)), at=now)
+    told = later(loop_result(health=state.health(now), policy=policy(**options)), at=now)
     assert world.do(StatusConfigMapWriter(world.client).write(told)) is None
 
 

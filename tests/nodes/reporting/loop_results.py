@@ -63,7 +63,7 @@ def node(name: str, **capacity: str) -> Node:
     )
 
 
-def offer(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **more: Any) -> ScaleUpOption:
+def option(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **more: Any) -> ScaleUpOption:
     return ScaleUpOption(
         **{
             "group": group,
@@ -84,7 +84,7 @@ def offer(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **m
     )
 
 
-def growth(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupScaleUp:
+def scale_up(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupScaleUp:
     """The entries together on each of the new nodes."""
     pods = {pending.key: pending.count for pending in entries}
     return GroupScaleUp(
@@ -96,7 +96,7 @@ def growth(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupSca
     )
 
 
-def grown(one: GroupScaleUp, **more: Any) -> ScaleUpResult:
+def scale_up_result(one: GroupScaleUp, **more: Any) -> ScaleUpResult:
     given = {"group": one.option.group, "before": one.before, "after": one.after, "created": not one.option.exists}
     return ScaleUpResult(scale_up=one, **(given | more))
 
@@ -107,7 +107,7 @@ def planned(*growths: GroupScaleUp, remaining: tuple[UnschedulablePods, ...] = (
     return ScaleUpPlan(result=result, scale_ups=growths, scheduled=helped, unschedulable=remaining, **more)
 
 
-def left(*entries: PendingPods, reasons: tuple[Reason, ...]) -> UnschedulablePods:
+def unschedulable(*entries: PendingPods, reasons: tuple[Reason, ...]) -> UnschedulablePods:
     keys = {pending.key: pending.count for pending in entries}
     return UnschedulablePods(pods=sum(keys.values()), keys=keys, reasons=reasons)
 
@@ -117,22 +117,24 @@ def group_reason(code: str, told: str, *groups: str) -> Reason:
     return Reason(code=code, message=f"{told} ({', '.join(groups)})", facts={"groups": len(groups)})
 
 
-def turn(
+def loop_result(
     *pending: PendingPods, nodes: tuple[Node, ...] = (), pods: tuple[Pod, ...] = (), options: Any = None, **parts: Any
 ) -> LoopResult:
     snapshot = Snapshot(number=7, at=NOON, view=ClusterView.of(nodes, pods), pending=pending)
     return LoopResult(**{"number": 7, "at": NOON, "policy": policy(**(options or {})), "snapshot": snapshot, **parts})
 
 
-def grew(*growths: GroupScaleUp, pending: tuple[PendingPods, ...] = (), **more: Any) -> LoopResult:
+def scaled_up_loop(*growths: GroupScaleUp, pending: tuple[PendingPods, ...] = (), **more: Any) -> LoopResult:
     """A turn in which all of it was done."""
-    part = ScaleUpPart(plan=planned(*growths), results=tuple(grown(scale_up) for scale_up in growths))
-    return turn(*pending, scale_up=part, **more)
+    part = ScaleUpPart(plan=planned(*growths), results=tuple(scale_up_result(scale_up) for scale_up in growths))
+    return loop_result(*pending, scale_up=part, **more)
 
 
-def stuck(*entries: PendingPods, reasons: tuple[Reason, ...], **more: Any) -> LoopResult:
+def unschedulable_loop(*entries: PendingPods, reasons: tuple[Reason, ...], **more: Any) -> LoopResult:
     """A turn that can do nothing for them."""
-    return turn(*entries, scale_up=ScaleUpPart(plan=planned(remaining=(left(*entries, reasons=reasons),))), **more)
+    return loop_result(
+        *entries, scale_up=ScaleUpPart(plan=planned(remaining=(unschedulable(*entries, reasons=reasons),))), **more
+    )
 
 
 def removal(name: str, *moved: str, group: str = "g", **more: Any) -> NodeRemoval:
@@ -151,24 +153,24 @@ def ended(one: NodeRemoval, result: RemovalResult = RemovalResult.REMOVED, **mor
     return FinishedRemoval(removal=one, result=result, **more)
 
 
-def kept(name: str, code: str, message: str = "so it is", **more: Any) -> UnremovableNode:
+def unremovable(name: str, code: str, message: str = "so it is", **more: Any) -> UnremovableNode:
     return UnremovableNode(node=name, reason=Reason(code=code, message=message, **more))
 
 
-def shrinking(*removals: NodeRemoval, **more: Any) -> ScaleDownPart:
+def scale_down(*removals: NodeRemoval, **more: Any) -> ScaleDownPart:
     return ScaleDownPart(nodes_to_delete=NodesToDelete(removals=removals), **more)
 
 
-def aside(name: str, code: str, *, message: str = "not now", **annotations: str) -> FilteredPod:
+def filtered_pod(name: str, code: str, *, message: str = "not now", **annotations: str) -> FilteredPod:
     return FilteredPod(pod=pod(name, **annotations), reason=Reason(code=code, message=message))
 
 
-def told(one: LoopResult, reason: str) -> list[str]:
+def event_messages(one: LoopResult, reason: str) -> list[str]:
     """The messages of all Events with a reason."""
     return [event.message for event in build_events(one) if event.reason == reason]
 
 
-def whom(one: LoopResult, reason: str) -> list[str]:
+def event_objects(one: LoopResult, reason: str) -> list[str]:
     return [f"{event.about.kind}/{event.about.name}" for event in build_events(one) if event.reason == reason]
 
 

@@ -9,21 +9,21 @@ from plimsoll.nodes.reporting.log_line import build_log_line
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
     ended,
-    grew,
-    grown,
-    growth,
-    offer,
+    loop_result,
+    option,
     planned,
     removal,
-    shrinking,
-    stuck,
-    turn,
+    scale_down,
+    scale_up,
+    scale_up_result,
+    scaled_up_loop,
     unneeded,
+    unschedulable_loop,
     waiting,
 )
 
 LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
-BAD = growth(offer("g"))
+BAD = scale_up(option("g"))
 COOLDOWN = Reason(code="ScaleDownInCooldown", message="in cool-down")
 NEEDED = Reason(code="NeededAgain", message="pods came")
 
@@ -31,26 +31,31 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
 @pytest.mark.parametrize(
     ("one", "sentence"),
     [
-        (turn(), "nothing to do"),
-        (grew(growth(offer("g", size=1), waiting("p"), nodes=2)), "scaled up g 1->3 for 2 pods"),
-        (grew(growth(offer("n", exists=False), waiting("p"))), "scaled up new n 0->1 for 1 pod"),
+        (loop_result(), "nothing to do"),
+        (scaled_up_loop(scale_up(option("g", size=1), waiting("p"), nodes=2)), "scaled up g 1->3 for 2 pods"),
+        (scaled_up_loop(scale_up(option("n", exists=False), waiting("p"))), "scaled up new n 0->1 for 1 pod"),
         (
-            turn(scale_up=ScaleUpPart(plan=planned(BAD), results=(grown(BAD, failure=STOCKOUT),))),
+            loop_result(scale_up=ScaleUpPart(plan=planned(BAD), results=(scale_up_result(BAD, failure=STOCKOUT),))),
             "could not scale up g: no more machines of this type",
         ),
-        (stuck(waiting("p"), reasons=(LIMIT,)), "1 pod left without a place: max cluster cpu limit reached"),
-        (turn(scale_down=shrinking(removal("n1"), removal("n2", "p"))), "removing empty n1; draining n2"),
         (
-            turn(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=COOLDOWN)),
+            unschedulable_loop(waiting("p"), reasons=(LIMIT,)),
+            "1 pod left without a place: max cluster cpu limit reached",
+        ),
+        (loop_result(scale_down=scale_down(removal("n1"), removal("n2", "p"))), "removing empty n1; draining n2"),
+        (
+            loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=COOLDOWN)),
             "1 unneeded node not gone yet, in cool-down",
         ),
-        (turn(scale_down=shrinking(finished=(ended(removal("n1")),))), "removed n1"),
+        (loop_result(scale_down=scale_down(finished=(ended(removal("n1")),))), "removed n1"),
         (
-            turn(scale_down=shrinking(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=NEEDED),))),
+            loop_result(
+                scale_down=scale_down(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=NEEDED),))
+            ),
             "n1 was not removed: pods came",
         ),
-        (turn(deleted_groups=(DeletedGroup(group="nap-1"),)), "deleted empty nap-1"),
-        (turn(ended_early=Reason(code="CannotSee", message="no answer")), "stopped early, no answer"),
+        (loop_result(deleted_groups=(DeletedGroup(group="nap-1"),)), "deleted empty nap-1"),
+        (loop_result(ended_early=Reason(code="CannotSee", message="no answer")), "stopped early, no answer"),
     ],
 )
 def test_a_turn_in_one_sentence(one: LoopResult, sentence: str):
@@ -58,12 +63,12 @@ def test_a_turn_in_one_sentence(one: LoopResult, sentence: str):
 
 
 def test_many_names_are_few_and_a_number():
-    assert build_log_line(turn(scale_down=shrinking(*(removal(f"n{number}") for number in range(10))))) == (
+    assert build_log_line(loop_result(scale_down=scale_down(*(removal(f"n{number}") for number in range(10))))) == (
         "removing empty n0, n1, n2 and 7 more"
     )
 
 
 def test_a_turn_that_could_not_look_is_no_success():
-    assert turn().is_success
-    assert turn(ended_early=Reason(code="ClusterUnhealthy", message="x")).is_success
-    assert not turn(ended_early=Reason(code="CannotSee", message="x")).is_success
+    assert loop_result().is_success
+    assert loop_result(ended_early=Reason(code="ClusterUnhealthy", message="x")).is_success
+    assert not loop_result(ended_early=Reason(code="CannotSee", message="x")).is_success

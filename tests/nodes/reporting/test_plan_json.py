@@ -12,17 +12,17 @@ from plimsoll.nodes.model.scale_up_plan import LabelSet
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
-    grew,
-    grown,
-    growth,
-    kept,
-    offer,
+    loop_result,
+    option,
     planned,
     removal,
-    shrinking,
-    stuck,
-    turn,
+    scale_down,
+    scale_up,
+    scale_up_result,
+    scaled_up_loop,
     unneeded,
+    unremovable,
+    unschedulable_loop,
     waiting,
 )
 
@@ -31,7 +31,7 @@ PAUSED = Reason(code="Paused", message="paused")
 
 
 def test_growth_as_the_specification_writes_it():
-    entry = build_loop_entry(grew(growth(offer("g", size=1, zone="z1"), waiting("p"), nodes=2)))["scaleUp"]
+    entry = build_loop_entry(scaled_up_loop(scale_up(option("g", size=1, zone="z1"), waiting("p"), nodes=2)))["scaleUp"]
 
     assert entry["result"] == "ScaleUpNeeded"
     (line,) = entry["plan"]
@@ -44,14 +44,14 @@ def test_growth_as_the_specification_writes_it():
 
 
 def test_measured_seconds_only_when_asked_for():
-    one = turn(scale_up=ScaleUpPart(plan=planned(), plan_seconds=0.25))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(), plan_seconds=0.25))
 
     assert "planSeconds" not in build_loop_entry(one)["scaleUp"]
     assert build_loop_entry(one, is_timed=True)["scaleUp"]["planSeconds"] == 0.25
 
 
 def test_pods_that_remain_have_their_reasons():
-    entry = build_loop_entry(stuck(waiting("p"), waiting("q"), reasons=(LIMIT,)))["scaleUp"]
+    entry = build_loop_entry(unschedulable_loop(waiting("p"), waiting("q"), reasons=(LIMIT,)))["scaleUp"]
 
     assert entry["result"] == "NoOptions"
     assert entry["remaining"] == [{"pods": 2, "reasons": ["max cluster cpu limit reached (13 of 5 in use)"]}]
@@ -59,23 +59,23 @@ def test_pods_that_remain_have_their_reasons():
 
 def test_label_sets_when_auto_provisioning_made_some():
     sets = LabelSet(labels={"a": "b"}, merged=({"a": "b"},), served=({"a": "b"},))
-    entry = build_loop_entry(turn(scale_up=ScaleUpPart(plan=planned(label_sets=(sets,)))))["scaleUp"]
+    entry = build_loop_entry(loop_result(scale_up=ScaleUpPart(plan=planned(label_sets=(sets,)))))["scaleUp"]
 
     assert entry["labelSets"] == [{"labels": {"a": "b"}, "merged": [{"a": "b"}], "served": [{"a": "b"}]}]
 
 
 def test_a_group_that_was_made_has_the_clouds_id():
-    new = growth(offer("nap-1", exists=False))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=(grown(new, group="nap-1-x"),)))
+    new = scale_up(option("nap-1", exists=False))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(new), results=(scale_up_result(new, group="nap-1-x"),)))
 
     (line,) = build_loop_entry(one)["scaleUp"]["plan"]
     assert (line["group"], line["created"]) == ("nap-1-x", True)
 
 
 def test_a_group_made_as_several_is_several_lines_whose_patterns_are_told_once():
-    new = growth(offer("nap-1", exists=False), waiting("p"), nodes=3)
-    parts = (grown(new, group="nap-1-a", after=2), grown(new, group="nap-1-b", after=1))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=parts))
+    new = scale_up(option("nap-1", exists=False), waiting("p"), nodes=3)
+    parts = (scale_up_result(new, group="nap-1-a", after=2), scale_up_result(new, group="nap-1-b", after=1))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(new), results=parts))
 
     lines = build_loop_entry(one)["scaleUp"]["plan"]
     assert [(line["group"], line["to"], len(line["patterns"])) for line in lines] == [
@@ -85,8 +85,10 @@ def test_a_group_made_as_several_is_several_lines_whose_patterns_are_told_once()
 
 
 def test_a_growth_that_failed_says_so():
-    bad = growth(offer("nap-1", exists=False))
-    one = turn(scale_up=ScaleUpPart(plan=planned(bad), results=(grown(bad, created=False, failure=STOCKOUT),)))
+    bad = scale_up(option("nap-1", exists=False))
+    one = loop_result(
+        scale_up=ScaleUpPart(plan=planned(bad), results=(scale_up_result(bad, created=False, failure=STOCKOUT),))
+    )
 
     entry = build_loop_entry(one)["scaleUp"]
     assert entry["result"] == "ScaleUpError"
@@ -95,8 +97,8 @@ def test_a_growth_that_failed_says_so():
 
 
 def test_a_growth_that_was_held_back_says_so():
-    held = growth(offer("nap-1", exists=False))
-    one = turn(scale_up=ScaleUpPart(plan=planned(held), results=(grown(held, held_back=PAUSED),)))
+    held = scale_up(option("nap-1", exists=False))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(held), results=(scale_up_result(held, held_back=PAUSED),)))
 
     (line,) = build_loop_entry(one)["scaleUp"]["plan"]
     assert (line["heldBack"], line["created"]) == ("paused", True)
@@ -106,12 +108,12 @@ def test_a_growth_that_was_held_back_says_so():
 
 
 def test_nodes_that_go_and_nodes_that_stay():
-    part = shrinking(
+    part = scale_down(
         removal("n3"),
         removal("n1", "web-0"),
-        unremovable=(kept("n4", "ScaleDownDisabledAnnotation"), kept("n2", "NotUnderutilized")),
+        unremovable=(unremovable("n4", "ScaleDownDisabledAnnotation"), unremovable("n2", "NotUnderutilized")),
     )
-    entry = build_loop_entry(turn(scale_down=part))["scaleDown"]
+    entry = build_loop_entry(loop_result(scale_down=part))["scaleDown"]
 
     assert entry == {
         "result": "ScaleDownNodeDeleteStarted",
@@ -123,15 +125,15 @@ def test_nodes_that_go_and_nodes_that_stay():
 
 def test_a_pod_that_keeps_its_node_is_named_with_its_reason():
     why = Reason(code="NotReplicated", message="it has no controller")
-    part = shrinking(unremovable=(kept("n1", "BlockedByPod", "pod default/db-0 keeps it", because=(why,)),))
+    part = scale_down(unremovable=(unremovable("n1", "BlockedByPod", "pod default/db-0 keeps it", because=(why,)),))
 
-    assert build_loop_entry(turn(scale_down=part))["scaleDown"]["unremovable"] == {
+    assert build_loop_entry(loop_result(scale_down=part))["scaleDown"]["unremovable"] == {
         "n1": "BlockedByPod: pod default/db-0 keeps it (it has no controller)"
     }
 
 
 def test_what_a_brake_held_back_stays():
-    entry = build_loop_entry(turn(scale_down=shrinking(removal("n1"), held_back={"n1": PAUSED})))["scaleDown"]
+    entry = build_loop_entry(loop_result(scale_down=scale_down(removal("n1"), held_back={"n1": PAUSED})))["scaleDown"]
 
     assert entry["empty"] == []
     assert entry["unremovable"] == {"n1": "Paused"}
@@ -139,7 +141,7 @@ def test_what_a_brake_held_back_stays():
 
 def test_a_dry_run_shows_what_would_go():
     dry = Reason(code="DryRun", message="dry run")
-    entry = build_loop_entry(turn(scale_down=shrinking(removal("n1"), held_back={"n1": dry})))["scaleDown"]
+    entry = build_loop_entry(loop_result(scale_down=scale_down(removal("n1"), held_back={"n1": dry})))["scaleDown"]
 
     assert entry["empty"] == ["n1"]
     assert entry["result"] == "ScaleDownNoUnneeded"
@@ -152,14 +154,14 @@ NEW = Reason(code="PodsTooNew", message="wait")
 @pytest.mark.parametrize(
     ("one", "result"),
     [
-        (turn(scale_down=ScaleDownPart()), "ScaleDownNoUnneeded"),
-        (turn(scale_down=ScaleDownPart(unneeded=(unneeded("n"),))), "ScaleDownNoNodeDeleted"),
-        (turn(scale_down=ScaleDownPart(unneeded=(unneeded("n"),), under_way=1)), "ScaleDownInProgress"),
-        (turn(scale_down=ScaleDownPart(is_in_cooldown=True, under_way=1)), "ScaleDownInCooldown"),
-        (grew(growth(offer("g"))), "ScaleDownInCooldown"),
-        (turn(scale_up=ScaleUpPart(skipped=NEW)), "ScaleDownInCooldown"),
-        (turn(scale_down=ScaleDownPart(skipped=SKIPPED)), "ScaleDownNotTried"),
-        (turn(ended_early=Reason(code="CannotSee", message="x")), "ScaleDownNotTried"),
+        (loop_result(scale_down=ScaleDownPart()), "ScaleDownNoUnneeded"),
+        (loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n"),))), "ScaleDownNoNodeDeleted"),
+        (loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n"),), under_way=1)), "ScaleDownInProgress"),
+        (loop_result(scale_down=ScaleDownPart(is_in_cooldown=True, under_way=1)), "ScaleDownInCooldown"),
+        (scaled_up_loop(scale_up(option("g"))), "ScaleDownInCooldown"),
+        (loop_result(scale_up=ScaleUpPart(skipped=NEW)), "ScaleDownInCooldown"),
+        (loop_result(scale_down=ScaleDownPart(skipped=SKIPPED)), "ScaleDownNotTried"),
+        (loop_result(ended_early=Reason(code="CannotSee", message="x")), "ScaleDownNotTried"),
     ],
 )
 def test_how_scaling_down_ended(one: LoopResult, result: str):
@@ -167,18 +169,18 @@ def test_how_scaling_down_ended(one: LoopResult, result: str):
 
 
 def test_a_turn_that_ended_early_tried_nothing_and_says_why():
-    entry = build_loop_entry(turn(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
+    entry = build_loop_entry(loop_result(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
 
     assert entry["scaleUp"]["result"] == "NotTried"
     assert entry["endedEarly"] == "the cloud is gone"
 
 
 def test_pods_that_are_too_new_put_growth_off():
-    assert build_loop_entry(turn(scale_up=ScaleUpPart(skipped=NEW)))["scaleUp"]["result"] == "InCooldown"
+    assert build_loop_entry(loop_result(scale_up=ScaleUpPart(skipped=NEW)))["scaleUp"]["result"] == "InCooldown"
 
 
 def test_an_entry_is_plain_json():
-    one = grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),))
-    entry = build_loop_entry(replace(one, scale_down=shrinking(removal("n1"))))
+    one = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),))
+    entry = build_loop_entry(replace(one, scale_down=scale_down(removal("n1"))))
 
     assert json.loads(json.dumps(entry)) == entry

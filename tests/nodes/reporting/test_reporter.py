@@ -17,13 +17,13 @@ from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 from plimsoll.objects.api.events import EventSource
 from tests.kube.worlds import KubeWorld
 from tests.nodes.planning.builders import policy
-from tests.nodes.reporting.loop_results import grew, growth, offer, turn, waiting
+from tests.nodes.reporting.loop_results import loop_result, option, scale_up, scaled_up_loop, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
-GREW = grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),))
+GREW = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),))
 
 
 class Office:
@@ -71,7 +71,7 @@ def test_a_turn_is_told_everywhere(office: Office):
 
 
 def test_a_dry_run_tells_nothing_inside_the_cluster(office: Office):
-    office.tell(turn(waiting("p"), options={"dry_run": True}, scale_up=GREW.scale_up))
+    office.tell(loop_result(waiting("p"), options={"dry_run": True}, scale_up=GREW.scale_up))
     office.world.do(office.teller.close(policy(dry_run=True)))
 
     assert office.events() == []
@@ -81,7 +81,7 @@ def test_a_dry_run_tells_nothing_inside_the_cluster(office: Office):
 
 def test_the_same_sentence_is_no_news_in_the_log(office: Office):
     with structlog.testing.capture_logs() as logs:
-        office.tell(turn(), turn(), GREW, turn())
+        office.tell(loop_result(), loop_result(), GREW, loop_result())
 
     assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
         "info",
@@ -100,7 +100,7 @@ def test_a_journal_that_fails_stops_nothing(office: Office):
 
 
 def test_the_status_goes_with_the_program(office: Office):
-    office.tell(turn())
+    office.tell(loop_result())
     office.world.do(office.teller.close(policy()))
 
     assert office.world.server.ask("GET", URL).status == 404

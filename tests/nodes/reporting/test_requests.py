@@ -17,14 +17,14 @@ from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.nodes.requests.model import ClassKind, ConsumerWarning, Phase, RequestsPart, StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.status import ConditionType, build_condition
 from tests.nodes.planning.builders import NOON
-from tests.nodes.reporting.loop_results import later, pod, turn
-from tests.nodes.requests.request_views import ATOMIC, pods_of, seen
+from tests.nodes.reporting.loop_results import later, loop_result, pod
+from tests.nodes.requests.request_views import ATOMIC, pods_of, request_view
 
 if TYPE_CHECKING:
     from plimsoll.nodes.loop_result import LoopResult
 
-SOME = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC)
-NEW = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC, phase=Phase.DUE)
+SOME = request_view("r", (pods_of(1), 3), class_kind=ClassKind.ATOMIC)
+NEW = request_view("r", (pods_of(1), 3), class_kind=ClassKind.ATOMIC, phase=Phase.DUE)
 
 
 def verdict(saying: UpdateKind, message: str = "so it is", *, is_written: bool = True) -> StatusUpdate:
@@ -39,7 +39,7 @@ def verdict(saying: UpdateKind, message: str = "so it is", *, is_written: bool =
 
 
 def with_requests(*verdicts: StatusUpdate, **part: Any) -> LoopResult:
-    return turn(requests=RequestsPart(updates=verdicts, **part))
+    return loop_result(requests=RequestsPart(updates=verdicts, **part))
 
 
 def unschedulable(pods: int) -> ConsumerWarning:

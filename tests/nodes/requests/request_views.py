@@ -34,10 +34,10 @@ def pods_of(cpu: Any = 1, **more: Any) -> Pod:
     return pod("template", requests={"cpu": cpu, "memory": f"{int(cpu * 1024)}Mi"}, **more)
 
 
-def seen(
+def request_view(
     name: str,
     *sets: tuple[Pod, int],
-    nature: ClassKind = ClassKind.ATOMIC,
+    class_kind: ClassKind = ClassKind.ATOMIC,
     phase: Phase = Phase.HELD,
     uid: str = "",
     **parameters: Any,
@@ -53,14 +53,14 @@ def seen(
         request=ProvisioningRequest(
             metadata=meta,
             spec=ProvisioningRequestSpec(
-                provisioning_class_name=CHECK if nature is ClassKind.CHECK else ATOMIC,
+                provisioning_class_name=CHECK if class_kind is ClassKind.CHECK else ATOMIC,
                 pod_sets=tuple(
                     PodSet(count=count, pod_template_ref=PodTemplateReference(name=f"t{index}"))
                     for index, (_, count) in enumerate(sets)
                 ),
             ),
         ),
-        class_kind=nature,
+        class_kind=class_kind,
         parameters=Parameters(**parameters),
         phase=phase,
         conditions=Conditions((held,)) if phase is Phase.HELD else Conditions(),

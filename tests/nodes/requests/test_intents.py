@@ -24,7 +24,7 @@ from plimsoll.nodes.requests.model import Phase
 from plimsoll.nodes.requests.status import Details, GroupStep, Intent
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, waiting, world
-from tests.nodes.requests.request_views import pods_of, seen
+from tests.nodes.requests.request_views import pods_of, request_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ WHY = Reason(code="Test", message="withdrawn")
 
 def asking(name: str, *counts: int, cpu: Any = 1, intent: Intent | None = None) -> RequestView:
     phase = Phase.DUE if intent is None else Phase.INTENDED
-    found = seen(name, *((pods_of(cpu), count) for count in counts), phase=phase)
+    found = request_view(name, *((pods_of(cpu), count) for count in counts), phase=phase)
     return replace(found, details=Details(intent=intent))
 
 

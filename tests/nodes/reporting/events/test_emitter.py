@@ -12,7 +12,16 @@ from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from tests.kube.worlds import KubeWorld
 from tests.nodes.planning.builders import NOON
-from tests.nodes.reporting.loop_results import aside, grew, growth, later, offer, stuck, turn, waiting
+from tests.nodes.reporting.loop_results import (
+    filtered_pod,
+    later,
+    loop_result,
+    option,
+    scale_up,
+    scaled_up_loop,
+    unschedulable_loop,
+    waiting,
+)
 
 UNHEALTHY = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
 
@@ -31,7 +40,7 @@ def heard_after(*seconds: float, **options: Any) -> list[int]:
     """How many Events there are in all after turns at these times, each of which says the same."""
     heard, counts = Heard(), []
     emitter = EventEmitter(heard)
-    same = stuck(waiting("p"), reasons=(UNHEALTHY,), options=options)
+    same = unschedulable_loop(waiting("p"), reasons=(UNHEALTHY,), options=options)
     for second in seconds:
         emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
         counts.append(len(heard.events))
@@ -41,8 +50,8 @@ def heard_after(*seconds: float, **options: Any) -> list[int]:
 def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
     heard, counts = Heard(), []
     emitter = EventEmitter(heard)
-    consuming = (aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
-    same = turn(filtered_pods=tuple(consuming))
+    consuming = (filtered_pod(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
+    same = loop_result(filtered_pods=tuple(consuming))
     for second in (0, 10, 20, 30, 300):
         emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
         counts.append(len(heard.events))
@@ -61,8 +70,8 @@ def test_unless_the_operator_wants_every_one():
 def test_another_message_is_another_event():
     heard = Heard()
     emitter = EventEmitter(heard)
-    emitter.emit(stuck(waiting("p"), reasons=(UNHEALTHY,)))
-    emitter.emit(stuck(waiting("p"), reasons=(Reason(code="NoRoom", message="no room is left"),)))
+    emitter.emit(unschedulable_loop(waiting("p"), reasons=(UNHEALTHY,)))
+    emitter.emit(unschedulable_loop(waiting("p"), reasons=(Reason(code="NoRoom", message="no room is left"),)))
 
     assert len(heard.events) == 2
 
@@ -71,7 +80,7 @@ def test_events_of_the_whole_are_about_the_config_map_that_is_there():
     heard = Heard()
     emitter = EventEmitter(heard)
     emitter.status_uid = "uid-of-the-map"
-    emitter.emit(grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),)))
+    emitter.emit(scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),)))
 
     uids = {about.kind: about.uid for about, _, _ in heard.events}
     assert uids == {"ConfigMap": "uid-of-the-map", "Pod": "uid-of-p"}
@@ -83,7 +92,7 @@ def test_events_reach_a_server():
             world.client, EventSource(component="cluster-autoscaler"), clock=world.clock, entropy=world.entropy
         )
         world.run.spawn(recorder.run())
-        EventEmitter(recorder).emit(grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),)))
+        EventEmitter(recorder).emit(scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),)))
         world.run.settle()
         events = world.ask("GET", "/api/v1/events")["items"]
 

@@ -4,22 +4,33 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
 from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, EvictedPod, RemovalResult
 from plimsoll.nodes.reporting.events.emitter import build_events
-from tests.nodes.reporting.loop_results import STOCKOUT, ended, node, placed, pod, removal, shrinking, told, turn, whom
+from tests.nodes.reporting.loop_results import (
+    STOCKOUT,
+    ended,
+    event_messages,
+    event_objects,
+    loop_result,
+    node,
+    placed,
+    pod,
+    removal,
+    scale_down,
+)
 
 
 def test_an_empty_node_that_goes():
-    one = turn(nodes=(node("n3"),), scale_down=shrinking(removal("n3")))
+    one = loop_result(nodes=(node("n3"),), scale_down=scale_down(removal("n3")))
 
-    assert told(one, "ScaleDownEmpty") == ['Scale-down: removing empty node "n3"']
-    assert told(one, "ScaleDown") == ["marked the node as toBeDeleted/unschedulable"]
+    assert event_messages(one, "ScaleDownEmpty") == ['Scale-down: removing empty node "n3"']
+    assert event_messages(one, "ScaleDown") == ["marked the node as toBeDeleted/unschedulable"]
     event = build_events(one)[-1]
     assert (event.about.kind, event.about.name, event.about.uid) == ("Node", "n3", "uid-of-n3")
 
 
 def test_a_node_that_is_drained_names_its_use_and_its_pods():
-    one = turn(nodes=(node("n1"),), pods=(placed("web-0", "n1"),), scale_down=shrinking(removal("n1", "web-0")))
+    one = loop_result(nodes=(node("n1"),), pods=(placed("web-0", "n1"),), scale_down=scale_down(removal("n1", "web-0")))
 
-    assert told(one, "ScaleDown") == [
+    assert event_messages(one, "ScaleDown") == [
         "Scale-down: removing node n1, utilization: 0.25, pods to reschedule: web-0",
         "marked the node as toBeDeleted/unschedulable",
         "deleting pod for node scale down",
@@ -30,13 +41,13 @@ def test_a_node_that_is_drained_names_its_use_and_its_pods():
 def test_what_is_held_back_is_not_told():
     brake = Reason(code="MaxRemovalsPerHour", message="enough for now")
 
-    assert build_events(turn(scale_down=shrinking(removal("n1"), held_back={"n1": brake}))) == ()
+    assert build_events(loop_result(scale_down=scale_down(removal("n1"), held_back={"n1": brake}))) == ()
 
 
 def test_a_node_that_is_gone():
-    one = turn(scale_down=shrinking(finished=(ended(removal("n1")),)))
+    one = loop_result(scale_down=scale_down(finished=(ended(removal("n1")),)))
 
-    assert told(one, "ScaleDown") == ["node removed by cluster autoscaler"]
+    assert event_messages(one, "ScaleDown") == ["node removed by cluster autoscaler"]
 
 
 def test_a_removal_that_failed_is_a_warning_on_the_node_and_on_the_pods_that_stayed():
@@ -44,10 +55,10 @@ def test_a_removal_that_failed_is_a_warning_on_the_node_and_on_the_pods_that_sta
     stays = EvictedPod(pod=pod("db-0"), failure=Reason(code="EvictionBlocked", message="budget db allows none"))
     went = EvictedPod(pod=pod("web-0"))
     failed = ended(removal("n1", "web-0", "db-0"), RemovalResult.FAILED, reason=why, pods=(went, stays))
-    one = turn(scale_down=shrinking(finished=(failed,)))
+    one = loop_result(scale_down=scale_down(finished=(failed,)))
 
-    assert whom(one, "ScaleDownFailed") == ["Pod/db-0", "Node/n1"]
-    assert told(one, "ScaleDownFailed") == [
+    assert event_objects(one, "ScaleDownFailed") == ["Pod/db-0", "Node/n1"]
+    assert event_messages(one, "ScaleDownFailed") == [
         "failed to delete pod for ScaleDown: budget db allows none",
         "failed to drain and delete node: 1 pod did not go",
     ]
@@ -56,7 +67,7 @@ def test_a_removal_that_failed_is_a_warning_on_the_node_and_on_the_pods_that_sta
 
 def test_a_removal_that_was_overtaken_is_no_warning():
     why = Reason(code="NeededAgain", message="pods came")
-    one = turn(scale_down=shrinking(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=why),)))
+    one = loop_result(scale_down=scale_down(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=why),)))
 
     (event,) = build_events(one)
     assert event.type is EventType.NORMAL
@@ -64,19 +75,19 @@ def test_a_removal_that_was_overtaken_is_no_warning():
 
 
 def test_groups_of_auto_provisioning_that_go_n31():
-    one = turn(deleted_groups=(DeletedGroup(group="nap-1"), DeletedGroup(group="nap-2", failure=STOCKOUT)))
+    one = loop_result(deleted_groups=(DeletedGroup(group="nap-1"), DeletedGroup(group="nap-2", failure=STOCKOUT)))
 
-    assert told(one, "DeletedNodeGroup") == ["NodeAutoprovisioning: removed node group nap-1"]
-    assert told(one, "FailedToDeleteNodeGroup") == [
+    assert event_messages(one, "DeletedNodeGroup") == ["NodeAutoprovisioning: removed node group nap-1"]
+    assert event_messages(one, "FailedToDeleteNodeGroup") == [
         "NodeAutoprovisioning: attempt to delete node group nap-2 failed: no more machines of this type"
     ]
 
 
 def test_taints_that_nobody_needs_any_more_are_told_of_on_the_node():
     failed = CleanedNode(node="n2", failure=Reason(code="WriteFailed", message="conflict"))
-    one = turn(nodes=(node("n1"),), cleaned=(CleanedNode(node="n1"), failed))
+    one = loop_result(nodes=(node("n1"),), cleaned=(CleanedNode(node="n1"), failed))
 
-    assert told(one, "ClusterAutoscalerCleanup") == [
+    assert event_messages(one, "ClusterAutoscalerCleanup") == [
         "removed ToBeDeletedByClusterAutoscaler taint from node n1",
         "failed to clean ToBeDeletedByClusterAutoscaler on node n2: conflict",
     ]

@@ -22,30 +22,30 @@ from plimsoll.nodes.reporting.events.emitter import build_events
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
-    aside,
-    grew,
+    event_messages,
+    event_objects,
+    filtered_pod,
     group_reason,
-    grown,
-    growth,
-    left,
-    offer,
+    loop_result,
+    option,
     planned,
     pod,
     replicas,
-    stuck,
-    told,
-    turn,
+    scale_up,
+    scale_up_result,
+    scaled_up_loop,
+    unschedulable,
+    unschedulable_loop,
     waiting,
-    whom,
 )
 
 CPU_LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
 
 
 def test_a_group_that_grows_is_told_before_and_after_on_the_status_config_map():
-    one = grew(growth(offer("g", size=1), waiting("p"), nodes=2))
+    one = scaled_up_loop(scale_up(option("g", size=1), waiting("p"), nodes=2))
 
-    assert told(one, "ScaledUpGroup") == [
+    assert event_messages(one, "ScaledUpGroup") == [
         "Scale-up: setting group g size to 3 instead of 1 (max: 10)",
         "Scale-up: group g size set to 3 instead of 1 (max: 10)",
     ]
@@ -54,35 +54,39 @@ def test_a_group_that_grows_is_told_before_and_after_on_the_status_config_map():
 
 
 def test_a_growth_that_the_cloud_refuses_is_a_warning():
-    bad = growth(offer("g"), waiting("p"))
-    one = turn(scale_up=ScaleUpPart(plan=planned(bad), results=(grown(bad, failure=STOCKOUT),)))
+    bad = scale_up(option("g"), waiting("p"))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(bad), results=(scale_up_result(bad, failure=STOCKOUT),)))
 
-    assert told(one, "FailedToScaleUpGroup") == ["Scale-up failed for group g: no more machines of this type"]
-    assert len(told(one, "ScaledUpGroup")) == 1
-    assert told(one, "TriggeredScaleUp") == []
+    assert event_messages(one, "FailedToScaleUpGroup") == ["Scale-up failed for group g: no more machines of this type"]
+    assert len(event_messages(one, "ScaledUpGroup")) == 1
+    assert event_messages(one, "TriggeredScaleUp") == []
 
 
 def test_a_group_that_is_made_is_told_by_the_id_the_cloud_gave_it():
-    new = growth(offer("nap-1", exists=False), waiting("p"))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=(grown(new, group="nap-1-x"),)))
+    new = scale_up(option("nap-1", exists=False), waiting("p"))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(new), results=(scale_up_result(new, group="nap-1-x"),)))
 
-    assert told(one, "CreatedNodeGroup") == ["NodeAutoprovisioning: created new node group nap-1-x"]
+    assert event_messages(one, "CreatedNodeGroup") == ["NodeAutoprovisioning: created new node group nap-1-x"]
 
 
 def test_a_group_that_cannot_be_made_is_not_told_to_have_been_grown():
-    new = growth(offer("nap-1", exists=False), waiting("p"))
-    one = turn(scale_up=ScaleUpPart(plan=planned(new), results=(grown(new, created=False, failure=STOCKOUT),)))
+    new = scale_up(option("nap-1", exists=False), waiting("p"))
+    one = loop_result(
+        scale_up=ScaleUpPart(plan=planned(new), results=(scale_up_result(new, created=False, failure=STOCKOUT),))
+    )
 
-    assert told(one, "FailedToCreateNodeGroup") == [
+    assert event_messages(one, "FailedToCreateNodeGroup") == [
         "NodeAutoprovisioning: attempt to create node group nap-1 failed: no more machines of this type"
     ]
-    assert told(one, "ScaledUpGroup") == []
+    assert event_messages(one, "ScaledUpGroup") == []
 
 
 def test_what_a_brake_held_back_is_not_told_as_if_it_had_happened():
-    held = growth(offer("g"), waiting("p"))
+    held = scale_up(option("g"), waiting("p"))
     brake = Reason(code="Paused", message="paused")
-    one = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned(held), results=(grown(held, held_back=brake),)))
+    one = loop_result(
+        waiting("p"), scale_up=ScaleUpPart(plan=planned(held), results=(scale_up_result(held, held_back=brake),))
+    )
 
     assert build_events(one) == ()
 
@@ -92,9 +96,11 @@ def test_what_a_brake_held_back_is_not_told_as_if_it_had_happened():
 
 def test_a_pod_is_told_which_groups_grow_for_it():
     red, blue = waiting("red"), waiting("blue")
-    one = grew(growth(offer("a"), red), growth(offer("b", size=2, most=5), red, blue), pending=(red, blue))
+    one = scaled_up_loop(
+        scale_up(option("a"), red), scale_up(option("b", size=2, most=5), red, blue), pending=(red, blue)
+    )
 
-    assert told(one, "TriggeredScaleUp") == [
+    assert event_messages(one, "TriggeredScaleUp") == [
         "pod triggered scale-up: [{a 0->1 (max: 10)} {b 2->3 (max: 5)}]",
         "pod triggered scale-up: [{b 2->3 (max: 5)}]",
     ]
@@ -105,16 +111,16 @@ def test_a_pod_is_told_which_groups_grow_for_it():
 
 def test_of_pods_alike_the_first_have_a_place_the_next_are_helped_and_the_last_are_left():
     four = PendingPods(key="default/four", pod=pod("four-0"), count=4, names=("four-0", "four-1", "four-2", "four-3"))
-    some = growth(offer("g"), PendingPods(key="default/four", pod=four.pod, count=2))
+    some = scale_up(option("g"), PendingPods(key="default/four", pod=four.pod, count=2))
     plan = planned(
         some,
-        remaining=(left(PendingPods(key="default/four", pod=four.pod, count=1), reasons=(CPU_LIMIT,)),),
+        remaining=(unschedulable(PendingPods(key="default/four", pod=four.pod, count=1), reasons=(CPU_LIMIT,)),),
         existing={"n1": {"default/four": 1}},
     )
-    one = turn(four, scale_up=ScaleUpPart(plan=plan, results=(grown(some),)))
+    one = loop_result(four, scale_up=ScaleUpPart(plan=plan, results=(scale_up_result(some),)))
 
-    assert whom(one, "TriggeredScaleUp") == ["Pod/four-1", "Pod/four-2"]
-    assert whom(one, "NotTriggerScaleUp") == ["Pod/four-3"]
+    assert event_objects(one, "TriggeredScaleUp") == ["Pod/four-1", "Pod/four-2"]
+    assert event_objects(one, "NotTriggerScaleUp") == ["Pod/four-3"]
 
 
 def test_a_pod_that_is_left_is_told_how_many_groups_are_in_the_way_for_which_reason():
@@ -125,9 +131,9 @@ def test_a_pod_that_is_left_is_told_how_many_groups_are_in_the_way_for_which_rea
         group_reason("NodeResourcesFit", "Insufficient cpu, Insufficient memory", "d", "e"),
         group_reason("NodeResourcesFit", "Insufficient cpu", "f"),
     )
-    one = stuck(waiting("p"), reasons=reasons)
+    one = unschedulable_loop(waiting("p"), reasons=reasons)
 
-    (message,) = told(one, "NotTriggerScaleUp")
+    (message,) = event_messages(one, "NotTriggerScaleUp")
     assert message == (
         "pod didn't trigger scale-up: 1 max node group size reached, 2 in backoff after failed scale-up, "
         "3 Insufficient cpu, 2 Insufficient memory"
@@ -135,9 +141,9 @@ def test_a_pod_that_is_left_is_told_how_many_groups_are_in_the_way_for_which_rea
 
 
 def test_a_limit_of_the_cluster_is_named_n23_n32():
-    one = stuck(waiting("p"), reasons=(CPU_LIMIT,))
+    one = unschedulable_loop(waiting("p"), reasons=(CPU_LIMIT,))
 
-    assert told(one, "NotTriggerScaleUp") == [
+    assert event_messages(one, "NotTriggerScaleUp") == [
         "pod didn't trigger scale-up: 1 max cluster cpu limit reached (13 of 5 in use)"
     ]
 
@@ -148,9 +154,9 @@ def test_a_cap_on_groups_is_named_n35():
         message="max-autoprovisioned-node-group-count reached (1 of 1)",
         facts={"groups": 0},
     )
-    one = stuck(waiting("p"), reasons=(cap,))
+    one = unschedulable_loop(waiting("p"), reasons=(cap,))
 
-    assert told(one, "NotTriggerScaleUp") == [
+    assert event_messages(one, "NotTriggerScaleUp") == [
         "pod didn't trigger scale-up: 1 max-autoprovisioned-node-group-count reached (1 of 1)"
     ]
 
@@ -158,83 +164,89 @@ def test_a_cap_on_groups_is_named_n35():
 def test_a_full_cluster_is_told_on_the_status_config_map_and_on_pods():
     entry = waiting("p")
     full = Reason(code=MAX_NODES_REACHED, message="the cluster has 9 ready nodes, max-nodes-total is 9")
-    plan = planned(remaining=(left(entry, reasons=(Reason(code="MaxNodesTotal", message="max-nodes-total"),)),))
-    one = turn(entry, scale_up=ScaleUpPart(plan=plan, skipped=full), options={"max_nodes_total": 9})
+    plan = planned(
+        remaining=(unschedulable(entry, reasons=(Reason(code="MaxNodesTotal", message="max-nodes-total"),)),)
+    )
+    one = loop_result(entry, scale_up=ScaleUpPart(plan=plan, skipped=full), options={"max_nodes_total": 9})
 
-    assert told(one, "MaxNodesTotalReached") == ["Max total nodes in cluster reached: 9"]
-    assert told(one, "NotTriggerScaleUp") == ["pod didn't trigger scale-up: max total nodes in cluster reached"]
+    assert event_messages(one, "MaxNodesTotalReached") == ["Max total nodes in cluster reached: 9"]
+    assert event_messages(one, "NotTriggerScaleUp") == [
+        "pod didn't trigger scale-up: max total nodes in cluster reached"
+    ]
 
 
 def test_fifty_pods_of_a_class_are_told_by_themselves_and_the_owner_of_all():
     many = replicas("web", 300)
-    one = stuck(*many, reasons=(CPU_LIMIT,))
+    one = unschedulable_loop(*many, reasons=(CPU_LIMIT,))
 
-    names = whom(one, "NotTriggerScaleUp")
+    names = event_objects(one, "NotTriggerScaleUp")
     assert len(names) == 51
     assert names[-1] == "ReplicaSet/web"
-    assert told(one, "NotTriggerScaleUp")[-1].startswith("300 pods didn't trigger scale-up: 1 max cluster cpu")
+    assert event_messages(one, "NotTriggerScaleUp")[-1].startswith(
+        "300 pods didn't trigger scale-up: 1 max cluster cpu"
+    )
 
 
 def test_fifty_pods_need_no_summary():
-    one = stuck(*replicas("web", 50), reasons=(CPU_LIMIT,))
+    one = unschedulable_loop(*replicas("web", 50), reasons=(CPU_LIMIT,))
 
-    assert len(told(one, "NotTriggerScaleUp")) == 50
+    assert len(event_messages(one, "NotTriggerScaleUp")) == 50
 
 
 def test_pods_that_stand_alone_are_summed_up_on_the_status_config_map():
-    one = stuck(*(waiting(f"p{number}") for number in range(60)), reasons=(CPU_LIMIT,))
+    one = unschedulable_loop(*(waiting(f"p{number}") for number in range(60)), reasons=(CPU_LIMIT,))
 
-    assert whom(one, "NotTriggerScaleUp")[-1] == "ConfigMap/cluster-autoscaler-status"
+    assert event_objects(one, "NotTriggerScaleUp")[-1] == "ConfigMap/cluster-autoscaler-status"
 
 
 def test_every_owner_has_its_own_fifty():
-    one = stuck(*replicas("web", 60), *replicas("db", 60), reasons=(CPU_LIMIT,))
+    one = unschedulable_loop(*replicas("web", 60), *replicas("db", 60), reasons=(CPU_LIMIT,))
 
-    names = whom(one, "NotTriggerScaleUp")
+    names = event_objects(one, "NotTriggerScaleUp")
     assert names.count("ReplicaSet/web") == names.count("ReplicaSet/db") == 1
     assert len(names) == 102
 
 
 def test_of_many_owners_fewer_pods_are_told_so_that_no_event_is_pushed_out():
     owners = [replicas(f"rs{number}", 60) for number in range(300)]
-    one = stuck(*(entry for entries in owners for entry in entries), reasons=(CPU_LIMIT,))
+    one = unschedulable_loop(*(entry for entries in owners for entry in entries), reasons=(CPU_LIMIT,))
 
-    names = whom(one, "NotTriggerScaleUp")
+    names = event_objects(one, "NotTriggerScaleUp")
     assert len(names) < 1_000
     assert {name for name in names if name.startswith("ReplicaSet/")} == {f"ReplicaSet/rs{n}" for n in range(300)}
 
 
 def test_what_is_only_asked_for_by_a_request_is_no_pod_to_tell_of():
     asked = PendingPods(key="default/request/0", pod=pod("asked"), count=40)
-    one = grew(growth(offer("g"), asked), pending=(asked,))
+    one = scaled_up_loop(scale_up(option("g"), asked), pending=(asked,))
 
-    assert told(one, "TriggeredScaleUp") == []
+    assert event_messages(one, "TriggeredScaleUp") == []
 
 
 # ---- pods that consume a request
 
 
 def consuming(count: int) -> tuple[FilteredPod, ...]:
-    return tuple(aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(count))
+    return tuple(filtered_pod(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(count))
 
 
 def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
-    one = turn(filtered_pods=consuming(205))
+    one = loop_result(filtered_pods=consuming(205))
 
-    assert len(told(one, "IgnoredInScaleUp")) == 50
-    assert told(one, "IgnoredInScaleUp")[0] == (
+    assert len(event_messages(one, "IgnoredInScaleUp")) == 50
+    assert event_messages(one, "IgnoredInScaleUp")[0] == (
         "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest default/pr-x"
     )
 
 
 def test_the_old_annotation_counts_too():
-    one = turn(filtered_pods=(aside("p", CONSUMING, **{CONSUME_ANNOTATIONS[1]: "pr-y"}),))
+    one = loop_result(filtered_pods=(filtered_pod("p", CONSUMING, **{CONSUME_ANNOTATIONS[1]: "pr-y"}),))
 
-    assert told(one, "IgnoredInScaleUp")[0].endswith("ProvisioningRequest default/pr-y")
+    assert event_messages(one, "IgnoredInScaleUp")[0].endswith("ProvisioningRequest default/pr-y")
 
 
 def test_expendable_pods_are_not_told_anything():
-    assert build_events(turn(filtered_pods=(aside("p", "Expendable"),))) == ()
+    assert build_events(loop_result(filtered_pods=(filtered_pod("p", "Expendable"),))) == ()
 
 
 # ---- repairs, health, priorities
@@ -244,9 +256,9 @@ def test_growth_that_failed_later_is_told_with_the_clouds_words():
     error = ScaleUpError(code="STOCKOUT", message="none left")
     reason = failed_instances("g", error, failed=3, new=3, messages=["none left"])
     failed = FailedScaleUp(group="g", error=error, nodes=3, reason=reason)
-    one = turn(changes=Changes(failed=(failed,)))
+    one = loop_result(changes=Changes(failed=(failed,)))
 
-    assert told(one, "ScaleUpFailed") == [reason.message]
+    assert event_messages(one, "ScaleUpFailed") == [reason.message]
     assert build_events(one)[0].type is EventType.WARNING
 
 
@@ -254,12 +266,12 @@ def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
     reason = never_registered("g", 2, limit_s=900, kept=0)
     gone = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
-    assert told(turn(repairs=(gone,)), "DeleteUnregistered") == [
+    assert event_messages(loop_result(repairs=(gone,)), "DeleteUnregistered") == [
         "Removed unregistered node i-1",
         "Removed unregistered node i-2",
     ]
     failed = GroupRepair(group="g", reason=reason, instances=("i-1",), failure=STOCKOUT)
-    assert told(turn(repairs=(failed,)), "DeleteUnregisteredFailed") == [
+    assert event_messages(loop_result(repairs=(failed,)), "DeleteUnregisteredFailed") == [
         "Failed to remove node i-1: no more machines of this type"
     ]
 
@@ -268,23 +280,23 @@ def test_a_target_that_cannot_be_lowered_is_a_scale_up_not_reverted():
     reason = size_differs("g", nodes=1, target=3, limit_s=900)
     failed = GroupRepair(group="g", reason=reason, before=3, after=1, failure=STOCKOUT)
 
-    assert told(turn(repairs=(failed,)), "FailedToRevertScaleUp") == [
+    assert event_messages(loop_result(repairs=(failed,)), "FailedToRevertScaleUp") == [
         "Failed to revert scale-up of group g: no more machines of this type"
     ]
 
 
 def test_an_unhealthy_cluster_is_a_warning():
-    one = turn(ended_early=Reason(code="ClusterUnhealthy", message="5 of 8 nodes are unready"))
+    one = loop_result(ended_early=Reason(code="ClusterUnhealthy", message="5 of 8 nodes are unready"))
 
-    assert told(one, "ClusterUnhealthy") == ["Cluster is unhealthy: 5 of 8 nodes are unready"]
+    assert event_messages(one, "ClusterUnhealthy") == ["Cluster is unhealthy: 5 of 8 nodes are unready"]
 
 
 def test_groups_without_a_priority_are_told_on_the_priority_config_map():
     without = SkippedGroup(group="g", machine_type="", code="NoPriority", reason="no pattern meets it")
-    one = turn(scale_up=ScaleUpPart(plan=planned(skipped_groups=(without,))))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(skipped_groups=(without,))))
 
-    assert whom(one, "PriorityConfigMapNotMatchedGroup") == ["ConfigMap/cluster-autoscaler-priority-expander"]
-    assert told(one, "PriorityConfigMapNotMatchedGroup") == [
+    assert event_objects(one, "PriorityConfigMapNotMatchedGroup") == ["ConfigMap/cluster-autoscaler-priority-expander"]
+    assert event_messages(one, "PriorityConfigMapNotMatchedGroup") == [
         "Priority expander: node group g not found in priority expander configuration. The group won't be used."
     ]
 
@@ -292,13 +304,13 @@ def test_groups_without_a_priority_are_told_on_the_priority_config_map():
 def test_a_bad_priority_config_map_is_told_there():
     problem = Reason(code="PriorityConfigMapInvalid", message="priorities: 'x' is no whole number")
 
-    assert told(turn(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
+    assert event_messages(loop_result(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
 
 
 def prioritised(*groups: str, **numbers: str) -> LoopResult:
     """Growth of these groups under the priority expander; `numbers` as `p10="pattern"`."""
-    one = grew(
-        *(growth(offer(name), waiting("web")) for name in groups),
+    one = scaled_up_loop(
+        *(scale_up(option(name), waiting("web")) for name in groups),
         pending=(waiting("web"),),
         options={"expander": "priority,cost"},
     )
@@ -309,15 +321,15 @@ def prioritised(*groups: str, **numbers: str) -> LoopResult:
 def test_priorities_that_meet_no_group_at_all_are_told_there():
     one = prioritised("pool-a", p10="gpu-.*", p50="spot")
 
-    assert whom(one, "PriorityConfigMapNoGroupMatched") == ["ConfigMap/cluster-autoscaler-priority-expander"]
-    assert told(one, "PriorityConfigMapNoGroupMatched") == [
+    assert event_objects(one, "PriorityConfigMapNoGroupMatched") == ["ConfigMap/cluster-autoscaler-priority-expander"]
+    assert event_messages(one, "PriorityConfigMapNoGroupMatched") == [
         "Priority expander: no priorities info found for any of the expansion options. No options filtered."
     ]
 
 
 def test_nothing_is_said_of_priorities_that_meet_a_group_or_that_nobody_follows():
-    assert told(prioritised("pool-a", p10="pool-.*"), "PriorityConfigMapNoGroupMatched") == []
-    assert told(prioritised("pool-a"), "PriorityConfigMapNoGroupMatched") == []
+    assert event_messages(prioritised("pool-a", p10="pool-.*"), "PriorityConfigMapNoGroupMatched") == []
+    assert event_messages(prioritised("pool-a"), "PriorityConfigMapNoGroupMatched") == []
     unasked = prioritised("pool-a", p10="gpu-.*")
-    unasked = replace(unasked, policy=replace(unasked.policy, choosing=Policy().planning))
-    assert told(unasked, "PriorityConfigMapNoGroupMatched") == []
+    unasked = replace(unasked, policy=replace(unasked.policy, planning=Policy().planning))
+    assert event_messages(unasked, "PriorityConfigMapNoGroupMatched") == []

@@ -20,8 +20,18 @@ from plimsoll.operator.health import Health, HealthTimeouts
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST
 from tests.nodes.planning.builders import NOON
-from tests.nodes.reporting.loop_results import aside, grew, growth, node, offer, placed, planned, turn, waiting
-from tests.nodes.requests.request_views import pods_of, seen
+from tests.nodes.reporting.loop_results import (
+    filtered_pod,
+    loop_result,
+    node,
+    option,
+    placed,
+    planned,
+    scale_up,
+    scaled_up_loop,
+    waiting,
+)
+from tests.nodes.requests.request_views import pods_of, request_view
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -143,13 +153,13 @@ def test_a_token_whose_owner_may_not_is_refused(site: Site, url: str):
 
 
 def test_a_token_whose_owner_may_is_let_in(site: Site):
-    site.turn = turn()
+    site.turn = loop_result()
     assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 200
 
 
 def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: KubeWorld):
     site = Site(world)
-    site.turn = turn()
+    site.turn = loop_result()
     assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 403
     assert site.get("/plan")[0] == 200
 
@@ -169,7 +179,7 @@ def test_before_the_first_turn_there_is_nothing_to_show(site: Site):
 
 
 def test_the_plan_of_the_last_turn_and_its_reasons(site: Site):
-    site.turn = grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),))
+    site.turn = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),))
     shown = site.json("/plan")
 
     assert shown["scaleUp"]["plan"][0]["group"] == "g"
@@ -178,17 +188,17 @@ def test_the_plan_of_the_last_turn_and_its_reasons(site: Site):
 
 def test_a_snapshot_only_where_the_operator_wants_it(site: Site):
     nodes, pods = (node("n1"),), (placed("web-0", "n1"),)
-    site.turn = turn(waiting("p"), nodes=nodes, pods=pods)
+    site.turn = loop_result(waiting("p"), nodes=nodes, pods=pods)
     assert site.get("/snapshotz")[0] == 404
 
-    site.turn = turn(waiting("p"), nodes=nodes, pods=pods, options=EVERYTHING)
+    site.turn = loop_result(waiting("p"), nodes=nodes, pods=pods, options=EVERYTHING)
     shown = site.json("/snapshotz")
     assert shown["NodeList"][0]["Pods"] == [{"namespace": "default", "name": "web-0"}]
     assert shown["UnschedulablePods"] == ["default/p"]
 
 
 def test_explaining_a_pod_that_waits(site: Site):
-    site.turn = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned()))
+    site.turn = loop_result(waiting("p"), scale_up=ScaleUpPart(plan=planned()))
     shown = site.json("/explain?pod=default/p")
 
     assert shown["pod"] == "default/p"
@@ -196,8 +206,10 @@ def test_explaining_a_pod_that_waits(site: Site):
 
 
 def test_explaining_pods_that_do_not_wait(site: Site):
-    site.turn = turn(
-        nodes=(node("n1"),), pods=(placed("web-0", "n1"),), filtered_pods=(aside("q", "Expendable", message="no"),)
+    site.turn = loop_result(
+        nodes=(node("n1"),),
+        pods=(placed("web-0", "n1"),),
+        filtered_pods=(filtered_pod("q", "Expendable", message="no"),),
     )
 
     assert site.json("/explain?pod=default/web-0") == {"pod": "default/web-0", "node": "n1"}
@@ -214,9 +226,9 @@ def test_a_question_that_does_not_name_one_thing_is_refused(site: Site, query: s
 
 def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
     """Though this turn did not plan for it."""
-    stuck = seen("r", (pods_of(64), 2), (pods_of(1), 1), phase=Phase.WAITING)
+    stuck = request_view("r", (pods_of(64), 2), (pods_of(1), 1), phase=Phase.WAITING)
     part = RequestsPart(known=frozenset({"default/r"}), views=(stuck,))
-    site.turn = turn(nodes=(node("n1"),), requests=part)
+    site.turn = loop_result(nodes=(node("n1"),), requests=part)
 
     shown = site.json("/explain?request=default/r")
     assert (shown["request"], shown["phase"], shown["said"]) == ("default/r", "waiting", [])
@@ -227,7 +239,7 @@ def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
 
 
 def test_explaining_a_request_that_the_turn_answered(site: Site):
-    asked = seen("r", (pods_of(1), 2), phase=Phase.DUE)
+    asked = request_view("r", (pods_of(1), 2), phase=Phase.DUE)
     answered = asked.conditions.with_condition(build_condition("Provisioned", "True", "CapacityIsFound", "", at=NOON))
     verdict = StatusUpdate(
         view=asked,
@@ -236,7 +248,7 @@ def test_explaining_a_request_that_the_turn_answered(site: Site):
         conditions=answered,
         details=asked.details,
     )
-    site.turn = turn(requests=RequestsPart(known=frozenset({"default/r"}), views=(asked,), updates=(verdict,)))
+    site.turn = loop_result(requests=RequestsPart(known=frozenset({"default/r"}), views=(asked,), updates=(verdict,)))
 
     shown = site.json("/explain?request=default/r")
     assert shown["said"] == [{"saying": "Provisioned", "message": "2 pods fit", "written": True}]
@@ -244,14 +256,14 @@ def test_explaining_a_request_that_the_turn_answered(site: Site):
 
 
 def test_explaining_a_request_that_has_its_room(site: Site):
-    held = seen("r", (pods_of(1), 3))
+    held = request_view("r", (pods_of(1), 3))
     part = RequestsPart(
         known=frozenset({"default/r"}),
         views=(held,),
         booked={"default/r": {"n1": 2}},
         unbookable={"default/r": 1},
     )
-    site.turn = turn(requests=part)
+    site.turn = loop_result(requests=part)
 
     shown = site.json("/explain?request=default/r")
     assert (shown["booked"], shown["unbookable"]) == ({"n1": 2}, 1)
@@ -259,7 +271,7 @@ def test_explaining_a_request_that_has_its_room(site: Site):
 
 
 def test_explaining_requests_of_others_and_requests_that_are_not_there(site: Site):
-    site.turn = turn(requests=RequestsPart(known=frozenset({"default/foreign"})))
+    site.turn = loop_result(requests=RequestsPart(known=frozenset({"default/foreign"})))
 
     assert "not handled here" in site.json("/explain?request=default/foreign")["setAside"]
     assert site.get("/explain?request=default/unheard-of")[0] == 404

@@ -19,7 +19,7 @@ from plimsoll.nodes.reporting.reporter import Reporter
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.planning.builders import policy
-from tests.nodes.reporting.loop_results import kept, shrinking, stuck, turn, waiting
+from tests.nodes.reporting.loop_results import loop_result, scale_down, unremovable, unschedulable_loop, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,14 +48,18 @@ def said(world: KubeWorld) -> dict[str, str]:
 
 
 def test_what_was_said_of_each_thing_is_found_there(world: KubeWorld):
-    one = stuck(waiting("p"), reasons=(LIMIT,), scale_down=shrinking(unremovable=(kept("n1", "BookedCapacity"),)))
+    one = unschedulable_loop(
+        waiting("p"), reasons=(LIMIT,), scale_down=scale_down(unremovable=(unremovable("n1", "BookedCapacity"),))
+    )
     assert world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(one), NAMESPACE)) is None
 
     assert said(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
 
 
 def test_a_restart_keeps_what_stood_there(world: KubeWorld):
-    first, second = (turn(scale_down=shrinking(unremovable=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2"))
+    first, second = (
+        loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),))) for name in ("n1", "n2")
+    )
     world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(first), NAMESPACE))
     world.do(LastPlansWriter(world.client, LAST_PLANS_MAP).keep(entry(second), NAMESPACE))
 
@@ -63,7 +67,7 @@ def test_a_restart_keeps_what_stood_there(world: KubeWorld):
 
 
 def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
-    same = entry(turn(scale_down=shrinking(unremovable=(kept("n1", "NotAutoscaled"),))))
+    same = entry(loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),))))
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     world.do(writer.keep(same, NAMESPACE))
     before = world.ask("GET", URL)["metadata"]["resourceVersion"]
@@ -76,7 +80,9 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     for part in range(4):
         names = [f"node-{part}-{number}" for number in range(600)]
-        one = turn(scale_down=shrinking(unremovable=tuple(kept(name, "NotAutoscaled") for name in names)))
+        one = loop_result(
+            scale_down=scale_down(unremovable=tuple(unremovable(name, "NotAutoscaled") for name in names))
+        )
         assert world.do(writer.keep(entry(one), NAMESPACE)) is None
 
     data = world.ask("GET", URL)["data"]
@@ -86,9 +92,12 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
 def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: KubeWorld):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP)
     teller = Reporter(last_plans=writer)
-    turns = [turn(scale_down=shrinking(unremovable=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
-    for number, loop_result in enumerate(turns):
-        world.do(teller.report(replace(loop_result, at=loop_result.at + timedelta(seconds=number))))
+    turns = [
+        loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),)))
+        for name in ("n1", "n2", "n3")
+    ]
+    for number, loop in enumerate(turns):
+        world.do(teller.report(replace(loop, at=loop.at + timedelta(seconds=number))))
     assert said(world).keys() == {"node/n1"}
 
     world.do(teller.report(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))
@@ -99,14 +108,14 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
 def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     for name in ("n1", "n2"):
-        world.do(teller.report(turn(scale_down=shrinking(unremovable=(kept(name, "NotAutoscaled"),)))))
+        world.do(teller.report(loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),)))))
     world.do(teller.close(policy()))
 
     assert said(world).keys() == {"node/n1", "node/n2"}
 
 
 def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
-    one = turn(scale_down=shrinking(unremovable=(kept("n1", "NotAutoscaled"),)))
+    one = loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),)))
     writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
     world.do(writer.keep(entry(one), NAMESPACE))
     writer._client = world.client
@@ -118,11 +127,11 @@ def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
 def test_a_refusal_is_a_value(world: KubeWorld):
     writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
 
-    assert isinstance(world.do(writer.keep(entry(turn(ended_early=LIMIT)), NAMESPACE)), Forbidden)
+    assert isinstance(world.do(writer.keep(entry(loop_result(ended_early=LIMIT)), NAMESPACE)), Forbidden)
 
 
 def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
-    world.do(teller.report(turn(scale_down=shrinking(unremovable=(kept("n1", "NotAutoscaled"),)))))
+    world.do(teller.report(loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),)))))
 
     assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])

@@ -22,23 +22,23 @@ from plimsoll.nodes.reporting.journal.plan_entries import build_plan, build_plan
 from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
-    aside,
     ended,
-    grew,
-    grown,
-    growth,
-    kept,
+    filtered_pod,
     later,
+    loop_result,
     node,
-    offer,
+    option,
     placed,
     planned,
     pod,
     removal,
-    shrinking,
-    stuck,
-    turn,
+    scale_down,
+    scale_up,
+    scale_up_result,
+    scaled_up_loop,
     unneeded,
+    unremovable,
+    unschedulable_loop,
     waiting,
 )
 
@@ -54,7 +54,7 @@ def about(one: LoopResult, text: str) -> list[str]:
 
 
 def test_why_a_pod_stays_without_a_place():
-    one = stuck(waiting("p"), reasons=(LIMIT, Reason(code="NoRoom", message="no room is left")))
+    one = unschedulable_loop(waiting("p"), reasons=(LIMIT, Reason(code="NoRoom", message="no room is left")))
 
     (line,) = about(one, "pod/default/p")
     assert line == (
@@ -64,7 +64,7 @@ def test_why_a_pod_stays_without_a_place():
 
 
 def test_what_a_pod_waits_for():
-    one = grew(growth(offer("g"), waiting("p"), nodes=1), pending=(waiting("p"),))
+    one = scaled_up_loop(scale_up(option("g"), waiting("p"), nodes=1), pending=(waiting("p"),))
 
     assert about(one, "pod/default/p") == [
         "- pod/default/p waits for new nodes: nodes were asked for: {g 0->1 (max: 10)}"
@@ -72,42 +72,44 @@ def test_what_a_pod_waits_for():
 
 
 def test_a_pod_that_fits_waits_for_the_scheduler():
-    one = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned(existing={"n1": {"default/p": 1}})))
+    one = loop_result(waiting("p"), scale_up=ScaleUpPart(plan=planned(existing={"n1": {"default/p": 1}})))
 
     assert about(one, "pod/default/p")[0].startswith("- pod/default/p waits for the scheduler")
 
 
 def test_why_a_pod_is_not_planned_for():
-    one = turn(filtered_pods=(aside("p", "Expendable", message="it is expendable"),))
+    one = loop_result(filtered_pods=(filtered_pod("p", "Expendable", message="it is expendable"),))
 
     assert about(one, "pod/default/p") == ["- pod/default/p is not planned for: it is expendable"]
 
 
 def test_why_each_node_is_kept():
-    part = shrinking(unremovable=(kept("n1", "NotUnderutilized", "cpu is used to 60.0%"), kept("n2", "BookedCapacity")))
+    part = scale_down(
+        unremovable=(unremovable("n1", "NotUnderutilized", "cpu is used to 60.0%"), unremovable("n2", "BookedCapacity"))
+    )
 
-    assert about(turn(scale_down=part), "node/n1") == ["- node/n1 is kept: cpu is used to 60.0%"]
-    assert about(turn(scale_down=part), "node/n2") == ["- node/n2 is kept: so it is"]
+    assert about(loop_result(scale_down=part), "node/n1") == ["- node/n1 is kept: cpu is used to 60.0%"]
+    assert about(loop_result(scale_down=part), "node/n2") == ["- node/n2 is kept: so it is"]
 
 
 def test_why_an_unneeded_node_does_not_go():
     cooldown = Reason(code="ScaleDownInCooldown", message="in cool-down")
-    one = turn(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=cooldown))
+    one = loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=cooldown))
 
     assert about(one, "node/n1") == ["- node/n1 is not needed and stays for now: in cool-down"]
 
 
 def test_why_a_group_is_not_grown():
     full = SkippedGroup(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
-    one = turn(scale_up=ScaleUpPart(plan=planned(skipped_groups=(full,))))
+    one = loop_result(scale_up=ScaleUpPart(plan=planned(skipped_groups=(full,))))
 
     assert about(one, "nodegroup/g") == ["- nodegroup/g is not grown: max size reached"]
 
 
 def test_growth_names_the_group_the_size_and_its_end():
-    good, bad = growth(offer("a", size=1), nodes=2), growth(offer("b"))
-    part = ScaleUpPart(plan=planned(good, bad), results=(grown(good), grown(bad, failure=STOCKOUT)))
-    plan, outcomes = build_plan_and_outcomes(turn(scale_up=part))
+    good, bad = scale_up(option("a", size=1), nodes=2), scale_up(option("b"))
+    part = ScaleUpPart(plan=planned(good, bad), results=(scale_up_result(good), scale_up_result(bad, failure=STOCKOUT)))
+    plan, outcomes = build_plan_and_outcomes(loop_result(scale_up=part))
 
     assert [str(action.target) for action in plan.actions] == ["nodegroup/a", "nodegroup/b"]
     assert plan.actions[0].arguments == {"to": 3}
@@ -117,7 +119,7 @@ def test_growth_names_the_group_the_size_and_its_end():
 
 
 def test_a_group_that_is_made_is_created():
-    plan = build_plan(grew(growth(offer("nap-1", exists=False), nodes=2)))
+    plan = build_plan(scaled_up_loop(scale_up(option("nap-1", exists=False), nodes=2)))
 
     assert plan.actions[0].verb == "create"
     assert plan.actions[0].arguments["machineType"] == "n1-standard-4"
@@ -128,8 +130,8 @@ def test_removals_have_an_outcome_once_they_ended():
     brake = Reason(code="Paused", message="paused")
     why = Reason(code="FailedToEvictPods", message="web-0 did not go")
     before = ended(removal("n0", "db-0"), RemovalResult.FAILED, reason=why)
-    part = shrinking(first, second, third, held_back={"n3": brake}, finished=(before, ended(first)))
-    plan, outcomes = build_plan_and_outcomes(turn(scale_down=part))
+    part = scale_down(first, second, third, held_back={"n3": brake}, finished=(before, ended(first)))
+    plan, outcomes = build_plan_and_outcomes(loop_result(scale_down=part))
 
     assert [action.target.name for action in plan.actions] == ["n0", "n1", "n2", "n3"]
     assert {outcome.action.target.name: outcome.result for outcome in outcomes} == {
@@ -142,7 +144,7 @@ def test_removals_have_an_outcome_once_they_ended():
 def test_repairs_and_deleted_groups_are_actions_too():
     shrunk = GroupRepair(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
     never = GroupRepair(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
-    plan = build_plan(turn(repairs=(shrunk, never), deleted_groups=(DeletedGroup(group="nap-1"),)))
+    plan = build_plan(loop_result(repairs=(shrunk, never), deleted_groups=(DeletedGroup(group="nap-1"),)))
 
     assert [(action.verb, action.target.name) for action in plan.actions] == [
         ("shrink", "g"),
@@ -152,7 +154,7 @@ def test_repairs_and_deleted_groups_are_actions_too():
 
 
 def test_a_turn_that_ended_early_says_why():
-    plan = build_plan(turn(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
+    plan = build_plan(loop_result(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
 
     assert plan.lines() == ["- cluster/this is left as it is: the cloud is gone"]
 
@@ -163,15 +165,15 @@ def test_a_turn_that_ended_early_says_why():
 def test_a_plan_names_ten_thousand_pods_and_counts_the_rest():
     names = tuple(f"p{number}" for number in range(12_000))
     many = PendingPods(key="default/many", pod=pod("many"), count=12_000, names=names)
-    (one,) = build_plan(stuck(many, reasons=(LIMIT,))).not_done
+    (one,) = build_plan(unschedulable_loop(many, reasons=(LIMIT,))).not_done
 
     assert len(one.about) == 10_000
     assert one.count == 12_000
 
 
 def test_nodes_kept_for_the_same_reason_are_told_together():
-    part = shrinking(unremovable=tuple(kept(f"n{number}", "NotAutoscaled") for number in range(50)))
-    (one,) = build_plan(turn(scale_down=part)).not_done
+    part = scale_down(unremovable=tuple(unremovable(f"n{number}", "NotAutoscaled") for number in range(50)))
+    (one,) = build_plan(loop_result(scale_down=part)).not_done
 
     assert one.count == 50
 
@@ -180,8 +182,8 @@ def news_of(*turns: LoopResult) -> list[list[str] | None]:
     """The things each turn writes about; None: it writes nothing."""
     news = PlanDeduplicator()
     found: list[list[str] | None] = []
-    for loop_result in turns:
-        written = news.select_changes(*build_plan_and_outcomes(loop_result))
+    for loop in turns:
+        written = news.select_changes(*build_plan_and_outcomes(loop))
         found.append(None if written is None else sorted(_named(written[0].actions, written[0].not_done)))
     return found
 
@@ -191,10 +193,10 @@ def _named(actions: Any, not_done: tuple[NotDone, ...]) -> list[str]:
 
 
 def keeping(percent: float, *, also: str = "", seconds: float = 0) -> LoopResult:
-    nodes = [kept("n1", "NotUnderutilized", f"cpu is used to {percent}%")]
+    nodes = [unremovable("n1", "NotUnderutilized", f"cpu is used to {percent}%")]
     if also:
-        nodes.append(kept("n2", also))
-    return later(turn(scale_down=shrinking(unremovable=tuple(nodes))), at=NOON + timedelta(seconds=seconds))
+        nodes.append(unremovable("n2", also))
+    return later(loop_result(scale_down=scale_down(unremovable=tuple(nodes))), at=NOON + timedelta(seconds=seconds))
 
 
 def test_a_turn_that_says_the_same_as_the_one_before_writes_nothing():
@@ -218,23 +220,25 @@ def test_what_was_gone_and_comes_back_is_news():
 
 def test_another_pod_that_keeps_a_node_is_news():
     def blocked(name: str) -> LoopResult:
-        return turn(
-            scale_down=shrinking(unremovable=(kept("n1", "BlockedByPod", f"{name} keeps it", facts={"pod": name}),))
+        return loop_result(
+            scale_down=scale_down(
+                unremovable=(unremovable("n1", "BlockedByPod", f"{name} keeps it", facts={"pod": name}),)
+            )
         )
 
     assert news_of(blocked("a"), blocked("a"), blocked("b")) == [["node/n1"], None, ["node/n1"]]
 
 
 def test_actions_that_were_done_are_always_written():
-    grows = grew(growth(offer("g")))
+    grows = scaled_up_loop(scale_up(option("g")))
 
     assert news_of(grows, grows) == [["nodegroup/g"], ["nodegroup/g"]]
 
 
 def test_an_action_that_is_held_back_again_and_again_is_written_once():
-    held = growth(offer("g"))
+    held = scale_up(option("g"))
     brake = Reason(code="DryRun", message="dry run")
-    dry = turn(scale_up=ScaleUpPart(plan=planned(held), results=(grown(held, held_back=brake),)))
+    dry = loop_result(scale_up=ScaleUpPart(plan=planned(held), results=(scale_up_result(held, held_back=brake),)))
 
     assert news_of(dry, dry) == [["nodegroup/g"], None]
 
@@ -248,8 +252,10 @@ def test_everything_in_force_is_said_again_after_six_hours():
 
 def test_a_large_quiet_cluster_writes_little():
     def of(share: float) -> LoopResult:
-        nodes = tuple(kept(f"node-{n}", "NotUnderutilized", f"cpu is used to {share + n / 100}%") for n in range(5_000))
-        return turn(scale_down=shrinking(unremovable=nodes))
+        nodes = tuple(
+            unremovable(f"node-{n}", "NotUnderutilized", f"cpu is used to {share + n / 100}%") for n in range(5_000)
+        )
+        return loop_result(scale_down=scale_down(unremovable=nodes))
 
     news = PlanDeduplicator()
     whole = news.select_changes(*build_plan_and_outcomes(of(50.0)))
@@ -266,20 +272,20 @@ def after(one: LoopResult, *, seconds: int) -> LoopResult:
 
 
 def placed_now(name: str, on: str) -> LoopResult:
-    return after(turn(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
+    return after(loop_result(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
 
 
 def lines_of(*turns: LoopResult) -> list[list[str]]:
     """Lines of what each turn had to say."""
     news = PlanDeduplicator()
     found = []
-    for loop_result in turns:
-        told = news.select_changes(*build_plan_and_outcomes(loop_result), partial(find_settled_pods, turn=loop_result))
+    for loop in turns:
+        told = news.select_changes(*build_plan_and_outcomes(loop), partial(find_settled_pods, loop=loop))
         found.append([] if told is None else told[0].lines())
     return found
 
 
-WAITS = stuck(waiting("p"), reasons=(LIMIT,))
+WAITS = unschedulable_loop(waiting("p"), reasons=(LIMIT,))
 
 
 def test_a_pod_that_got_its_place_is_said_to_have_one_once():
@@ -289,14 +295,14 @@ def test_a_pod_that_got_its_place_is_said_to_have_one_once():
 
 
 def test_a_pod_that_is_nowhere_is_not_said_to_run():
-    assert lines_of(WAITS, after(turn(), seconds=10))[1] == [
+    assert lines_of(WAITS, after(loop_result(), seconds=10))[1] == [
         "- pod/default/p waits no more: it is not among the pods without a place any more"
     ]
 
 
 def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
-    blind = after(LoopResult(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
-    unplanned = after(turn(waiting("p")), seconds=20)
+    blind = after(LoopResult(number=8, at=NOON, policy=loop_result().policy, ended_early=LIMIT), seconds=10)
+    unplanned = after(loop_result(waiting("p")), seconds=20)
 
     assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
     assert lines_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
@@ -323,18 +329,18 @@ def noted(*turns: LoopResult) -> list[list[str]]:
 
 
 def test_a_quiet_group_is_told_with_its_sizes_and_limits():
-    assert noted(turn(health=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
+    assert noted(loop_result(health=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
     unbounded = standing_of(target=1, ready=1, most=2**31 - 1)
-    assert noted(turn(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
+    assert noted(loop_result(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
     fixed = standing_of(autoscaled=False)
-    assert noted(turn(health=fixed)) == [
+    assert noted(loop_result(health=fixed)) == [
         ["stays as it is: it is not autoscaled, so nothing changes it: 2 nodes, 2 ready"]
     ]
 
 
 def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
-    grows = grew(growth(offer("g", size=2), waiting("p"), nodes=2), health=standing_of())
-    quiet = after(turn(health=standing_of(target=4, ready=2)), seconds=10)
+    grows = scaled_up_loop(scale_up(option("g", size=2), waiting("p"), nodes=2), health=standing_of())
+    quiet = after(loop_result(health=standing_of(target=4, ready=2)), seconds=10)
 
     told = "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10)"
     assert noted(grows, quiet) == [
@@ -344,20 +350,20 @@ def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
 
 
 def test_a_group_that_lost_a_node_is_told_with_when_it_did():
-    loses = turn(health=standing_of(), scale_down=ScaleDownPart(finished=(ended(removal("n9")),)))
+    loses = loop_result(health=standing_of(), scale_down=ScaleDownPart(finished=(ended(removal("n9")),)))
 
     assert noted(loses)[0][0].endswith("; last lost node n9 at 2026-01-01 12:00:00 UTC")
 
 
 def test_a_turn_that_could_not_look_says_nothing_of_groups():
-    assert noted(turn(health=None)) == [[]]
+    assert noted(loop_result(health=None)) == [[]]
 
 
 def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
     news, notes = PlanDeduplicator(), GroupNotes()
     told = []
     for seconds, target in ((0, 2), (10, 2), (20, 3)):
-        one = after(turn(health=standing_of(target=target, ready=target)), seconds=seconds)
+        one = after(loop_result(health=standing_of(target=target, ready=target)), seconds=seconds)
         plan, outcomes = build_plan_and_outcomes(one)
         found = news.select_changes(structs.replace(plan, not_done=(*plan.not_done, *notes.build(one))), outcomes)
         told.append(0 if found is None else len(found[0].not_done))

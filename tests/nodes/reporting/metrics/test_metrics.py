@@ -22,20 +22,20 @@ from tests.nodes.planning.builders import policy, standard
 from tests.nodes.reporting.loop_results import (
     NOON,
     STOCKOUT,
-    aside,
     ended,
-    grew,
-    grown,
-    growth,
-    kept,
+    filtered_pod,
+    loop_result,
     node,
-    offer,
+    option,
     planned,
     removal,
-    shrinking,
-    stuck,
-    turn,
+    scale_down,
+    scale_up,
+    scale_up_result,
+    scaled_up_loop,
     unneeded,
+    unremovable,
+    unschedulable_loop,
     waiting,
 )
 
@@ -68,7 +68,9 @@ def test_what_never_happened_is_zero_n32():
 
 
 def test_nothing_measured_is_in_a_scenarios_output():
-    busy = turn(function_seconds={"main": 1.5}, scale_down=shrinking(finished=(ended(removal("n1"), seconds=4.0),)))
+    busy = loop_result(
+        function_seconds={"main": 1.5}, scale_down=scale_down(finished=(ended(removal("n1"), seconds=4.0),))
+    )
 
     by_objects = "provreq_time_to_provisioned_seconds"
     bare = {name.partition("{")[0] for name in after(busy) if not name.startswith(by_objects)}
@@ -78,7 +80,7 @@ def test_nothing_measured_is_in_a_scenarios_output():
 
 def test_the_exposition_is_one_that_prometheus_reads_with_the_types_of_cluster_autoscaler():
     metrics = Metrics()
-    metrics.observe(turn(function_seconds={"main": 0.2}))
+    metrics.observe(loop_result(function_seconds={"main": 0.2}))
     text = metrics.exposition().decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
 
@@ -119,7 +121,9 @@ def test_every_metric_of_the_specification_is_declared(name: str):
 
 
 def test_nodes_added_and_groups_made_n26():
-    samples = after(grew(growth(offer("g", size=1), waiting("p"), nodes=2), growth(offer("n", exists=False))))
+    samples = after(
+        scaled_up_loop(scale_up(option("g", size=1), waiting("p"), nodes=2), scale_up(option("n", exists=False)))
+    )
 
     assert samples["scaled_up_nodes_total"] == 3
     assert samples["created_node_groups_total"] == 1
@@ -129,21 +133,21 @@ def test_nodes_added_and_groups_made_n26():
 def test_accelerators_are_told_apart():
     with_gpu = node("t", **{"cpu": "8", "nvidia.com/gpu": "2"})
     with_gpu.metadata.labels["cloud.google.com/gke-accelerator"] = "nvidia-t4"
-    samples = after(grew(growth(offer("g", node=with_gpu), nodes=2)))
+    samples = after(scaled_up_loop(scale_up(option("g", node=with_gpu), nodes=2)))
 
     assert samples["scaled_up_gpu_nodes_total{gpu_name=nvidia-t4,gpu_resource_name=nvidia.com/gpu}"] == 2
     assert samples["scaled_up_nodes_total{dra_drivers=,gpu_name=nvidia-t4,gpu_resource_name=nvidia.com/gpu}"] == 2
 
 
 def test_growth_that_fails_is_counted_by_reason():
-    bad = growth(offer("g"))
-    refused = turn(scale_up=ScaleUpPart(plan=planned(bad), results=(grown(bad, failure=STOCKOUT),)))
+    bad = scale_up(option("g"))
+    refused = loop_result(scale_up=ScaleUpPart(plan=planned(bad), results=(scale_up_result(bad, failure=STOCKOUT),)))
     error = ScaleUpError(code="STOCKOUT")
     late = FailedScaleUp(group="g", error=error, nodes=2, reason=timed_out("g", missing=2, waited_s=900))
     unmade = FailedScaleUp(
         group="g", error=error, nodes=3, reason=failed_instances("g", error, failed=3, new=3, messages=[])
     )
-    samples = after(refused, turn(changes=Changes(failed=(late, unmade))))
+    samples = after(refused, loop_result(changes=Changes(failed=(late, unmade))))
 
     assert samples["failed_scale_ups_total"] == 3
     reasons = [name for name in samples if name.startswith("failed_scale_ups_total{") and samples[name]]
@@ -153,7 +157,7 @@ def test_growth_that_fails_is_counted_by_reason():
 
 
 def test_a_turn_that_cannot_see_is_an_error_by_its_type():
-    blind = turn(ended_early=Reason(code="CannotSee", message="x", facts={"errorType": "apiCallError"}))
+    blind = loop_result(ended_early=Reason(code="CannotSee", message="x", facts={"errorType": "apiCallError"}))
 
     assert after(blind)["errors_total{type=apiCallError}"] == 1
 
@@ -161,7 +165,9 @@ def test_a_turn_that_cannot_see_is_an_error_by_its_type():
 def test_a_limit_that_stands_in_the_way_is_counted_n23():
     limit = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
     assert (
-        after(stuck(waiting("p"), reasons=(limit,)))["skipped_scale_events_count{direction=up,reason=CpuResourceLimit}"]
+        after(unschedulable_loop(waiting("p"), reasons=(limit,)))[
+            "skipped_scale_events_count{direction=up,reason=CpuResourceLimit}"
+        ]
         == 1
     )
 
@@ -170,16 +176,16 @@ def test_each_group_that_a_limit_keeps_from_growing_counts():
     kinds = tuple(
         SkippedGroup(group=name, machine_type="", code="MemoryResourceLimit", reason="max") for name in ("a", "b")
     )
-    samples = after(turn(scale_up=ScaleUpPart(plan=planned(skipped_groups=kinds))))
+    samples = after(loop_result(scale_up=ScaleUpPart(plan=planned(skipped_groups=kinds))))
 
     assert samples["skipped_scale_events_count{direction=up,reason=MemoryResourceLimit}"] == 2
     assert samples["skipped_scale_events_count"] == 2
 
 
 def test_pods_that_wait_are_counted_by_what_the_scheduler_did_n10():
-    one = turn(
+    one = loop_result(
         pods_by_state={PodState.UNSCHEDULABLE: 205, PodState.UNPROCESSED: 3},
-        filtered_pods=(aside("p", "Expendable"), aside("q", "Expendable")),
+        filtered_pods=(filtered_pod("p", "Expendable"), filtered_pod("q", "Expendable")),
     )
     samples = after(one)
 
@@ -192,8 +198,8 @@ def test_pods_that_wait_are_counted_by_what_the_scheduler_did_n10():
 
 
 def test_nodes_removed_by_why_they_went():
-    one = turn(
-        scale_down=shrinking(
+    one = loop_result(
+        scale_down=scale_down(
             finished=(
                 ended(removal("n1")),
                 ended(removal("n2", "web-0"), evicted=1),
@@ -213,10 +219,12 @@ def test_nodes_removed_by_why_they_went():
 
 
 def test_nodes_that_stay_are_counted_anew_each_turn():
-    first = turn(scale_down=shrinking(unremovable=(kept("a", "NotUnderutilized"), kept("b", "NotUnderutilized"))))
-    second = turn(
-        scale_down=shrinking(
-            unremovable=(kept("a", "NodeGroupMinSizeReached"),), unneeded=(unneeded("b"),), under_way=4
+    first = loop_result(
+        scale_down=scale_down(unremovable=(unremovable("a", "NotUnderutilized"), unremovable("b", "NotUnderutilized")))
+    )
+    second = loop_result(
+        scale_down=scale_down(
+            unremovable=(unremovable("a", "NodeGroupMinSizeReached"),), unneeded=(unneeded("b"),), under_way=4
         )
     )
     samples = after(first, second)
@@ -230,13 +238,15 @@ def test_nodes_that_stay_are_counted_anew_each_turn():
 
 def test_minima_of_the_cluster_count_as_skipped_scale_downs():
     message = "minimal cluster cpu limit reached (8 left, at least 8 wanted)"
-    samples = after(turn(scale_down=shrinking(unremovable=(kept("a", "MinimalResourceLimitExceeded", message),))))
+    samples = after(
+        loop_result(scale_down=scale_down(unremovable=(unremovable("a", "MinimalResourceLimitExceeded", message),)))
+    )
 
     assert samples["skipped_scale_events_count{direction=down,reason=CpuResourceLimit}"] == 1
 
 
 def test_groups_deleted_n31():
-    one = turn(deleted_groups=(DeletedGroup(group="a"), DeletedGroup(group="b", failure=STOCKOUT)))
+    one = loop_result(deleted_groups=(DeletedGroup(group="a"), DeletedGroup(group="b", failure=STOCKOUT)))
 
     assert after(one)["deleted_node_groups_total"] == 1
 
@@ -245,7 +255,7 @@ def test_machines_that_never_became_nodes():
     reason = never_registered("g", 2, limit_s=900, kept=0)
     done = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
-    assert after(turn(repairs=(done,)))["old_unregistered_nodes_removed_count"] == 2
+    assert after(loop_result(repairs=(done,)))["old_unregistered_nodes_removed_count"] == 2
 
 
 # ---- the cluster
@@ -258,7 +268,7 @@ def standing_of(**options: Any) -> Any:
 
 
 def test_nodes_and_groups_of_the_cluster():
-    one = turn(health=standing_of(), nodes=(node("n0"), node("n1")), options={"max_cpu": 32, "min_memory": 8})
+    one = loop_result(health=standing_of(), nodes=(node("n0"), node("n1")), options={"max_cpu": 32, "min_memory": 8})
     samples = after(one)
 
     assert samples["cluster_safe_to_autoscale"] == 1
@@ -276,7 +286,7 @@ def test_groups_that_auto_provisioning_made_are_counted_apart():
     state = ClusterState(policy(node_autoprovisioning=True))
     made = builders.group(1, id="nodeautoprovisioning-x")
     state.observe(replace(builders.world(3, *builders.ready_nodes(2)), groups=(made,)), NOON)
-    one = turn(health=state.health(NOON), options={"node_autoprovisioning": True})
+    one = loop_result(health=state.health(NOON), options={"node_autoprovisioning": True})
     known = planned_group("nodeautoprovisioning-x", standard(1), autoprovisioned=True)
     samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))
 
@@ -285,8 +295,8 @@ def test_groups_that_auto_provisioning_made_are_counted_apart():
 
 
 def test_groups_are_listed_one_by_one_only_if_that_is_wanted():
-    assert "node_group_target_count{node_group=g}" not in after(turn(health=standing_of()))
-    samples = after(turn(health=standing_of(), options={"emit_per_nodegroup_metrics": True}))
+    assert "node_group_target_count{node_group=g}" not in after(loop_result(health=standing_of()))
+    samples = after(loop_result(health=standing_of(), options={"emit_per_nodegroup_metrics": True}))
     assert samples["node_group_target_count{node_group=g}"] == 3
     assert samples["node_group_min_count{node_group=g}"] == 1
     assert samples["node_group_backoff_status{node_group=g,reason=}"] == 0
@@ -299,7 +309,7 @@ def test_taints_are_counted_by_what_they_are():
         spec=NodeSpec(taints=tuple(Taint(key=key) for key in keys)),
         status=node("n").status,
     )
-    samples = after(turn(nodes=(tainted,), options={"startup_taint": "boot"}))
+    samples = after(loop_result(nodes=(tainted,), options={"startup_taint": "boot"}))
 
     assert samples["node_taints_count{type=ToBeDeletedByClusterAutoscaler}"] == 1
     assert samples["node_taints_count{type=node.kubernetes.io/not-ready}"] == 1
@@ -318,13 +328,13 @@ numbers = st.integers(min_value=0, max_value=5)
 def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, int, bool]]):
     turns = []
     for added, removed, deleted, is_refused in stories:
-        growths = [growth(offer(f"g{number}", exists=False), nodes=number + 1) for number in range(added)]
+        growths = [scale_up(option(f"g{number}", exists=False), nodes=number + 1) for number in range(added)]
         failure = STOCKOUT if is_refused else None
-        done = tuple(grown(scale_up, failure=failure) for scale_up in growths)
+        done = tuple(scale_up_result(scale_up, failure=failure) for scale_up in growths)
         turns.append(
-            turn(
+            loop_result(
                 scale_up=ScaleUpPart(plan=planned(*growths), results=done),
-                scale_down=shrinking(
+                scale_down=scale_down(
                     finished=tuple(ended(removal(f"n{number}"), evicted=2) for number in range(removed))
                 ),
                 deleted_groups=tuple(DeletedGroup(group=f"g{number}", failure=failure) for number in range(deleted)),

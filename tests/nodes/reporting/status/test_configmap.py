@@ -18,7 +18,7 @@ from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.builders import NOON, policy
-from tests.nodes.reporting.loop_results import later, turn, unneeded
+from tests.nodes.reporting.loop_results import later, loop_result, unneeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def running(seconds: float = 0, **parts: Any) -> LoopResult:
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), NOON)
     at = NOON + timedelta(seconds=seconds)
-    return later(turn(health=state.health(at), **parts), at=at)
+    return later(loop_result(health=state.health(at), **parts), at=at)
 
 
 def document(world: KubeWorld) -> Any:
@@ -94,7 +94,7 @@ def test_candidates_are_the_unneeded_nodes(world: KubeWorld):
 
 
 def test_a_turn_that_saw_nothing_says_why(world: KubeWorld):
-    blind = turn(ended_early=Reason(code="CannotSee", message="the cloud is gone"), health=None)
+    blind = loop_result(ended_early=Reason(code="CannotSee", message="the cloud is gone"), health=None)
     world.do(StatusConfigMapWriter(world.client).write(blind))
 
     assert document(world) == {

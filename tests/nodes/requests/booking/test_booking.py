@@ -17,7 +17,7 @@ from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks,
 from plimsoll.nodes.requests.model import ClassKind, Phase
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, running, waiting, world
-from tests.nodes.requests.request_views import consumer, pods_of, seen
+from tests.nodes.requests.request_views import consumer, pods_of, request_view
 from tests.scheduling.cluster import HOSTNAME, node, term
 
 POLICY = policy(expander="cost", enable_provisioning_requests=True)
@@ -34,53 +34,60 @@ def booked(snapshot: Any, *held: Any, hints: BookingHints | None = None) -> Any:
 
 class TestRoom:
     def test_remaining_pods_stand_on_nodes(self):
-        found = booked(world(nodes=nodes()), seen("r", (ONE, 10)))
+        found = booked(world(nodes=nodes()), request_view("r", (ONE, 10)))
         assert sum(found.by_request["default/r"].values()) == 10
         assert found.nodes == {"n0", "n1", "n2"}
         assert found.unbookable == {}
         assert sum(state.free["cpu"] for state in found.snapshot.view.nodes.values()) == 2_000
 
     def test_half_a_node_of_booked_pods_is_one_thing_on_it(self):
-        found = booked(world(nodes=nodes(1)), seen("r", (ONE, 3)))
+        found = booked(world(nodes=nodes(1)), request_view("r", (ONE, 3)))
         (lump,) = found.snapshot.view.nodes["n0"].pods.values()
         assert (lump.count, lump.demand["cpu"], lump.demand["pods"]) == (3, 3_000, 3)
 
     def test_ordinary_pods_do_not_get_what_is_booked(self):
         snapshot = world(waiting("web", 4), nodes=nodes(), groups=[group("g")])
-        plan = plan_scale_up(booked(snapshot, seen("r", (ONE, 10))).snapshot, POLICY)
+        plan = plan_scale_up(booked(snapshot, request_view("r", (ONE, 10))).snapshot, POLICY)
         assert [(growth.option.group, growth.added) for growth in plan.scale_ups] == [("g", 1)]
 
     def test_nor_do_other_requests(self):
-        held = booked(world(nodes=nodes()), seen("a", (ONE, 8)))
-        line = [seen(name, (ONE, pods), nature=ClassKind.CHECK, phase=Phase.DUE) for name, pods in (("b", 8), ("c", 4))]
+        held = booked(world(nodes=nodes()), request_view("a", (ONE, 8)))
+        line = [
+            request_view(name, (ONE, pods), class_kind=ClassKind.CHECK, phase=Phase.DUE)
+            for name, pods in (("b", 8), ("c", 4))
+        ]
         _, answers = answer_checks(held.snapshot, line, POLICY)
         assert {name: one.fits for name, one in answers.items()} == {"default/b": False, "default/c": True}
 
     def test_pods_without_room_are_counted(self):
-        found = booked(world(nodes=nodes(1)), seen("r", (ONE, 6)))
+        found = booked(world(nodes=nodes(1)), request_view("r", (ONE, 6)))
         assert found.unbookable == {"default/r": 2}
         assert found.by_request == {"default/r": {"n0": 4}}
 
     def test_where_room_is_short_the_oldest_answer_keeps_it(self):
-        held = [seen("old", (pods_of(2), 2)), seen("young", (ONE, 3)), seen("small", (pods_of(0.5), 2))]
+        held = [
+            request_view("old", (pods_of(2), 2)),
+            request_view("young", (ONE, 3)),
+            request_view("small", (pods_of(0.5), 2)),
+        ]
         found = booked(world(nodes=nodes(1, cpu=5)), *held)
         assert found.by_request["default/old"] == {"n0": 2}
         assert found.unbookable == {"default/young": 2, "default/small": 2}
 
     def test_a_check_that_does_not_want_it_kept_books_nothing(self):
-        found = booked(world(nodes=nodes()), seen("r", (ONE, 8), nature=ClassKind.CHECK, reserves=False))
+        found = booked(world(nodes=nodes()), request_view("r", (ONE, 8), class_kind=ClassKind.CHECK, reserves=False))
         assert found.nodes == set()
 
     def test_nodes_promised_to_ordinary_pods_are_not_booked(self):
         snapshot = world(waiting("web", 4), nodes=nodes(2), nominations={"n0": {"default/web": 4}})
-        found = booked(snapshot, seen("r", (ONE, 6)))
+        found = booked(snapshot, request_view("r", (ONE, 6)))
         assert found.by_request == {"default/r": {"n1": 4}}
         assert found.unbookable == {"default/r": 2}
 
     def test_pods_that_keep_off_each_other_are_booked_apart(self):
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term({"app": "a"})]}}
         apart = pods_of(1, labels={"app": "a"}, affinity=affinity)
-        found = booked(world(nodes=nodes()), seen("r", (apart, 4)))
+        found = booked(world(nodes=nodes()), request_view("r", (apart, 4)))
         assert found.by_request == {"default/r": {"n0": 1, "n1": 1, "n2": 1}}
         assert found.unbookable == {"default/r": 1}
 
@@ -99,59 +106,59 @@ class TestRoom:
         }
         snapshot = world(waiting("web", 2, labels=labels, **spread), nodes=[*nodes(1), node("n1", cpu=1)])
         tied = pods_of(1, labels=labels, nodeSelector={HOSTNAME: "n0"})
-        plan = plan_scale_up(booked(snapshot, seen("r", (tied, 3))).snapshot, POLICY)
+        plan = plan_scale_up(booked(snapshot, request_view("r", (tied, 3))).snapshot, POLICY)
         assert plan.existing == {"n1": {"default/web": 1}}
 
 
 class TestConsumption:
     def test_pods_that_run_are_not_booked_again(self):
         on = [("n0", consumer(f"c{number}", "r", ONE)) for number in range(3)]
-        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 10)))
+        found = booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 10)))
         assert sum(found.by_request["default/r"].values()) == 7
         assert sum(state.free["cpu"] for state in found.snapshot.view.nodes.values()) == 2_000
         assert found.consumed == set()
 
     def test_when_all_run_it_is_consumed(self):
         on = [("n0", consumer(f"c{number}", "r", ONE)) for number in range(2)]
-        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 2)))
+        found = booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 2)))
         assert found.consumed == {"default/r"}
         assert found.nodes == set()
 
     @pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
     def test_both_spellings_consume(self, prefix: str):
         on = [("n0", consumer("c", "r", ONE, key=f"{prefix}/consume-provisioning-request"))]
-        assert booked(world(nodes=nodes(), on=on), seen("r", (ONE, 1))).consumed == {"default/r"}
+        assert booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 1))).consumed == {"default/r"}
 
     def test_each_pod_counts_for_the_pod_set_it_is_of(self):
         on = [("n0", consumer(f"c{number}", "r", pods_of(2))) for number in range(2)]
-        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 4), (pods_of(2), 3)))
+        found = booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 4), (pods_of(2), 3)))
         assert found.consumption["default/r"].remaining == (4, 1)
 
     def test_more_pods_of_one_set_than_it_has_are_none_of_another(self):
         on = [(f"n{number}", consumer(f"c{number}", "r", ONE)) for number in range(3)]
-        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 1), (pods_of(2), 2)))
+        found = booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 1), (pods_of(2), 2)))
         assert found.consumption["default/r"].remaining == (0, 2)
 
     def test_a_pod_like_none_of_them_counts_for_any(self):
         on = [("n0", consumer("c", "r", pods_of(0.5)))]
-        found = booked(world(nodes=nodes(), on=on), seen("r", (ONE, 1), (pods_of(2), 2)))
+        found = booked(world(nodes=nodes(), on=on), request_view("r", (ONE, 1), (pods_of(2), 2)))
         assert found.consumption["default/r"].remaining == (0, 2)
 
     def test_of_pod_sets_alike_labels_tell_which(self):
         sets = [(pods_of(1, labels={"role": role}), 2) for role in ("leader", "worker")]
         on = [("n0", consumer("c", "r", ONE, role="worker", extra="x"))]
-        found = booked(world(nodes=nodes(), on=on), seen("r", *sets))
+        found = booked(world(nodes=nodes(), on=on), request_view("r", *sets))
         assert found.consumption["default/r"].remaining == (2, 1)
 
     def test_a_request_of_the_same_name_elsewhere_is_another(self):
         elsewhere = consumer("c", "r", pods_of(1, namespace="other"))
-        found = booked(world(nodes=nodes(), on=[("n0", elsewhere)]), seen("r", (ONE, 1)))
+        found = booked(world(nodes=nodes(), on=[("n0", elsewhere)]), request_view("r", (ONE, 1)))
         assert found.consumption["default/r"].remaining == (1,)
 
 
 class TestHints:
     def test_the_nodes_of_the_turn_before_are_booked_again(self):
-        request = seen("r", (ONE, 4))
+        request = request_view("r", (ONE, 4))
         crowded = world(nodes=nodes(), on=[("n0", running("busy", cpu=2)), ("n1", running("more", cpu=3))])
         before = booked(crowded, request)
         after = booked(world(nodes=nodes()), request, hints=before.hints)
@@ -160,7 +167,7 @@ class TestHints:
     def test_a_growth_is_booked_on_the_nodes_it_was_planned_for(self):
         """The packer would put all four on n0; two nodes of g were asked for them."""
         grown = group("g", cpu=4)
-        request = seen("r", (ONE, 4))
+        request = request_view("r", (ONE, 4))
         snapshot = world(*request.pods, groups=[grown])
         plan = plan_scale_up(snapshot, POLICY)
         (growth,) = plan.scale_ups
@@ -171,12 +178,12 @@ class TestHints:
             patterns=(Pattern(nodes=2, pods={"default/r/0": 2}),),
             reason=growth.reason,
         )
-        hints = BookingHints().with_plan([request], grown=[("g", 2, two)])
+        hints = BookingHints().with_plan([request], scaled_up=[("g", 2, two)])
         coming = world(nodes=nodes(3), group_of={"n1": "g", "n2": "g"})
         assert booked(coming, request, hints=hints).by_request == {"default/r": {"n1": 2, "n2": 2}}
 
     def test_a_machine_that_joins_under_another_name_is_followed(self):
-        request = seen("r", (ONE, 4))
+        request = request_view("r", (ONE, 4))
         coming = [node(f"g-upcoming-{number}", cpu=2, memory="8Gi") for number in range(2)]
         group_of = {one.metadata.name: "g" for one in coming} | {"real": "g"}
         before = booked(world(nodes=coming, group_of=group_of), request)
@@ -185,7 +192,7 @@ class TestHints:
         assert after.by_request == {"default/r": {"g-upcoming-0": 2, "real": 2}}
 
     def test_pods_that_come_to_run_leave_their_nodes_and_no_others(self):
-        request = seen("r", (ONE, 8))
+        request = request_view("r", (ONE, 8))
         before = booked(world(nodes=nodes(2)), request)
         on = [("n0", consumer("c0", "r", ONE)), ("n1", consumer("c1", "r", ONE))]
         after = booked(world(nodes=nodes(2), on=on), request, hints=before.hints)
@@ -193,15 +200,15 @@ class TestHints:
 
     def test_another_request_of_the_name_has_no_part_in_it(self):
         crowded = world(nodes=nodes(), on=[("n0", running("busy", cpu=2)), ("n1", running("more", cpu=3))])
-        before = booked(crowded, seen("r", (ONE, 4)))
-        anew = seen("r", (ONE, 4), uid="another")
+        before = booked(crowded, request_view("r", (ONE, 4)))
+        anew = request_view("r", (ONE, 4), uid="another")
         plain = booked(world(nodes=nodes()), anew)
         assert booked(world(nodes=nodes()), anew, hints=before.hints).by_request == plain.by_request
 
     def test_a_deleted_request_leaves_no_trace(self):
         snapshot = world(nodes=nodes())
-        both = booked(snapshot, seen("a", (ONE, 4)), seen("b", (ONE, 4)))
-        left = booked(snapshot, seen("b", (ONE, 4)), hints=both.hints)
+        both = booked(snapshot, request_view("a", (ONE, 4)), request_view("b", (ONE, 4)))
+        left = booked(snapshot, request_view("b", (ONE, 4)), hints=both.hints)
         assert set(left.by_request) == {"default/b"}
         assert all("default/a/0" not in filling.pods for filling in left.hints.fillings)
         none = booked(snapshot, hints=left.hints)
@@ -209,7 +216,7 @@ class TestHints:
         assert none.hints.fillings == ()
 
     def test_nodes_on_which_nothing_changed_are_the_very_same(self):
-        snapshot, request = world(nodes=nodes()), seen("r", (ONE, 8))
+        snapshot, request = world(nodes=nodes()), request_view("r", (ONE, 8))
         before = booked(snapshot, request)
         after = booked(snapshot, request, hints=before.hints)
         pairs = zip(before.snapshot.view.nodes.values(), after.snapshot.view.nodes.values(), strict=True)
@@ -226,7 +233,7 @@ def worlds(draw: Any) -> Any:
         node(f"n{number}", cpu=draw(st.integers(1, 8)), memory="64Gi") for number in range(draw(st.integers(0, 4)))
     ]
     held = [
-        seen(
+        request_view(
             f"r{number}",
             *(
                 (pods_of(draw(st.sampled_from([0.5, 1, 3]))), draw(st.integers(1, 5)))

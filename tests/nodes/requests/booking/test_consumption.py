@@ -13,11 +13,11 @@ from plimsoll.nodes.requests.model import ClassKind, ObservedRequests, Phase
 from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, build_condition
 from plimsoll.objects.api.pods import PodCondition, PodStatus
 from tests.nodes.planning.builders import NOON
-from tests.nodes.requests.request_views import ATOMIC, CHECK, consumer, pods_of, seen
+from tests.nodes.requests.request_views import ATOMIC, CHECK, consumer, pods_of, request_view
 from tests.scheduling.cluster import pod
 
 ONE = pods_of(1)
-R = seen("r", (ONE, 4))
+R = request_view("r", (ONE, 4))
 REFUSED = PodStatus(conditions=(PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),))
 
 
@@ -117,7 +117,7 @@ class TestUnschedulable:
         ],
     )
     def test_nothing_is_kept_any_more(self, kind: ConditionType, why: ConditionReason):
-        over = seen("r", (ONE, 4), phase=Phase.OVER)
+        over = request_view("r", (ONE, 4), phase=Phase.OVER)
         ended = build_condition(kind, status=True, reason=why, message="", at=NOON)
         over = replace(over, conditions=Conditions((ended,)))
         (warning,) = find_consumer_warnings(self.waiting, there(others=(over,)))
@@ -126,11 +126,11 @@ class TestUnschedulable:
 
     @pytest.mark.parametrize("phase", [Phase.DUE, Phase.WAITING, Phase.ARRIVING, Phase.INTENDED])
     def test_capacity_that_is_still_to_come_is_waited_for(self, phase: Phase):
-        assert codes(self.waiting, there(others=(seen("r", (ONE, 4), phase=phase),))) == []
+        assert codes(self.waiting, there(others=(request_view("r", (ONE, 4), phase=phase),))) == []
 
     @pytest.mark.parametrize(("status", "said"), [(PodStatus(), []), (REFUSED, ["ConsumingPodsUnschedulable"])])
     def test_room_that_was_not_to_be_kept(self, status: PodStatus, said: list[str]):
         """Only the scheduler can say whether it is gone."""
-        free = seen("r", (ONE, 4), nature=ClassKind.CHECK, reserves=False)
+        free = request_view("r", (ONE, 4), class_kind=ClassKind.CHECK, reserves=False)
         waiting = [consumer("c", "r", ONE, said_class=CHECK)]
         assert codes([structs.replace(one, status=status) for one in waiting], there(others=(free,))) == said
