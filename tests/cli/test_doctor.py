@@ -77,7 +77,7 @@ def test_a_plain_table_without_a_terminal(tells: Tells):
         "clock: warn",
         "  chrony",
         "",
-        "everything needed is there, 1 warning",
+        "all checks passed, 1 warning",
     ]
     assert ended.stderr == ""
 

@@ -155,8 +155,8 @@ class TestOtherForms:
         big = {"name": "big", "count": 2, "template": {"spec": spec(20)}}
         lines = told(story(pods=[*story()["pods"], big])).splitlines()
         assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]
-        assert "10 of 12 pods get a place: 10 on 2 new nodes" in lines
-        assert "costs 0.5500 an hour, the least possible for the pods on new nodes" in lines
+        assert "10 of 12 pods are placed: 10 on 2 new nodes" in lines
+        assert "costs 0.5500 per hour, the minimum for the pods on new nodes" in lines
         assert lines[-2:] == ["2 pods left: default/big (2)", "  Insufficient cpu (small, large)"]
 
     def test_prices_that_nobody_gave_are_called_estimated(self):
@@ -190,11 +190,11 @@ class TestOtherForms:
         lines = told(story(options={}, nodeGroups=groups, pods=pods)).splitlines()
         assert lines[1].startswith("a-very-long-name-of-a…up-in-some-account-00   ")
         assert max(map(len, lines)) < 120
-        assert "and 10 nodes in 10 more groups for 10.0000 an hour; -o json has them all" in lines
-        assert "40 of 40 pods get a place: 40 on 40 new nodes" in lines
+        assert "and 10 nodes in 10 more groups for 10.0000 per hour; -o json lists them all" in lines
+        assert "40 of 40 pods are placed: 40 on 40 new nodes" in lines
 
     def test_nothing_to_do(self):
-        assert told(story(pods=[])) == "no pods wait: nothing is added\n"
+        assert told(story(pods=[])) == "no pods are pending: nothing is added\n"
 
     def test_who_forgot_to_allow_new_groups_is_told(self):
         assert "auto-provisioning is off" in told(story(options={}))
@@ -285,10 +285,10 @@ class TestExplain:
             "spec": spec(schedulingGates=[{"name": "quota"}]),
         }
         document = story(objects=[gated])
-        assert "1 pod not planned for: held back by scheduling gates" in told(document)
+        assert "1 pod not planned: held back by scheduling gates" in told(document)
         ended = plimsoll("plan", "-f", "-", "--explain", "g", stdin=json.dumps(document))
         assert (ended.returncode, ended.stdout) == (2, "")
-        assert "default/g is not planned for: held back by scheduling gates" in ended.stderr
+        assert "default/g is not planned: held back by scheduling gates" in ended.stderr
 
     def test_a_name_nobody_has(self):
         ended = plimsoll("plan", "-f", "-", "--explain", "wbe", "-o", "json", stdin=json.dumps(self.STORY))

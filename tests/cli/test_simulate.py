@@ -142,7 +142,7 @@ def test_loops_run_the_autoscaler_of_this_build():
 def test_a_story_is_one_file():
     ended = plimsoll("simulate", "-f", "a.yaml", "-f", "b.yaml")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "-f: a story is one file, here are 2: a.yaml, b.yaml" in ended.stderr
+    assert "-f: a scenario is one file, got 2: a.yaml, b.yaml" in ended.stderr
 
 
 CRASH = "steps: [{crash: {component: kubelet}}, {crash: {component: kubelet, afterCalls: 3}}]"
@@ -156,5 +156,5 @@ def test_crashes_are_told_to_who_asks():
 
 
 def test_a_crash_that_did_not_come_is_told():
-    told = "warning: steps[1].crash never came: kubelet had 3 writes left to make"
+    told = "warning: steps[1].crash did not happen: kubelet had 3 writes left"
     assert told in plimsoll("simulate", "-f", "-", stdin=CRASH).stderr

@@ -204,7 +204,7 @@ def test_flags_are_written_and_the_difference_is_shown(world: KubeWorld):
 
 
 def test_when_a_change_counts_is_told(world: KubeWorld):
-    assert "no autoscaler tells its status in kube-system" in configure("--max-cpu=200").stderr
+    assert "no autoscaler writes its status in kube-system" in configure("--max-cpu=200").stderr
     status_is_written(world, max_cpu=10)
     assert "the autoscaler takes it up with its next turn" in configure("--max-cpu=20").stderr
     assert configure("--max-cpu=20").stderr == ""
@@ -222,9 +222,9 @@ def test_unset_and_nothing_changed(world: KubeWorld):
     told = json.loads(configure("--unset", "max-cpu", "-o", "json").stdout)
     assert told["changed"] == [{"flag": "max-cpu", "before": 4, "after": None}]
     assert told["options"] == {"max-memory": 8}
-    assert configure("--max-memory=8").stdout == "it is so already: nothing changed\n"
+    assert configure("--max-memory=8").stdout == "nothing changed\n"
     assert configure("--unset", "max-memory").returncode == 0
-    assert configure("--show").stdout == "nothing is configured\n"
+    assert configure("--show").stdout == "no flags are configured\n"
 
 
 def test_every_mistake_is_told_at_once_and_nothing_is_written(world: KubeWorld):

@@ -91,7 +91,7 @@ def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path)
     file.touch()
     ended = plimsoll("up", "--data", str(file))
     assert ended.returncode == 2
-    assert f"{file} is a file; name a directory, e.g. --data {file}.d" in ended.stderr
+    assert f"{file} is a file; --data must name a directory, e.g. {file}.d" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ def test_an_object_larger_than_a_server_takes_is_refused_in_one_line():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "holds no object"),
+        ("", "contains no object"),
         ("a: [", "line 2"),
         ("- 1", "an object was expected"),
         ("a: 1\na: 2", "stands twice"),

@@ -87,7 +87,7 @@ def test_kinds_have_short_names_and_the_namespace_may_be_left_out(data: Path, wr
 def test_the_namespace_may_be_an_option(data: Path):
     assert plimsoll("why", "pod/web-0", "-n", "default", "--data", data).returncode == 0
     assert plimsoll("why", "pod/web-0", "-n", "other", "--data", data).returncode == 3
-    assert "leave one of them out" in plimsoll("why", "pod/default/web-0", "-n", "x", "--data", data).stderr
+    assert "omit one of them" in plimsoll("why", "pod/default/web-0", "-n", "x", "--data", data).stderr
 
 
 def test_ids_of_groups_may_hold_slashes(data: Path):

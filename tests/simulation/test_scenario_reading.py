@@ -79,11 +79,11 @@ def test_all_mistakes_are_told_at_once_with_their_paths():
         ),
         (
             {"steps": [{"expect": {"/pods": {"count": {"foo": 1}}}}]},
-            "steps[0].expect[/pods].count.foo: is no operator; known are eq, ",
+            "steps[0].expect[/pods].count.foo: is not an operator; known are eq, ",
         ),
         (
             {"steps": [{"expect": {"/pods": {"count": {"eq": 1, "foo": 1}}}}]},
-            "steps[0].expect[/pods].count.foo: is no operator; known are eq, ",
+            "steps[0].expect[/pods].count.foo: is not an operator; known are eq, ",
         ),
         (
             {"steps": [{"expect": {"/pods": {"count": {}}}}]},
@@ -95,19 +95,19 @@ def test_all_mistakes_are_told_at_once_with_their_paths():
         ),
         (
             {"steps": [{"expect": {"/nodes": {"countt": 0}}}]},
-            "steps[0].expect[/nodes].countt: is no operator; did you mean count?",
+            "steps[0].expect[/nodes].countt: is not an operator; did you mean count?",
         ),
         (
             {"steps": [{"expect": {"/nodes": {"count": 0, "lte": 3}}}]},
-            "steps[0].expect[/nodes].lte: is no operator; did you mean le?",
+            "steps[0].expect[/nodes].lte: is not an operator; did you mean le?",
         ),
         (
             {"steps": [{"expect": {"/nodes": {"count": 0, "foo": 3}}}]},
-            "steps[0].expect[/nodes].foo: is no operator; known are eq, ",
+            "steps[0].expect[/nodes].foo: is not an operator; known are eq, ",
         ),
         (
             {"steps": [{"expect": {"/nodes": {"count": {"lte": 3}}}}]},
-            "steps[0].expect[/nodes].count.lte: is no operator; did you mean le?",
+            "steps[0].expect[/nodes].count.lte: is not an operator; did you mean le?",
         ),
         ({"steps": [{"advance": "100000000000d"}]}, "steps[0].advance: is too long: the longest is 36600d, is "),
         ({"steps": [{"advance": 1e15}]}, "steps[0].advance: is too long: the longest is 36600d, is "),

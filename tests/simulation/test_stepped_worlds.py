@@ -381,7 +381,7 @@ def test_a_crash_at_once_leaves_the_planned_ones_to_come():
 
 def test_a_crash_that_never_comes_is_told():
     (warning,) = told(crash("kubelet", after=3)).warnings
-    assert warning == "steps[0].crash never came: kubelet had 3 writes left to make"
+    assert warning == "steps[0].crash did not happen: kubelet had 3 writes left"
 
 
 def test_a_call_under_way_is_told():

@@ -53,7 +53,7 @@ def test_what_is_no_token_is_refused_without_being_told(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"s3\xffcret", "token holds no token: byte 2 is not ASCII"), (b"s3 cret", "holds no token: one word")],
+    [(b"s3\xffcret", "token has no token: byte 2 is not ASCII"), (b"s3 cret", "holds no token: one word")],
     ids=["bytes", "two words"],
 )
 @pytest.mark.parametrize(

@@ -21,25 +21,25 @@ def version(output: OutputOption = Output.TABLE) -> None:
       plimsoll version
       plimsoll version -o json
     """
-    told = {"plimsoll": plimsoll.__version__, "python": platform.python_version(), "platform": platform.machine()}
+    versions = {"plimsoll": plimsoll.__version__, "python": platform.python_version(), "platform": platform.machine()}
     match output:
         case Output.TABLE:
-            typer.echo(f"plimsoll {told['plimsoll']} (Python {told['python']}, {told['platform']})")
+            typer.echo(f"plimsoll {versions['plimsoll']} (Python {versions['python']}, {versions['platform']})")
         case Output.NAME:
-            typer.echo(told["plimsoll"])
+            typer.echo(versions["plimsoll"])
         case _:
-            echo_value(told, output)
+            echo_value(versions, output)
 
 
 class Shell(Enum):
-    """Shells that can be taught our commands."""
+    """Shells with completion scripts."""
 
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write the script for.")]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """
     Print a script that completes commands and options in your shell.
 

@@ -1,5 +1,5 @@
-"""Scenarios: a file tells a cluster's story, virtual time lets it happen, and the outcome is the same every time.
+"""Scenarios: a file describes a cluster and steps, virtual time runs them, and the outcome is always the same.
 
-`scenario_files` reads, `worlds` builds what the file describes, `runs` takes the steps, `outcomes` tells how it ended,
-`expectations` compares. docs/scenarios.md is the reference of the format.
+`files` reads a scenario, `worlds` builds what it describes, `runner` takes the steps, `worlds.outcome` reads the
+outcome and `expectations` compares it. docs/scenarios.md is the reference of the format.
 """

@@ -1,7 +1,6 @@
-"""Reading of a document that people wrote: every value knows its path, and mistakes are collected instead of raised.
+"""Reading of documents that people wrote: every value knows its path, and errors are collected instead of raised.
 
-Only `scenario_files` and its parts read with it. A mistake gives a harmless value in place of the wrong one, so that
-reading goes on and the next mistake is found too.
+An invalid value is replaced by a harmless one, so that reading continues and further errors are found.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class InvalidDocument(InvalidInput):
-    """All mistakes of a document, one a line. `path` is that of the first."""
+    """All errors of a document, one per line. `path` is that of the first."""
 
     def __init__(self, problem: str, *, path: str = "", more: Iterable[str] = ()) -> None:
         super().__init__(problem, path=path)
@@ -39,18 +38,18 @@ class InvalidDocument(InvalidInput):
 
 
 class Problems:
-    """What is wrong so far."""
+    """The errors found so far."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] = {}
 
     def add(self, path: str, problem: str) -> None:
-        """The same complaint is told once."""
+        """The same error is reported once."""
         self._found[path, problem] = None
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Take down what is raised inside, and go on behind it."""
+        """Record errors raised inside the block, and continue after it."""
         try:
             yield
         except InvalidInput as error:
@@ -77,7 +76,7 @@ class DocumentValue:
     # ---- what is inside
 
     def fields(self, known: Iterable[str]) -> dict[str, DocumentValue]:
-        """The fields that are there, of those that may be; null is absent."""
+        """The known fields that are present; null is absent."""
         names = tuple(known)
         found = self.members()
         for name in found:
@@ -88,7 +87,7 @@ class DocumentValue:
         return {name: given for name, given in found.items() if name in names and given.value is not None}
 
     def members(self) -> dict[str, DocumentValue]:
-        """Everything in a map, by its keys."""
+        """All entries of a map, by key."""
         if not isinstance(self.value, dict):
             self.wrong(f"must be a map, is {describe_value(self.value)}")
             return {}
@@ -102,16 +101,16 @@ class DocumentValue:
             yield DocumentValue(value, f"{self.path}[{index}]", self._problems)
 
     def member(self, key: str, value: Any) -> DocumentValue:
-        """What a map has under a key."""
+        """The entry of a map under a key."""
         return DocumentValue(value, self._inside(key), self._problems)
 
     def at(self, path: str) -> DocumentValue:
-        """A place further inside, for complaints about it. Empty: here."""
+        """A place further inside, for errors about it. Empty: here."""
         dot = "." if self.path and path and not path.startswith("[") else ""
         return DocumentValue(None, f"{self.path}{dot}{path}", self._problems)
 
     def inside(self, index: int, field: str) -> DocumentValue:
-        """A field of an item, for complaints about it."""
+        """A field of a list item, for errors about it."""
         return DocumentValue(None, f"{self.path}[{index}].{field}", self._problems)
 
     def _inside(self, key: str) -> str:
@@ -175,19 +174,19 @@ class DocumentValue:
             return datetime.min.replace(tzinfo=UTC)
 
     def texts(self) -> dict[str, str]:
-        """A map of texts."""
+        """A map of strings."""
         return {key: given.value if given.value == "" else given.text() for key, given in self.members().items()}
 
 
 def join_path(path: str, key: str) -> str:
-    """The path of what a map at a path has under a key."""
+    """The path of an entry of a map."""
     if not _PLAIN_KEY.fullmatch(key):
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
 
 
 def describe_value(value: Any) -> str:
-    """A value as a complaint shows it, short."""
+    """A value in an error message, short."""
     match value:
         case None:
             return "null"

@@ -1,9 +1,7 @@
-"""Expectations about an outcome: paths into it, operators, and the words for what was not so.
+"""Expectations about an outcome: paths, operators and messages. Pure.
 
-Pure: reading operators from a file, finding a value by its path, comparing. `runs` asks at each `{expect: …}` step.
-
-A path is `/nodeGroups/g/target`, with `~1` for a slash and `~0` for a tilde inside a name as in JSON pointers; or it is
-dotted, `loops[0].time`. A name that has the separator in it is found without escaping too: `/pods/default/web-0`.
+A path is `/nodeGroups/g/target`, with `~1` for a slash and `~0` for a tilde inside a name as in JSON pointers, or
+dotted: `loops[0].time`. A name that contains the separator is also found without escaping: `/pods/default/web-0`.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.simulation.scenario import Expectation
 
 OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "matches", "absent", "count")
-# What other languages call them.
+# Names of operators in other languages.
 _FOREIGN: Final = {
     "lte": "le",
     "gte": "ge",
@@ -42,7 +40,7 @@ _ALIKE: Final = 0.8
 
 
 class Absent(Value, frozen=True):
-    """There is nothing at a path. `at` is the first part of it that is not there."""
+    """There is nothing at a path. `at` is its first missing part."""
 
     at: str
 
@@ -62,9 +60,9 @@ class UnmetExpectation(Value, frozen=True):
 
 
 def read_operators(given: DocumentValue) -> tuple[tuple[str, Any], ...]:
-    """A map of operators is one; any other value is what is expected to be there.
+    """A map of operators, or any other value, which must be equal.
 
-    A map that has an operator, or what looks like one misspelt, is meant as operators: all of it has to be.
+    A map with an operator, or with a misspelt one, must consist of operators only.
     """
     value = given.value
     if not (isinstance(value, dict) and any(name in OPERATORS or _meant_by(name) for name in value)):
@@ -78,7 +76,7 @@ def read_operators(given: DocumentValue) -> tuple[tuple[str, Any], ...]:
 
 
 def _meant_by(name: str) -> str:
-    """The operator that a name is a slip of the pen for; empty if it is none."""
+    """The operator that a name probably misspells; empty if there is none."""
     if name in _NO_SLIPS:
         return ""
     lowered = name.lower().lstrip("$")
@@ -88,7 +86,7 @@ def _meant_by(name: str) -> str:
 
 def _no_operator(name: str) -> str:
     meant = _meant_by(name)
-    return "is no operator; " + (f"did you mean {meant}?" if meant else f"known are {', '.join(OPERATORS)}")
+    return "is not an operator; " + (f"did you mean {meant}?" if meant else f"known are {', '.join(OPERATORS)}")
 
 
 def _check_operand(name: str, given: DocumentValue) -> None:
@@ -118,7 +116,7 @@ def _check_count(given: DocumentValue) -> None:
                 one.wrong(_no_operator(name))
 
 
-# ---- asking
+# ---- comparing
 
 
 def find_unmet(expectation: Expectation, outcome: dict[str, Any]) -> UnmetExpectation | None:
@@ -152,7 +150,7 @@ def _find(document: Any, parts: Sequence[str], *, separator: str) -> Any:
 
 
 def _find_in_map(document: dict[str, Any], parts: Sequence[str], *, separator: str) -> Any:
-    """A name may hold the separator: the shortest run of parts that is a key goes first, then longer ones."""
+    """A name may contain the separator: the shortest run of parts that is a key is tried first, then longer ones."""
     nothing: Absent | None = None
     for length in range(1, len(parts) + 1):
         raw = separator.join(parts[:length])
@@ -198,14 +196,14 @@ def _contains(operand: Any, got: Any) -> bool:
 
 
 def _covers(wanted: Any, got: Any) -> bool:
-    """A map covers those that have its fields among others; everything else is equal or not."""
+    """A map covers maps that have its fields among others; other values must be equal."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         return all(key in got and _covers(value, got[key]) for key, value in wanted.items())
     return is_equal(wanted, got)
 
 
 def is_equal(one: Any, other: Any) -> bool:
-    """As JSON sees it: 1 is 1.0, and neither is true."""
+    """Equality as in JSON: 1 equals 1.0, and neither equals true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -216,7 +214,7 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 def _text_of(value: Any) -> str:
-    """What a pattern is looked for in where there is more than a text: JSON, with the names of a map in order."""
+    """The text that a pattern is matched with if the value is not a string: JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -247,7 +245,7 @@ _CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def format_value(value: Any) -> str:
-    """A value on one line, as JSON, cut where it gets long."""
+    """A value on one line, as JSON, truncated if long."""
     if isinstance(value, Absent):
         return f"nothing (no {value.at})"
     text = json.dumps(value, ensure_ascii=False)

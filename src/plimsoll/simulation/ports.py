@@ -1,7 +1,6 @@
-"""What a scenario can drive besides the simulated cluster: the node autoscaler, and controllers of single objects.
+"""What a scenario drives besides the simulated cluster: the node autoscaler, and controllers of single objects.
 
-Declared here by their user. Where nothing is plugged in, `{loop: …}` only moves the clock (and says so), and
-`{reconcile: …}` is refused.
+Without a loop, `{loop: …}` only advances the clock and warns. Without a reconciler, `{reconcile: …}` is an error.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Loop(Protocol):
-    """One instance of the node autoscaler. A new one is made after a crash."""
+    """One instance of the node autoscaler. A new one is built after a crash."""
 
     def services(self) -> Sequence[Service]:
-        """What runs beside it: in a live world its own timer too."""
+        """Services that run with it; in a live world also its own timer."""
         ...
 
     async def run_loop(self) -> dict[str, Any]:
-        """One turn; gives its entry of `loops` without the time."""
+        """Run one loop; returns its entry of `loops` without the time."""
         ...
 
     def metrics(self) -> dict[str, float]: ...
@@ -33,7 +32,7 @@ class Loop(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopDependencies:
-    """What an autoscaler is built from. `options` changes under it with `{set: …}`."""
+    """What an autoscaler is built from. `{set: …}` changes `options`."""
 
     components: Components
     cloud: SimulatedCloud
@@ -42,19 +41,19 @@ class LoopDependencies:
     is_live: bool
     is_timed: bool
     knows_owner: Callable[[str], bool] = lambda _uid: True
-    """Whether the owner of this uid is an object here: scenarios have pods of controllers that nobody described."""
+    """Whether the owner with this uid exists here: scenarios have pods whose controllers are not described."""
     on_loop: Callable[[str, dict[str, Any]], None] = lambda _time, _said: None
-    """Hears of every turn that an autoscaler takes by itself: its time, and its entry of `loops`."""
+    """Called for every loop that an autoscaler runs by itself, with its time and its entry of `loops`."""
 
 
 MakeLoop = Callable[[LoopDependencies], Loop]
 Reconcile = Callable[[str, str], Awaitable[None]]
-"""Looks at the object of a namespace and a name, once."""
+"""Reconciles the object of a namespace and a name once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """The parts of this build. `reconcilers` are by kind."""
+    """The controllers of this build. `reconcilers` are by kind."""
 
     make_loop: MakeLoop | None = None
     reconcilers: dict[str, Reconcile] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Takes the steps of a scenario, one after the other, and tells how the world stands at the end.
+"""Runs a scenario: takes its steps one after the other and returns the outcome.
 
-`run_scenario` is what `plimsoll simulate` and the tests call. A mistake in the file that only shows on the way ends the
-run with the path of its step; an expectation that does not hold is remembered and the run goes on.
+An error in the file that shows only during the run ends it, with the path of its step. An expectation that does not
+hold is recorded, and the run continues.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-NO_AUTOSCALER: Final = "there is no node autoscaler in this build: loops only move the clock"
+NO_AUTOSCALER: Final = "there is no node autoscaler in this build: loops only advance the clock"
 
 
 class FailedExpectation(Value, frozen=True):
@@ -61,7 +61,7 @@ class FailedExpectation(Value, frozen=True):
 
 
 class ScenarioResult(Value, frozen=True):
-    """How a run ended. `warnings` are about what did not happen although the file says it."""
+    """The result of a run. `warnings` are about steps that had no effect."""
 
     outcome: Json
     failed: tuple[FailedExpectation, ...] = ()
@@ -76,7 +76,7 @@ def run_scenario(
     is_timed: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> ScenarioResult:
-    """Raises `InvalidInput` with the path of what cannot be done. `on_step` hears of every step before it is taken.
+    """Run a scenario. Raises `InvalidInput` with the path of what cannot be done. `on_step` precedes every step.
 
     Without `plugs` the controllers of this build run.
     """
@@ -87,12 +87,12 @@ def run_scenario(
         for number, step in enumerate(scenario.steps):
             on_step(f"steps[{number}] {type(step).__name__.removesuffix('Step').lower()}")
             telling.take_step(step, path=f"steps[{number}]")
-        on_step("telling the outcome")
+        on_step("reading the outcome")
         return telling.finish()
 
 
 class ScenarioRun:
-    """One run on its way."""
+    """A run in progress."""
 
     def __init__(self, world: World, plugs: Plugins) -> None:
         self._world = world
@@ -133,7 +133,7 @@ class ScenarioRun:
 
     def finish(self) -> ScenarioResult:
         for crash in self._world.planned_crashes.waiting:
-            told = f"{crash.path}.crash never came: {crash.component} had {crash.writes_left} writes left to make"
+            told = f"{crash.path}.crash did not happen: {crash.component} had {crash.writes_left} writes left"
             self._warnings[told] = None
         return ScenarioResult(
             outcome=self._outcome(),
@@ -143,7 +143,7 @@ class ScenarioRun:
         )
 
     def _outcome(self) -> Json:
-        """Loops were either asked for by steps, or taken by an autoscaler that runs by itself."""
+        """The outcome. Loops were requested by steps, or run by an autoscaler with its own timer."""
         loops = [*self._loops, *self._world.loop_log.entries()]
         return self._world.run_now(read_outcome(self._world, loops))
 
@@ -168,7 +168,7 @@ class ScenarioRun:
         when = moment if isinstance(moment, datetime) else start + timedelta(seconds=moment)
         if when < world.run.clock.now():
             raise InvalidInput(
-                f"{format_time(when)} is over: it is {format_time(world.run.clock.now())}", path=f"{path}.at"
+                f"{format_time(when)} is in the past: it is {format_time(world.run.clock.now())}", path=f"{path}.at"
             )
         world.run.advance_to(when)
 
@@ -203,7 +203,7 @@ class ScenarioRun:
     # ---- controllers
 
     def _schedule(self) -> None:
-        """Once over all pending pods; a scheduler that crashes on the way leaves the rest to the next step."""
+        """Schedule all pending pods once. If the scheduler crashes meanwhile, the next step continues."""
         world = self._world
         assert world.cluster is not None
         scheduling = world.spawn_inside(_scheduled(world.cluster), name="schedule once")

@@ -1,7 +1,4 @@
-"""A scenario as data: what the world is at the start, and what is done to it, step by step.
-
-Made by `scenario_files`, never invalid; `worlds` and `runs` act on it. The words are those of the file.
-"""
+"""A scenario as data: the world at the start, and the steps. It cannot be invalid. Names are those of the file."""
 
 # ruff: noqa: D101 - a step is what docs/scenarios.md says under its name; docstrings only where that surprises
 
@@ -17,14 +14,14 @@ Json = dict[str, Any]
 
 
 class WorldKind(StrEnum):
-    """Who makes things happen: the steps of the file, or every controller by its own timers."""
+    """What drives the world: the steps of the file, or all controllers with their own timers."""
 
     STEPPED = "stepped"
     LIVE = "live"
 
 
 class GroupEntry(Value, frozen=True):
-    """One of `nodeGroups`. `spec` is the body of its NodeGroup object."""
+    """An entry of `nodeGroups`. `spec` is the spec of its NodeGroup object."""
 
     id: str
     spec: Json
@@ -32,7 +29,7 @@ class GroupEntry(Value, frozen=True):
 
 
 class PodEntry(Value, frozen=True):
-    """One of `pods`: so many pending pods that are alike."""
+    """An entry of `pods`: a number of equal pending pods."""
 
     name: str
     namespace: str
@@ -53,7 +50,7 @@ class AdvanceStep(Value, frozen=True):
 
 
 class AtStep(Value, frozen=True):
-    """To a moment: seconds after the start, or a date."""
+    """Advance to a time: seconds after the start, or a date."""
 
     moment: float | datetime
 
@@ -63,7 +60,7 @@ class ApplyStep(Value, frozen=True):
 
 
 class DeleteStep(Value, frozen=True):
-    """Without `api_version` the kind is one that is known by its name alone."""
+    """Without `api_version`, the kind is one that is known by its name alone."""
 
     kind: str
     name: str
@@ -88,7 +85,7 @@ class GroupLimits(Value, frozen=True):
 
 
 class ProviderCall(Value, frozen=True):
-    """What an autoscaler would ask of the cloud. `arg` is a delta, or names of nodes."""
+    """A call to the cloud, as an autoscaler makes it. `arg` is a delta or names of nodes."""
 
     call: str
     group: str
@@ -119,7 +116,7 @@ class ReconcileStep(Value, frozen=True):
 
 
 class Expectation(Value, frozen=True):
-    """A path of the outcome, and what has to be there: operators with their operands."""
+    """A path of the outcome, and operators with operands that must hold there."""
 
     path: str
     operators: tuple[tuple[str, Any], ...]

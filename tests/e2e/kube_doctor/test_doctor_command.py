@@ -95,7 +95,7 @@ def test_a_fresh_server_is_well(server: ApiServer):
     assert lines[1].startswith(f"api                ok       {server.url} answers in ")
     assert "identity           ok       we are admin" in lines
     assert "clock              ok       agrees with the server's to a second" in lines
-    assert lines[-1] == "everything needed is there"
+    assert lines[-1] == "all checks passed"
     assert ended.complaints == ""
 
 

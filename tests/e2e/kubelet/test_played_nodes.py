@@ -70,7 +70,7 @@ def kubelet(kubeconfig: Path, *arguments: str) -> Iterator[subprocess.Popen[str]
         try:
             with speaking_in_time(process):
                 said = process.stdout.readline()
-            assert said.startswith("playing nodes with "), (said, written(errors))
+            assert said.startswith("simulating nodes with "), (said, written(errors))
             yield process
         finally:
             process.kill()

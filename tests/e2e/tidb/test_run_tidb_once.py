@@ -98,7 +98,7 @@ def test_a_pass_writes_the_cluster_then_the_status_and_a_second_one_nothing() ->
         scene.plans = [group(1)]
         ended = scene.once()
         assert (ended.returncode, ended.stderr) == (0, "")
-        assert f"prod/as1 tikv: {AUTO} made with 1" in ended.stdout
+        assert f"prod/as1 tikv: {AUTO} created with 1" in ended.stdout
         written = [path.rsplit("/", 2)[-2:] for method, path in scene.kubernetes.wrote if "/events" not in path]
         assert written == [["tidbclusterautoscalers", "as1"], ["prod", "tidbclusters"], ["as1", "status"]]
         assert scene.autoscaler["status"]["tikv"][GROUP]["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
@@ -123,7 +123,7 @@ def test_a_gate_before_planner_and_pd_is_shown_the_token(tmp_path: Path) -> None
         scene.plans = [group(1)]
         assert "the planner answers 401: a token is needed" in scene.once().stdout
         ended = scene.once("--pd-token-file", tmp_path / "token")
-        assert f"prod/as1 tikv: {AUTO} made with 1" in ended.stdout, ended
+        assert f"prod/as1 tikv: {AUTO} created with 1" in ended.stdout, ended
         assert "s3cret" not in ended.stdout + ended.stderr
 
 

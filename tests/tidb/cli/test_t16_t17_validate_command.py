@@ -317,9 +317,9 @@ def test_a_status_is_not_judged(tmp_path: Path):
     [
         ("{", [cluster()], "tac.yaml: line"),
         (cluster(), [cluster()], "tac.yaml: holds 0 TidbClusterAutoScalers"),
-        (autoscaler(), [autoscaler()], "--tc: holds no TidbCluster db; there is none"),
+        (autoscaler(), [autoscaler()], "--tc: has no TidbCluster db; found none"),
         (autoscaler(), [{**cluster(), "spec": {"tikv": {"replicas": "3"}}}], "tc.yaml: spec.tikv.replicas"),
-        (autoscaler(cluster={"name": "other"}), [cluster()], "holds no TidbCluster other; there is prod/db"),
+        (autoscaler(cluster={"name": "other"}), [cluster()], "has no TidbCluster other; found prod/db"),
     ],
     ids=["unreadable", "another kind", "no cluster", "odd cluster", "another cluster"],
 )

@@ -110,9 +110,9 @@ def test_so_does_the_planner_in_this_process() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (None, f"PD wants a certificate, and Secret prod/{SECRET} cannot be read"),
-        ({"tls.key": None}, f"PD wants a certificate, and Secret prod/{SECRET} holds no tls.key"),
-        ({"ca.crt": b"odd"}, "PD wants a certificate, and ca.crt of Secret"),
+        (None, f"PD needs a client certificate: Secret prod/{SECRET} cannot be read"),
+        ({"tls.key": None}, f"PD needs a client certificate: Secret prod/{SECRET} holds no tls.key"),
+        ({"ca.crt": b"odd"}, "PD needs a client certificate: ca.crt of Secret"),
     ],
     ids=["no secret", "no key", "odd authority"],
 )

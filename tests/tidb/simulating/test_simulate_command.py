@@ -131,7 +131,7 @@ def test_names_of_users_stay_text(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        pytest.param(("--plot", "day.pdf"), "ends in none of .png, .svg, .html", id="unknown picture"),
+        pytest.param(("--plot", "day.pdf"), "does not end in one of .png, .svg, .html", id="unknown picture"),
         pytest.param(("--plot", "no/such/day.png"), "cannot be written", id="no folder"),
         pytest.param(("--step", "soon"), "'soon' is no duration", id="step"),
         pytest.param(("--step", "0s"), "'0s' is no duration", id="no step"),

@@ -1,4 +1,4 @@
-"""`plimsoll apiserver`: only the embedded Kubernetes API server."""
+"""`plimsoll apiserver`: the embedded Kubernetes API server alone."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ class DurabilityChoice(Enum):
 
 def apiserver(
     data: Annotated[
-        Path, typer.Option("--data", help="Directory to keep everything in; made if it is not there.", metavar="DIR")
+        Path, typer.Option("--data", help="Directory for all data; created if missing.", metavar="DIR")
     ] = DEFAULT_DATA,
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any.", min=0, max=65535)] = 6443,
+    port: Annotated[
+        int, typer.Option("--port", help="Port to listen on; 0 selects a free one.", min=0, max=65535)
+    ] = 6443,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     durability: Annotated[
         DurabilityChoice,
@@ -35,17 +37,19 @@ def apiserver(
     ] = DurabilityChoice.PROCESS,
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", help='Further users, one a line: token,user,uid,"group1,group2".', metavar="FILE"),
+        typer.Option(
+            "--token-file", help='File with more users, one per line: token,user,uid,"group1,group2".', metavar="FILE"
+        ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Forget the objects of earlier starts; certificates and token stay.")
+        bool, typer.Option("--fresh", help="Delete all objects of earlier runs. Certificates and token are kept.")
     ] = False,
 ) -> None:
     """
     Run a Kubernetes API server on this machine, until Ctrl-C.
 
-    It speaks TLS with a certificate of its own making, and writes a kubeconfig that kubectl and every other client
-    can use. There are no controllers and no nodes: it stores, checks and tells.
+    It uses TLS with a self-signed certificate and writes a kubeconfig for kubectl and other clients. There are no
+    controllers and no nodes: it stores, validates and serves objects.
 
     \b
     Examples:
@@ -57,8 +61,8 @@ def apiserver(
     from plimsoll.local.apiserver.run import Settings
     from plimsoll.local.apiserver.storage import Durability
 
-    if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
-        raise InvalidInput("names no directory of its own; say e.g. --data ./cluster", path="--data")
+    if not data.name:  # an empty path or the current directory: keys would lie among other files
+        raise InvalidInput("must name a directory of its own, e.g. --data ./cluster", path="--data")
     _serve(
         Settings(
             data=data,
@@ -80,12 +84,12 @@ def _serve(settings: Settings) -> None:
     from plimsoll.runtime.signals import run_until_signalled
 
     log_to_stderr()
-    serving = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_ready=_tell)
+    serving = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_ready=_report_ready)
     stopped_by = asyncio.run(run_until_signalled(serving))
     if stopped_by is not None:
         typer.echo("stopped", err=True)
 
 
-def _tell(ready: Ready) -> None:
+def _report_ready(ready: Ready) -> None:
     typer.echo(f"kubeconfig {ready.kubeconfig}")
     typer.echo(f"ready at {ready.url}; try: kubectl --kubeconfig {ready.kubeconfig} get namespaces")

@@ -1,4 +1,4 @@
-"""`plimsoll doctor`: whether controllers can work in a cluster, and what is missing if not."""
+"""`plimsoll doctor`: checks whether a cluster has what the controllers need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer
 
 
 class Controller(Enum):
-    """What can be asked about; a test compares it with the table of needs."""
+    """Controllers that can be checked; a test compares them with the permission tables."""
 
     NODES = "nodes"
     REQUESTS = "requests"
@@ -48,26 +48,26 @@ def doctor(
         typer.Option(
             "--controller",
             metavar="nodes|requests|kafka|tidb|fleet-agent|kubelet|all",
-            help="Ask for this controller only; may be repeated.",
+            help="Check only this controller; may be repeated.",
             case_sensitive=True,
             show_default=False,
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds to wait for one answer of the server.", min=0.1, max=3600)
+        float, typer.Option("--timeout", help="Seconds to wait for one response.", min=0.1, max=3600)
     ] = _TIMEOUT_S,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Tell whether a cluster can be worked in: reached, of a good version, with the permissions each controller needs.
+    Check whether a cluster has what the controllers need: access, version and permissions.
 
-    Looks also at clocks, custom resources, objects that cannot be read, and others who do the same work. Changes
-    nothing. With -n the Kafka and TiDB controllers are thought to look after that namespace only; without it they are
-    asked for secrets only where there is something to look after. Without --controller all are asked for, and a custom
-    resource that is missing is only a warning.
+    It also checks clocks, custom resources, unreadable objects and other autoscalers that do the same work. Nothing
+    is changed. With -n, the Kafka and TiDB controllers are checked for that namespace only; without it, permissions
+    for Secrets are checked only where their resources exist. Without --controller all controllers are checked, and a
+    missing custom resource is only a warning.
 
-    Exit 0 if all is well, 1 if something needed is missing, 2 if the configuration or the credentials cannot be used,
-    4 if no Kubernetes API can be reached there.
+    Exit code 0: all checks passed. 1: something is missing. 2: the configuration or the credentials cannot be used.
+    4: no Kubernetes API can be reached.
 
     \b
     Examples:
@@ -82,13 +82,13 @@ def doctor(
     asked_for = _names(controller or [])
     again = _invocation(connection, controller or [], timeout_s=timeout)
     examination = asyncio.run(_examined(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
-    _tell(examination, output)
+    _print(examination, output)
     if not examination.is_healthy:
         raise typer.Exit(1)
 
 
 def _names(controllers: list[Controller]) -> tuple[str, ...]:
-    """Those named, in the order of the table; `all` names every one."""
+    """The named controllers, in the order of the enum; `all` names every one."""
     given = set(controllers)
     return tuple(
         controller.value
@@ -98,7 +98,7 @@ def _names(controllers: list[Controller]) -> tuple[str, ...]:
 
 
 def _invocation(connection: Connection, controllers: list[Controller], *, timeout_s: float) -> str:
-    """The same command for JSON: an answer to another question would be advice for another case."""
+    """The same command with JSON output, to be shown as advice."""
     import shlex
 
     named = [word for controller in controllers for word in ("--controller", controller.value)]
@@ -120,11 +120,11 @@ async def _examined(
 
     clock = RealClock()
     access = connection.access(clock=clock)
-    # Few questions at a time instead of few a second, and one more attempt: a doctor shall not hide what is wrong.
+    # Few requests at a time instead of few per second, and only one retry, so that problems are not hidden.
     settings = ClientSettings(
         timeout_s=timeout_s, deadline_s=2 * timeout_s + 1, qps=0, retry=Backoff(initial_s=0.5, max_attempts=2)
     )
-    with Progress(f"looking at {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
+    with Progress(f"checking {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
         progress.step("waiting for credentials")
         async with open_client(access, settings, clock=clock) as client:
             options = ExaminationOptions(
@@ -137,16 +137,16 @@ async def _examined(
             try:
                 return await examine(client, options, clock=clock, on_step=progress.step)
             except CredentialsLate as error:
-                raise InvalidInput(f"{error.problem}; give it more with --timeout", path=error.path) from error
+                raise InvalidInput(f"{error.problem}; increase --timeout", path=error.path) from error
 
 
-# ---- telling
+# ---- output
 
 
-def _tell(examination: Examination, output: Output) -> None:
+def _print(examination: Examination, output: Output) -> None:
     match output:
         case Output.TABLE:
-            _tell_table(examination)
+            _print_table(examination)
         case Output.NAME:
             for finding in examination.findings:
                 if finding.level == "fail":
@@ -165,7 +165,7 @@ def _as_data(examination: Examination) -> dict[str, Any]:
     }
 
 
-def _tell_table(examination: Examination) -> None:
+def _print_table(examination: Examination) -> None:
     findings = examination.findings
     width = max(len(finding.check) for finding in findings)
     typer.echo(f"{'CHECK':{width}}  RESULT   WHAT")
@@ -177,17 +177,17 @@ def _tell_table(examination: Examination) -> None:
             typer.echo(f"\n{finding.check}: {finding.message if finding.level == 'fail' else finding.level.value}")
             for line in finding.fix.splitlines():
                 typer.echo(f"  {line}")
-    typer.echo(f"\n{_verdict(findings)}")
+    typer.echo(f"\n{_summary(findings)}")
 
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _verdict(findings: tuple[Finding, ...]) -> str:
+def _summary(findings: tuple[Finding, ...]) -> str:
     failed = sum(finding.level == "fail" for finding in findings)
     warned = sum(finding.level == "warn" for finding in findings)
     warnings = f", {warned} warning{'s' if warned > 1 else ''}" if warned else ""
     if failed:
         return f"{failed} of {len(findings)} checks failed{warnings}"
-    return f"everything needed is there{warnings}"
+    return f"all checks passed{warnings}"

@@ -1,4 +1,4 @@
-"""`plimsoll pause` and `plimsoll resume`: the brake for the whole."""
+"""`plimsoll pause` and `plimsoll resume`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def pause(
     *,
-    reason: Annotated[str, typer.Option("--reason", help="Why, and who; it is told wherever something waits.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason and author, shown wherever an action is held.")] = "",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
@@ -31,10 +31,10 @@ def pause(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Pull the brake: controllers go on looking and planning, and tell what they would do, but do nothing.
+    Pause all controllers: they plan and report but do not act.
 
-    What is under way comes to its end. It lasts until plimsoll resume, over restarts, for every controller that runs
-    in the namespace; a second pause changes the reason.
+    Actions in progress are finished. The pause lasts until plimsoll resume, also over restarts, and applies to every
+    controller in the namespace. A second pause replaces the reason.
 
     \b
     Examples:
@@ -44,8 +44,8 @@ def pause(
     """
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     before = _set(connection, namespace, reason, output)
-    told = f"paused in {namespace}" + (f": {reason.strip()}" if reason.strip() else "")
-    _tell({"paused": reason.strip() or "true", "before": before}, told, namespace, output)
+    message = f"paused in {namespace}" + (f": {reason.strip()}" if reason.strip() else "")
+    _print({"paused": reason.strip() or "true", "before": before}, message, namespace, output)
 
 
 def resume(
@@ -57,7 +57,7 @@ def resume(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Let go of the brake that plimsoll pause pulled.
+    Resume controllers after plimsoll pause.
 
     \b
     Examples:
@@ -65,27 +65,27 @@ def resume(
       plimsoll resume --kubeconfig ./cluster/kubeconfig
     """
     before = _set(Connection(kubeconfig=kubeconfig, context=context, server=server), namespace, None, output)
-    why = "" if before in {"", "true"} else f" (it was: {before})"
-    told = f"no longer paused in {namespace}{why}" if before else f"was not paused in {namespace}"
-    _tell({"paused": "", "before": before}, told, namespace, output)
+    reason = "" if before in {"", "true"} else f" (it was: {before})"
+    message = f"no longer paused in {namespace}{reason}" if before else f"was not paused in {namespace}"
+    _print({"paused": "", "before": before}, message, namespace, output)
 
 
-def _set(connection: Connection, namespace: str, why: str | None, output: Output) -> str:
+def _set(connection: Connection, namespace: str, reason: str | None, output: Output) -> str:
     from plimsoll.kube.errors import NotFound
     from plimsoll.operator.pause import set_pause
 
     async def work(client: Client) -> str:
-        return await set_pause(client, namespace, why)
+        return await set_pause(client, namespace, reason)
 
     try:
         return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
     except NotFound as error:
         from plimsoll.core.errors import InvalidInput
 
-        raise InvalidInput(f"{error}; name the namespace in which Plimsoll runs", path="--namespace") from error
+        raise InvalidInput(f"{error}; name the namespace of the controllers", path="--namespace") from error
 
 
-def _tell(data: dict[str, str], sentence: str, namespace: str, output: Output) -> None:
+def _print(data: dict[str, str], sentence: str, namespace: str, output: Output) -> None:
     from plimsoll.journal.rendering import harmless
 
     match output:

@@ -1,4 +1,4 @@
-"""`plimsoll run …`: controllers against a cluster, until they are told to stop. A command for each of them."""
+"""`plimsoll run …`: controllers against a cluster, until they are stopped. One command per controller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ app.command(
     short_help="Add and remove nodes as pods need them.",
     context_settings=PASS_THROUGH_FLAGS,
 )(nodes)
-app.command(name="tidb", short_help="Scale TiDB clusters as their load needs it.")(tidb)
+app.command(name="tidb", short_help="Scale TiDB clusters by load and disk usage.")(tidb)
 app.command(name="provider", short_help="Serve a provider over gRPC.")(provider)
 
 
@@ -53,36 +53,36 @@ def run() -> None:
     """
 
 
-@app.command(name="kubelet", short_help="Play nodes and the pods on them.")
+@app.command(name="kubelet", short_help="Simulate nodes and the pods on them.")
 def kubelet(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     server: ServerOption = "",
     selector: Annotated[
-        str, typer.Option("-l", "--selector", help="Labels of the nodes to play.", metavar="SELECTOR")
+        str, typer.Option("-l", "--selector", help="Labels of the nodes to simulate.", metavar="SELECTOR")
     ] = "plimsoll.io/virtual=true",
     boot_seconds: Annotated[
-        float, typer.Option("--boot-seconds", help="From a node's creation until it is Ready.", min=0)
+        float, typer.Option("--boot-seconds", help="Seconds from the creation of a node until it is Ready.", min=0)
     ] = 0.0,
     start_seconds: Annotated[
-        float, typer.Option("--start-seconds", help="From when a node takes a pod until it runs.", min=0)
+        float, typer.Option("--start-seconds", help="Seconds from the binding of a pod until it runs.", min=0)
     ] = 1.0,
     stop_seconds: Annotated[
-        float, typer.Option("--stop-seconds", help="How long pods take to end when they are deleted.", min=0)
+        float, typer.Option("--stop-seconds", help="Seconds until a deleted pod has stopped.", min=0)
     ] = 0.0,
-    events: Annotated[bool, typer.Option("--events/--no-events", help="Write the events a kubelet writes.")] = True,
+    events: Annotated[bool, typer.Option("--events/--no-events", help="Write the Events of a kubelet.")] = True,
 ) -> None:
     """
-    Play nodes and the pods on them, without machines: Node objects become Ready and stay so, pods run and end.
+    Simulate nodes and the pods on them: Node objects become Ready, pods run and end, without machines.
 
-    Nodes are made by you, or by an autoscaler; those that carry the label are played. Annotations on nodes and pods
-    say how one of them behaves: plimsoll.io/boot-seconds, start-seconds, run-seconds, exit-code, stop-seconds, silent.
+    You or an autoscaler create the nodes; those with the label are simulated. Annotations on nodes and pods set their
+    behaviour: plimsoll.io/boot-seconds, start-seconds, run-seconds, exit-code, stop-seconds, silent.
 
     \b
     Examples:
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
-      plimsoll run kubelet --context dev --selector pool=played --boot-seconds 30 --start-seconds 2
+      plimsoll run kubelet --context dev --selector pool=simulated --boot-seconds 30 --start-seconds 2
     """
     import asyncio
 
@@ -102,21 +102,21 @@ def kubelet(
         typer.echo("stopped", err=True)
 
 
-@app.command(name="cloud", short_help="Play a cloud that sells machines.")
+@app.command(name="cloud", short_help="Simulate a cloud.")
 def cloud(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     server: ServerOption = "",
     boot_seconds: Annotated[
-        float, typer.Option("--boot-seconds", help="Of machines of a new cloud, from order to node.", min=0)
+        float, typer.Option("--boot-seconds", help="Seconds until a machine of a new cloud is a node.", min=0)
     ] = 10.0,
 ) -> None:
     """
-    Play a cloud: machines come and go as NodeGroup objects say, each with a Node, and cost what they cost.
+    Simulate a cloud: machines are created and deleted as NodeGroup objects say, each with a Node and a price.
 
-    Brings its definitions along (cloud.plimsoll.io), and a Cloud that sells common machine types if there is none.
-    The nodes want a kubelet: plimsoll run kubelet. docs/simulated-cloud.md tells what can go wrong with this cloud.
+    The command installs its custom resources (cloud.plimsoll.io), and a Cloud with common machine types if there is
+    none. The nodes need a kubelet: plimsoll run kubelet. docs/simulated-cloud.md describes the faults it can inject.
 
     \b
     Examples:
@@ -137,7 +137,7 @@ def cloud(
 
 @contextmanager
 def report_if_slow(sentence: str) -> Iterator[None]:
-    """Say what is waited for, to who has waited for it long enough to wonder."""
+    """Print the sentence if the block takes long."""
     import asyncio
 
     reminder = asyncio.get_running_loop().call_later(_PATIENCE_S, lambda: typer.echo(sentence, err=True))
@@ -149,14 +149,14 @@ def report_if_slow(sentence: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedParts:
-    """Tools of simulated parts that play on a cluster which somebody else runs."""
+    """What simulated components need on an existing cluster."""
 
     components: Components
     clock: Clock
     entropy: Entropy
 
     async def run(self, services: Sequence[Service]) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         from plimsoll.runtime.supervisor import Supervisor
 
         everything = [*self.components.services(), *services]
@@ -165,7 +165,7 @@ class SimulatedParts:
 
 @asynccontextmanager
 async def open_simulated_parts(access: Access, *, clock: Clock) -> AsyncIterator[SimulatedParts]:
-    """Connected, and known to be let in."""
+    """The parts, after a first successful request."""
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
     from plimsoll.kube.requests.options import USER_AGENT, ClientSettings
@@ -177,14 +177,14 @@ async def open_simulated_parts(access: Access, *, clock: Clock) -> AsyncIterator
     async with HttpTransport(access, user_agent=USER_AGENT) as transport:
 
         def connect(manager: str) -> Client:
-            # No rate limit: so many at a time is limit enough, and heartbeats must not queue behind pods.
+            # No rate limit: the limit on concurrent requests is enough, and heartbeats must not queue behind pods.
             settings = ClientSettings(field_manager=manager, qps=0)
             return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)
 
-        # A plugin may take its time, more than a call has. What cannot be reached, or refuses us, is told now, and
-        # not again and again by an informer in the background.
+        # A credential plugin may take longer than a call. An unreachable server or a refusal is reported now, not by an
+        # informer in the background.
         await access.credentials.current()
-        with report_if_slow(f"{access.server} does not answer yet; trying on"):
+        with report_if_slow(f"{access.server} does not answer yet; still trying"):
             await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
         yield SimulatedParts(Components(connect, clock=clock, entropy=entropy), clock, entropy)
 
@@ -195,7 +195,7 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
 
     async with open_simulated_parts(access, clock=clock) as parts:
         played = Kubelet(parts.components.component("kubelet", manager=KUBELET), settings=settings)
-        typer.echo(f"playing nodes with {settings.selector} on {access.server}; Ctrl-C ends it")
+        typer.echo(f"simulating nodes with {settings.selector} on {access.server}; Ctrl-C stops it")
         await parts.run(played.services())
 
 
@@ -209,5 +209,5 @@ async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
         component = parts.components.component("cloud", manager=CLOUD)
         await prepare_cloud(component.client, boot_s=boot_s, clock=clock)
         made = controllers(component)
-        typer.echo(f"playing the cloud of {access.server}; Ctrl-C ends it")
+        typer.echo(f"simulating the cloud of {access.server}; Ctrl-C stops it")
         await parts.run([Service(name=controller.name, run=controller.run) for controller in made])

@@ -1,4 +1,4 @@
-"""`plimsoll simulate`: a scenario file in virtual time, and how it ended."""
+"""`plimsoll simulate`: runs a scenario file in virtual time and prints the outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from plimsoll.cli.shared.output import Output, echo_value, format_table, read_file
+from plimsoll.cli.shared.output import Output, Table, echo_parts, echo_value, read_file
 from plimsoll.core.errors import InvalidInput, PlimsollError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PODS_SHOWN: Final = 20
 
 
 class ScenarioOutput(Enum):
-    """Forms of a story. It has no name that `-o name` could print."""
+    """Output formats of a scenario. There is no `name`."""
 
     TABLE = "table"
     JSON = "json"
@@ -36,27 +36,25 @@ def simulate(
     filename: Annotated[
         list[str], typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
     ],
-    output: Annotated[
-        ScenarioOutput, typer.Option("-o", "--output", help="Form of the answer.")
-    ] = ScenarioOutput.TABLE,
+    output: Annotated[ScenarioOutput, typer.Option("-o", "--output", help="Output format.")] = ScenarioOutput.TABLE,
     timing: Annotated[
-        bool, typer.Option("--timing", help="Tell on stderr how long steps took; adds planSeconds to loops.")
+        bool, typer.Option("--timing", help="Print the time of each step on stderr; adds planSeconds to loops.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Tell on stderr what troubled the components on their way, too.")
+        bool, typer.Option("-v", "--verbose", help="Also log problems of the components on stderr.")
     ] = False,
 ) -> None:
     """
-    Run a scenario in virtual time: a whole cluster and cloud in this process, hours in seconds, always the same.
+    Run a scenario in virtual time: a simulated cluster and cloud in this process, deterministic, hours in seconds.
 
-    Exit 0 if every expectation held, 1 if one did not (path, wanted and got are on stderr), 2 for a file that cannot be
-    used. The format is in docs/scenarios.md.
+    Exit code 0: every expectation held. 1: one did not (its path, the expected and the actual value are on stderr).
+    2: the file cannot be used. docs/scenarios.md describes the format.
 
     \b
     Examples:
       plimsoll simulate -f examples/scenarios/first-steps.yaml
-      plimsoll simulate -f story.yaml -o json
-      plimsoll simulate -f story.yaml -o json --timing
+      plimsoll simulate -f scenario.yaml -o json
+      plimsoll simulate -f scenario.yaml -o json --timing
     """
     from plimsoll.cli.shared.logs import log_errors_to_stderr, log_to_stderr
     from plimsoll.simulation.files.scenario_reader import read_scenario
@@ -66,10 +64,10 @@ def simulate(
         log_to_stderr()
     else:
         log_errors_to_stderr()
-    # Whoever reads JSON reads errors as JSON too: nothing else goes to stderr unasked.
+    # With JSON output errors are JSON too, so nothing else is written to stderr.
     patience_s = _PATIENCE_S if output is ScenarioOutput.TABLE else math.inf
     if len(filename) > 1:
-        raise InvalidInput(f"a story is one file, here are {len(filename)}: {', '.join(filename)}", path="-f")
+        raise InvalidInput(f"a scenario is one file, got {len(filename)}: {', '.join(filename)}", path="-f")
     source = filename[0]
     stopwatch = _Stopwatch(source, is_telling=timing, patience_s=patience_s)
     scenario = read_scenario(read_file(source), source=source)
@@ -78,8 +76,7 @@ def simulate(
     for warning in story.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if output is ScenarioOutput.TABLE:
-        for line in _lines(story):
-            typer.echo(line)
+        echo_parts(_lines(story))
     else:
         echo_value(story.outcome, Output(output.value))
     if story.failed:
@@ -88,7 +85,7 @@ def simulate(
 
 
 class _Stopwatch:
-    """Real seconds, on stderr: of every step with `--timing`, otherwise only of what takes long."""
+    """Real seconds on stderr: of every step with `--timing`, otherwise only of slow ones."""
 
     def __init__(self, title: str, *, is_telling: bool, patience_s: float) -> None:
         import time
@@ -109,24 +106,24 @@ class _Stopwatch:
     def end(self) -> None:
         self._tell_step()
         if self._is_telling:
-            typer.echo(f"{self._now_s() - self._began_s:9.3f} s in all", err=True)
+            typer.echo(f"{self._now_s() - self._began_s:9.3f} s in total", err=True)
 
     def _tell_step(self) -> None:
         if self._is_telling and self._step:
             typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
 
 
-def _lines(story: ScenarioResult) -> Iterator[str]:
-    """For people: what there is, and what was asked of the cloud. Everything is in `-o json`."""
+def _lines(story: ScenarioResult) -> Iterator[str | Table]:
+    """A summary for people; `-o json` has everything."""
     outcome: dict[str, Any] = story.outcome
-    yield from format_table(
+    yield Table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
             (name, one["target"], one["min"], one["max"], one["machineType"] or "-")
             for name, one in outcome["nodeGroups"].items()
         ],
     )
-    yield from format_table(
+    yield Table(
         ("NODE", "NODE GROUP", "PODS"),
         [(name, one["group"] or "-", len(one["pods"])) for name, one in outcome["nodes"].items()],
     )
@@ -137,7 +134,7 @@ def _lines(story: ScenarioResult) -> Iterator[str]:
     if len(pending) > _PODS_SHOWN:
         yield f"  and {len(pending) - _PODS_SHOWN} more"
     yield ""
-    yield from format_table(
+    yield Table(
         ("CALLED AT", "NODE GROUP", "CALL", "ARG", "ANSWER"),
         [
             (one["time"], one["group"], one["call"], one["arg"] or "", "ok" if one["ok"] else one.get("message", ""))

@@ -1,4 +1,4 @@
-"""`plimsoll up`: the whole, embedded, until Ctrl-C."""
+"""`plimsoll up`: a simulated cluster with all controllers, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _FIRST_SCREEN = """\
 ready at {url}
 
 Plimsoll {version} runs a simulated Kubernetes cluster on this machine: {nodes}.
-{waiting}Nothing is really executed; machines, nodes and pods are played. It is kept in
-{data} and goes on from there at the next start (--fresh begins anew).
+{waiting}Nothing is really executed; machines, nodes and pods are simulated. The state is
+kept in {data} and used at the next start (--fresh starts over).
 
 Try it in another terminal:
 
@@ -31,20 +31,20 @@ Try it in another terminal:
 {servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml. Ctrl-C stops it.
 """
 
-# So many nodes that are not ready are told with their cause.
+# The maximum number of unready nodes to list with their cause.
 _NAMED = 5
 
 
 def up(
     *,
     data: Annotated[
-        Path, typer.Option("--data", help="Directory to keep everything in; made if it is not there.", metavar="DIR")
+        Path, typer.Option("--data", help="Directory for all data; created if missing.", metavar="DIR")
     ] = DEFAULT_DATA,
     port_base: Annotated[
         int,
         typer.Option(
             "--port-base",
-            help="Port of the Kubernetes API; all other ports move with it. 0 takes any.",
+            help="Port of the Kubernetes API; other ports are relative to it. 0 selects free ports.",
             min=0,
             max=59_599,
         ),
@@ -53,22 +53,22 @@ def up(
         int | None,
         typer.Option(
             "--nodes",
-            help="Machines in the node group 'workers'; else as many as there were, 3 at first.",
+            help="Machines in the node group 'workers'. Default: as before, 3 at first.",
             min=0,
             max=5_000,
             show_default=False,
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Forget the objects of earlier starts; certificates and token stay.")
+        bool, typer.Option("--fresh", help="Delete all objects of earlier runs. Certificates and token are kept.")
     ] = False,
     autoscaler: Annotated[
         bool, typer.Option("--autoscaler/--no-autoscaler", help="Add and remove nodes as pods need them.")
     ] = True,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell more of what happens, on stderr.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more on stderr.")] = False,
 ) -> None:
     """
-    Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes, a cloud.
+    Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes and a cloud.
 
     \b
     Examples:
@@ -79,10 +79,10 @@ def up(
     from plimsoll.app.up import UpSettings
     from plimsoll.core.errors import InvalidInput
 
-    if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
-        raise InvalidInput("names no directory of its own; say e.g. --data ./cluster", path="--data")
+    if not data.name:  # an empty path or the current directory: keys would lie among other files
+        raise InvalidInput("must name a directory of its own, e.g. --data ./cluster", path="--data")
     if data.exists() and not data.is_dir():
-        raise InvalidInput(f"{data} is a file; name a directory, e.g. --data {data}.d", path="--data")
+        raise InvalidInput(f"{data} is a file; --data must name a directory, e.g. {data}.d", path="--data")
     log_sentences_to_stderr(is_verbose=verbose)
     _run(UpSettings(data=data, port_base=port_base, fresh=fresh, nodes=nodes, autoscales=autoscaler))
 
@@ -95,17 +95,17 @@ def _run(settings: UpSettings) -> None:
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.signals import run_until_signalled
 
-    running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=_tell)
+    running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=_print_first_screen)
     if asyncio.run(run_until_signalled(running)) is not None:
         typer.echo("stopped", err=True)
 
 
-def _tell(up: UpStatus) -> None:
+def _print_first_screen(up: UpStatus) -> None:
     typer.echo(first_screen(up), nl=False)
 
 
 def first_screen(up: UpStatus) -> str:
-    """What a newcomer reads: what runs, where, and what to type."""
+    """The first output: what runs, where, and what to try."""
     import shlex
 
     return _FIRST_SCREEN.format(
@@ -120,7 +120,7 @@ def first_screen(up: UpStatus) -> str:
 
 
 def _servers(up: UpStatus) -> str:
-    """Of TiDB; their ports are chosen anew at every start if any will do."""
+    """Addresses of the TiDB servers; with free ports they differ at every start."""
     if not up.planner:
         return ""
     return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
@@ -134,8 +134,8 @@ def _nodes(up: UpStatus) -> str:
 
 
 def _waiting(up: UpStatus) -> str:
-    """A line for each of the first that are not ready."""
-    told = [f"  not ready: {one}\n" for one in up.waiting_for[:_NAMED]]
+    """One line for each of the first unready nodes."""
+    told = [f"  not ready: {node}\n" for node in up.waiting_for[:_NAMED]]
     if more := len(up.waiting_for) - len(told):
         told.append(f"  and {more} more: kubectl get nodes,machines\n")
     return "".join(told)

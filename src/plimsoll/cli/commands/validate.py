@@ -1,4 +1,4 @@
-"""`plimsoll validate`: whether a manifest is valid, as Kubernetes would judge it."""
+"""`plimsoll validate`: validates manifests as a Kubernetes API server does."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def validate(
     old: Annotated[
         str | None,
         typer.Option(
-            "--old", help="The stored version: judge an update from it instead of a creation.", metavar="FILE"
+            "--old", help="The stored version: validate an update of it instead of a creation.", metavar="FILE"
         ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Tell whether manifests are valid, in the words and with the field paths of a Kubernetes API server.
+    Validate manifests, with the messages and field paths of a Kubernetes API server.
 
-    One error a line. Exit 0 if all are valid, 1 if one is not, 2 if a file cannot be read. Built-in kinds and
-    Plimsoll's own resources are known; for any other kind give its CustomResourceDefinition along.
+    Prints one error per line. Exit code 0: all are valid. 1: one is not. 2: a file cannot be read. Built-in kinds and
+    Plimsoll's own resources are known; for other kinds also pass the CustomResourceDefinition.
 
     \b
     Examples:
@@ -47,9 +47,9 @@ def validate(
             judge.learn(manifest.body)
     pairs = [(manifest, _stored_version(manifest, stored)) for manifest in manifests]
     if old and not any(before for _, before in pairs):
-        raise InvalidInput("holds none of the objects to be judged (kind, group and name must be the same)", path=old)
+        raise InvalidInput("has none of the objects to validate (kind, group and name must be the same)", path=old)
     judged = [(manifest, _by_rules(manifest, judge.judge(manifest, before), manifests)) for manifest, before in pairs]
-    _tell(judged, output)
+    _print(judged, output)
     _warn(judged, created=[manifest for manifest, before in pairs if old and before is None])
     if not all(judgement.valid for _, judgement in judged):
         raise typer.Exit(1)
@@ -64,12 +64,12 @@ def _manifests(name: str) -> list[Manifest]:
 
     found = read_manifests(read_file(name), source=name)
     if not found:
-        raise UnreadableDocument("holds no object", path=name)
+        raise UnreadableDocument("contains no object", path=name)
     return [replace(manifest, body=with_shipped_names(manifest.body)) for manifest in found]
 
 
 def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[Manifest]) -> ValidationResult:
-    """Some kinds of ours have rules that no schema can hold."""
+    """Some of our kinds have rules that a schema cannot express."""
     if not judgement.valid or (manifest.group, manifest.kind) != ("pingcap.com", "TidbClusterAutoScaler"):
         return judgement
     from msgspec.structs import replace
@@ -80,7 +80,7 @@ def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[M
 
 
 def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
-    """The same object in the old file. The version of the API may differ, and either may leave the namespace out."""
+    """The same object in the old file. The API version may differ, and either may omit the namespace."""
     same = [one for one in stored if (one.group, one.kind, one.ref.name) == _known_as(manifest)]
     exact = [one for one in same if one.ref.namespace == manifest.ref.namespace]
     unsaid = [one for one in same if not one.ref.namespace or not manifest.ref.namespace]
@@ -92,7 +92,7 @@ def _known_as(manifest: Manifest) -> tuple[str, str, str]:
     return manifest.group, manifest.kind, manifest.ref.name
 
 
-def _tell(judged: list[tuple[Manifest, ValidationResult]], output: Output) -> None:
+def _print(judged: list[tuple[Manifest, ValidationResult]], output: Output) -> None:
     match output:
         case Output.TABLE:
             for manifest, judgement in judged:
@@ -110,12 +110,12 @@ def _lines(manifest: Manifest, judgement: ValidationResult, *, alone: bool) -> l
     if judgement.valid:
         return [f"{_called(manifest)} valid"]
     whose = "" if alone else f"{_called(manifest)}: "
-    # One error a line: some texts of the server hold line breaks (a CEL error shows the source).
+    # One error per line: some messages of the server contain line breaks (a CEL error shows the source).
     return [whose + str(complaint).replace("\n", " ") for complaint in judgement.complaints]
 
 
 def _called(manifest: Manifest) -> str:
-    """Who asks for a generated name has none yet, nor has who forgot it."""
+    """The reference. An object with a generated name, or without any, has none yet."""
     return str(manifest.ref) if manifest.ref.name else f"{manifest.ref}(no name)"
 
 
@@ -143,9 +143,9 @@ def _as_data(judged: list[tuple[Manifest, ValidationResult]]) -> dict[str, Any]:
 
 
 def _warn(judged: list[tuple[Manifest, ValidationResult]], *, created: list[Manifest]) -> None:
-    """What is no error goes to stderr, so that stdout stays one error a line."""
+    """Print warnings to stderr, so that stdout has one error per line."""
     for manifest, judgement in judged:
         for warning in judgement.warnings:
             typer.echo(f"warning: {_called(manifest)}: {warning}", err=True)
     for manifest in created:
-        typer.echo(f"warning: {_called(manifest)} is not in the --old file; judged as a creation", err=True)
+        typer.echo(f"warning: {_called(manifest)} is not in the --old file; validated as a creation", err=True)

@@ -1,4 +1,4 @@
-"""What the commands about the journal share: where its file is, who is named, and how times are written."""
+"""Shared by the commands that read the journal: its location, references to objects, and times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 DEFAULT_DATA = ".plimsoll"
 DataOption = Annotated[
     str,
-    typer.Option("--data", help=f"Directory of the journal; else ./{DEFAULT_DATA}.", metavar="DIR", show_default=False),
+    typer.Option(
+        "--data", help=f"Directory of the journal. Default: ./{DEFAULT_DATA}.", metavar="DIR", show_default=False
+    ),
 ]
 _KINDS = {
     **dict.fromkeys(("pod", "pods", "po"), "pod"),
@@ -36,23 +38,23 @@ _NAMESPACED = ("pod", "request", "tidbclusterautoscaler", "tidbcluster")
 
 
 def read_ref(text: str, *, namespace: str = "") -> Ref:
-    """KIND/[NAMESPACE/]NAME. Ids of node groups are the cloud's, and may hold slashes themselves."""
+    """Read KIND/[NAMESPACE/]NAME. Ids of node groups come from the cloud and may contain slashes."""
     from plimsoll.core.plans import Ref
 
     written, _, rest = text.partition("/")
     kind = _KINDS.get(written.lower())
     if not rest:
-        raise InvalidInput(f"{text!r} names nothing; say KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
+        raise InvalidInput(f"{text!r} is not KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
     if kind is None:
         known = ", ".join(dict.fromkeys(_KINDS.values()))
-        raise InvalidInput(f"nothing is decided about a {written!r}; say one of {known}", path=text)
+        raise InvalidInput(f"unknown kind {written!r}; known are {known}", path=text)
     if kind not in _NAMESPACED:
         return Ref(kind=kind, name=rest)
     first, slash, second = rest.partition("/")
     if "/" in second or (slash and not (first and second)):
         raise InvalidInput(f"a {kind} is named {kind}/NAME or {kind}/NAMESPACE/NAME", path=text)
     if slash and namespace and namespace != first:
-        raise InvalidInput(f"is in namespace {first}, and -n says {namespace}; leave one of them out", path=text)
+        raise InvalidInput(f"is in namespace {first}, and -n says {namespace}; omit one of them", path=text)
     return Ref(kind=kind, namespace=first if slash else namespace or "default", name=second if slash else first)
 
 
@@ -64,7 +66,7 @@ def journal_path(data: str) -> Path:
 
 @contextmanager
 def open_journal(data: str) -> Iterator[JournalFile]:
-    """Read-only; whoever writes it may go on. Raises `NothingKnown` where there is none."""
+    """Open the journal read-only, while it may still be written. Raises `NothingKnown` if there is none."""
     from plimsoll.journal.errors import NothingKnown
     from plimsoll.journal.sqlite_file import JournalFile
 
@@ -72,7 +74,7 @@ def open_journal(data: str) -> Iterator[JournalFile]:
     if not path.exists():
         raise NothingKnown(
             f"there is no journal in {path.parent}",
-            hint="plimsoll up and plimsoll run nodes --data DIR keep one; name its directory by --data, "
+            hint="plimsoll up and plimsoll run nodes --data DIR write one; pass its directory with --data, "
             "or ask the cluster: plimsoll why KIND/NAME --kubeconfig FILE",
         )
     journal = JournalFile(path, read_only=True)
@@ -83,7 +85,7 @@ def open_journal(data: str) -> Iterator[JournalFile]:
 
 
 def read_time_or_age(text: str, *, now: datetime, path: str) -> datetime | None:
-    """`1h` ago, or a time as Kubernetes writes it; None where nothing was given."""
+    """Read `1h` (ago), or an RFC 3339 time; None if nothing was given."""
     from datetime import timedelta
 
     import msgspec

@@ -1,4 +1,4 @@
-"""`plimsoll journal`: what was decided lately, an entry a line; one of them in full by its number."""
+"""`plimsoll journal`: lists recent decisions, one entry per line, or one entry in full."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plimsoll.cli.journal.files import DataOption, open_journal, read_ref, read_time_or_age
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value, format_table
+from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.journal.entries import Entry, Query
@@ -15,25 +15,30 @@ if TYPE_CHECKING:
 
 def journal(
     number: Annotated[
-        int | None, typer.Argument(help="One entry, in full.", metavar="[NUMBER]", min=1, show_default=False)
+        int | None, typer.Argument(help="Show this entry in full.", metavar="[NUMBER]", min=1, show_default=False)
     ] = None,
     *,
     data: DataOption = "",
     since: Annotated[
-        str, typer.Option("--since", help="Not older: 90s, 15m, 36h ago, or a time.", metavar="TIME")
+        str, typer.Option("--since", help="Only entries since 90s, 15m or 36h ago, or since a time.", metavar="TIME")
     ] = "",
-    until: Annotated[str, typer.Option("--until", help="Not newer, likewise.", metavar="TIME")] = "",
-    subsystem: Annotated[str, typer.Option("--subsystem", help="Of this one only, e.g. nodes.")] = "",
+    until: Annotated[
+        str, typer.Option("--until", help="Only entries until then, written likewise.", metavar="TIME")
+    ] = "",
+    subsystem: Annotated[str, typer.Option("--subsystem", help="Only this subsystem, e.g. nodes.")] = "",
     about: Annotated[
-        str, typer.Option("--about", help="That name this thing: pod/default/web-0, node/n1.", metavar="KIND/NAME")
+        str,
+        typer.Option(
+            "--about", help="Only entries about this object: pod/default/web-0, node/n1.", metavar="KIND/NAME"
+        ),
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", help="So many of the newest; 0 is all.", min=0)] = 50,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum number of entries; 0 means all.", min=0)] = 50,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    List what was decided, newest first; with a number, tell that entry in full.
+    List decisions, newest first; with a number, show that entry in full.
 
-    Exit 0 if there is an answer, also if nothing was found; 3 if there is no journal, or no entry of that number.
+    Exit code 0: the journal was read, even if nothing was found. 3: there is no journal, or no entry with that number.
 
     \b
     Examples:
@@ -43,12 +48,12 @@ def journal(
       plimsoll journal --data ./other --subsystem nodes --limit 5 -o json
     """
     if number is not None:
-        _tell_one(_entry(number, data), output)
+        _print_entry(_entry(number, data), output)
         return
     query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
     with open_journal(data) as kept:
         entries = kept.entries(query)
-    _tell(entries, output)
+    _print_entries(entries, output)
 
 
 def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) -> Query:
@@ -73,20 +78,19 @@ def _entry(number: int, data: str) -> Entry:
         found = kept.entry(number)
         if found is None:
             last = kept.entries(Query(limit=1))
-            held = f"the newest is {last[0].number}; old ones are dropped" if last else "it has none yet"
+            held = f"the newest is {last[0].number}; old entries are deleted" if last else "it is empty"
             raise NothingKnown(
                 f"the journal {kept.file} has no entry {number}: {held}", hint="plimsoll journal lists those it has"
             )
     return found
 
 
-def _tell_one(entry: Entry, output: Output) -> None:
+def _print_entry(entry: Entry, output: Output) -> None:
     from plimsoll.journal.rendering import entry_lines, journal_data
 
     match output:
         case Output.TABLE:
-            for line in entry_lines(entry):
-                typer.echo(line)
+            echo_parts(entry_lines(entry))
         case Output.NAME:
             typer.echo(f"entry/{entry.number}")
         case _:
@@ -94,16 +98,14 @@ def _tell_one(entry: Entry, output: Output) -> None:
             echo_value(found, output)
 
 
-def _tell(entries: tuple[Entry, ...], output: Output) -> None:
+def _print_entries(entries: tuple[Entry, ...], output: Output) -> None:
     from plimsoll.journal.rendering import JOURNAL_HEAD, journal_data, journal_rows
 
     match output:
         case Output.TABLE:
             if not entries:
-                typer.echo("nothing was decided in that time, or nothing of that is kept", err=True)
-            for line in format_table(JOURNAL_HEAD, list(journal_rows(entries))):
-                if line:
-                    typer.echo(line)
+                typer.echo("no entries found", err=True)
+            echo_parts([Table(JOURNAL_HEAD, list(journal_rows(entries)), is_spaced=False)])
         case Output.NAME:
             for entry in entries:
                 typer.echo(f"entry/{entry.number}")

@@ -1,4 +1,4 @@
-"""`plimsoll why`: what was decided about a pod, a node, a node group or a TiDB cluster, and why; newest first."""
+"""`plimsoll why`: explains decisions about a pod, node, node group, request or TiDB cluster, newest first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plimsoll.cli.shared.connection import (
     ServerOption,
     run_with_client,
 )
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Ref
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 _SYSTEM = "kube-system"
 _OF_TIDB = ("tidbclusterautoscaler", "tidbcluster")
 _ADVICE = {
-    "pod": "a pod is named here once the scheduler found no place for it, and once more when it has one; "
-    "ask kubectl describe pod what the scheduler says of it now",
-    "node": "the autoscaler names every node it looks at; kubectl get nodes tells whether this one is there",
-    "request": "a request is named here when it is answered, refused or over; plimsoll requests describe tells where "
-    "it stands now",
-    "tidbclusterautoscaler": "it is named here when it changes a cluster, or leaves one as it is and why; its status "
-    "and conditions tell how it stands now",
-    "tidbcluster": "clusters are named here when a TidbClusterAutoScaler changes them or one beside them, or wanted to",
-    "nodegroup": "every group that the autoscaler sees is named here; plimsoll nodes status lists them",
+    "pod": "a pod is recorded when it is unschedulable, and again when it is placed; "
+    "kubectl describe pod shows what the scheduler says now",
+    "node": "the autoscaler records every node it examines; check with kubectl get nodes whether this one exists",
+    "request": "a request is recorded when it is answered, refused or over; plimsoll requests describe shows its "
+    "present state",
+    "tidbclusterautoscaler": "it is recorded when it changes a cluster or holds a change; its status and "
+    "conditions show its present state",
+    "tidbcluster": "a cluster is recorded when an autoscaler changes it or one of its groups, or holds a change",
+    "nodegroup": "every group that the autoscaler observes is recorded; plimsoll nodes status lists them",
 }
 
 
@@ -41,7 +41,7 @@ def why(
     thing: Annotated[
         str,
         typer.Argument(
-            help="pod, node, nodegroup, request, tidbclusterautoscaler (ta) or tidbcluster (tc), as below.",
+            help="A pod, node, nodegroup, request, tidbclusterautoscaler (ta) or tidbcluster (tc).",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],
@@ -52,18 +52,18 @@ def why(
     namespace: NamespaceOption = "",
     server: ServerOption = "",
     autoscaler_namespace: Annotated[
-        str, typer.Option("--autoscaler-namespace", help="Where the autoscaler of the cluster runs.")
+        str, typer.Option("--autoscaler-namespace", help="Namespace of the autoscaler in the cluster.")
     ] = _SYSTEM,
-    limit: Annotated[int, typer.Option("--limit", help="So many of the last stories.", min=1)] = 5,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum number of decisions.", min=1)] = 5,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Tell what was decided about one thing and why: what was done, what was not, and the reasons behind it.
+    Explain decisions about an object: what was done, what was not done, and why.
 
-    The answer comes from the journal in --data; with --kubeconfig, --context or --server, or where there is no journal,
-    from the cluster, where the autoscaler keeps the last thing it said of each object.
+    The answer comes from the journal in --data. With --kubeconfig, --context or --server, or without a journal, it
+    comes from the cluster, where the autoscaler keeps the last decision about each object.
 
-    Exit 0 if something is known, 3 if not (with what to do), 2 for a name that cannot be, 4 if no cluster can be
+    Exit code 0: something is known. 3: nothing is known (with a hint). 2: the name is invalid. 4: no cluster can be
     reached.
 
     \b
@@ -89,9 +89,7 @@ def why(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless, why_lines
 
-            typer.echo(harmless(str(ref)))
-            for line in why_lines(stories, now=RealClock().now()):
-                typer.echo(line)
+            echo_parts(why_lines(stories, now=RealClock().now()), title=harmless(str(ref)))
         case Output.NAME:
             for story in stories:
                 typer.echo(story.ref if story.number is None else f"entry/{story.number}")
@@ -136,19 +134,19 @@ def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent
     if data is None:
         from plimsoll.journal.errors import NothingKnown
 
-        look = "a single pass (--once) writes none" if ref.kind in _OF_TIDB else "plimsoll nodes status tells"
+        look = "a single run (--once) writes none" if ref.kind in _OF_TIDB else "see plimsoll nodes status"
         raise NothingKnown(
             f"nothing is known about {ref}: there is no {where} in the cluster",
-            hint="the autoscaler writes it when it has decided something (not in a dry run); does it run there? "
-            f"{look}; --autoscaler-namespace names another namespace, --data a journal's directory",
+            hint="the autoscaler writes it with its first decision (not in a dry run); does it run there? "
+            f"{look}; --autoscaler-namespace selects another namespace, --data the directory of a journal",
         )
     said = read_last_plans(data).get(ref)
     if said is None:
-        raise _nothing(ref, f"in {where} ({len(data)} things are named there, those of old are dropped)")
+        raise _nothing(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
     return [Story.of_last_plan(said)]
 
 
 def _nothing(ref: Ref, where: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
-    return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, "is the name right?"))
+    return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, "check the name"))

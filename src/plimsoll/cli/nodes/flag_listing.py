@@ -1,6 +1,6 @@
 """The flags of the node autoscaler as people read them: `--help`, `--list-flags` and docs/reference/node-flags.md.
 
-All three are made from one format_table, `nodes.config.options.FLAGS`.
+All three are made from one table, `nodes.config.options.FLAGS`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
-from plimsoll.cli.shared.output import Output, echo_value, format_table
+from plimsoll.cli.shared.output import Output, Table, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.flags import Flag
@@ -56,7 +56,7 @@ def list_flags(output: Output) -> None:
         echo_value([asdict(row) for row in rows], output)
         return
     cells = [(row.flag, row.kind, row.default, row.state, row.description) for row in rows]
-    for line in format_table(("FLAG", "KIND", "DEFAULT", "STATE", "DESCRIPTION"), cells):
+    for line in Table(("FLAG", "KIND", "DEFAULT", "STATE", "DESCRIPTION"), cells).lines():
         sys.stdout.write(f"{line}\n")
 
 

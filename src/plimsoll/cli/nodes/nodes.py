@@ -1,4 +1,4 @@
-"""`plimsoll nodes …`: the state of a running node autoscaler, and its options while it runs."""
+"""`plimsoll nodes …`: status and options of a running node autoscaler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plimsoll.cli.shared.connection import (
     ServerOption,
     run_with_client,
 )
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value, format_table
+from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 STATUS_MAP = "cluster-autoscaler-status"
 _NO_LIMIT = 2**31 - 1
 
-app = typer.Typer(help="The node autoscaler of a cluster: its state, its options.", no_args_is_help=True)
+app = typer.Typer(help="Status and options of the node autoscaler.", no_args_is_help=True)
 
 
 @app.callback()
 def nodes() -> None:
     """
-    The node autoscaler of a cluster: its state, its options.
+    Status and options of the node autoscaler of a cluster.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def nodes() -> None:
     """
 
 
-@app.command(name="status", short_help="Tell what the node autoscaler knows and does.")
+@app.command(name="status", short_help="Show the status of the node autoscaler.")
 def status(
     *,
     kubeconfig: KubeconfigOption = "",
@@ -51,15 +51,15 @@ def status(
     namespace: ControllerNamespaceOption = SYSTEM_NAMESPACE,
     server: ServerOption = "",
     name: Annotated[
-        str, typer.Option("--status-config-map-name", help="ConfigMap of the status.", metavar="NAME")
+        str, typer.Option("--status-config-map-name", help="Name of the status ConfigMap.", metavar="NAME")
     ] = STATUS_MAP,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Tell how the node autoscaler of a cluster is: its groups, what it did last, whether it is paused.
+    Show the status of the node autoscaler: node groups, last action, pause.
 
-    Reads the status ConfigMap, so it works for Cluster Autoscaler's too. A status that nobody has renewed for a while
-    is told with a warning on stderr. Exit 0 if there is a status, 3 if there is none, 4 if no cluster can be reached.
+    Reads the status ConfigMap, so it works for Cluster Autoscaler too. An outdated status causes a warning on stderr.
+    Exit code 0: there is a status. 3: there is none. 4: no cluster can be reached.
 
     \b
     Examples:
@@ -78,8 +78,7 @@ def status(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
 
-            for line in _status_lines(report):
-                typer.echo(harmless(line))
+            echo_parts(_status_lines(report), clean=harmless)
             for warning in _warnings(report):
                 typer.echo(f"warning: {harmless(warning)}", err=True)
         case Output.NAME:
@@ -99,18 +98,18 @@ def configure(
     server: ServerOption = "",
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", help="Forget this flag; may be repeated.", metavar="FLAG", show_default=False),
+        typer.Option("--unset", help="Remove this flag; may be repeated.", metavar="FLAG", show_default=False),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Show what is configured, and end.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the configured flags and exit.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
     Change options of the node autoscaler while it runs.
 
-    Any flag of plimsoll run nodes will do that is not read at the start only. Flags are judged together with those that
-    are there; if one is wrong nothing is written. They are kept in the ConfigMap plimsoll, which the autoscaler
-    re-reads, and go before the flags it was started with. Exit 0 if it is as wanted now, 2 if a flag cannot be used
-    (all mistakes at once), 4 if no cluster can be reached.
+    All flags of plimsoll run nodes are accepted, except those that are read only at start. They are validated
+    together with the configured ones; if one is invalid, nothing is written. They are stored in the ConfigMap
+    plimsoll, which the autoscaler reloads, and take precedence over its command line. Exit code 0: done. 2: a flag is
+    invalid (all errors are listed). 4: no cluster can be reached.
 
     \b
     Examples:
@@ -128,13 +127,13 @@ def configure(
         return
     flags = dict(read_flags(words.args))
     if not flags and not unset:
-        raise InvalidInput("no flag is given; say e.g. --max-cpu 200, --unset max-cpu, or --show")
+        raise InvalidInput("no flag is given; use e.g. --max-cpu 200, --unset max-cpu or --show")
     _warn_of_no_effect(flags)
     changed, is_running = _configured(connection, namespace, flags, unset or [], output)
     _tell_changes(changed, namespace, output)
     if changed.differences() and output is Output.TABLE:
-        runs = "the autoscaler takes it up with its next turn; plimsoll nodes status warns as long as it has not"
-        rests = f"no autoscaler tells its status in {namespace}: it counts once one runs there"
+        runs = "the autoscaler applies it in its next loop; plimsoll nodes status warns until then"
+        rests = f"no autoscaler writes its status in {namespace}: it takes effect once one runs there"
         typer.echo(runs if is_running else rests, err=True)
 
 
@@ -153,7 +152,7 @@ def _read(connection: Connection, namespace: str, name: str, output: Output) -> 
 def _configured(
     connection: Connection, namespace: str, flags: dict[str, Any], unset: list[str], output: Output
 ) -> tuple[ConfigDiff, bool]:
-    """What changed, and whether somebody is there who re-reads it."""
+    """What changed, and whether an autoscaler runs that reloads it."""
     from plimsoll.nodes.config import configure
     from plimsoll.nodes.reporting.status.configmap import read_options_annotation
     from plimsoll.runtime.clocks import RealClock
@@ -178,7 +177,7 @@ async def _status_map(client: Client, namespace: str, name: str) -> ConfigMap | 
         return None
 
 
-# ---- telling
+# ---- output
 
 
 def _no_status(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
@@ -187,12 +186,12 @@ def _no_status(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
     paused = f"; it is paused: {steering.paused}" if steering.paused else ""
     return NothingKnown(
         f"there is no ConfigMap {namespace}/{name}: no autoscaler writes its status there{paused}",
-        hint="start one by plimsoll run nodes (a dry run writes no status); -n names another namespace, "
+        hint="start one with plimsoll run nodes (a dry run writes no status); -n selects another namespace, "
         "--status-config-map-name another ConfigMap",
     )
 
 
-def _status_lines(report: dict[str, Any]) -> Iterator[str]:
+def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
     age = "" if report["ageSeconds"] is None else f", {report['ageSeconds']:.0f} s ago"
     yield f"autoscaler   {report['status']}, {report['health'] or 'health not known'}{age}"
     brakes = ["paused" if report["paused"] == "true" else f"paused: {report['paused']}"] if report["paused"] else []
@@ -223,7 +222,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str]:
         for group in report["groups"]
     ]
     head = ("NODE GROUP", "MIN", "TARGET", "MAX", "READY", "HEALTH", "SCALE-UP", "COULD GO", "BACK-OFF")
-    yield from (line for line in format_table(head, rows) if line)
+    yield Table(head, rows, is_spaced=False)
     if not rows:
         yield "no autoscaled node groups"
 
@@ -252,7 +251,7 @@ def _show(steering: RuntimeConfig, output: Output) -> None:
 
     match output:
         case Output.TABLE:
-            typer.echo(dump(dict(steering.options)) if steering.options else "nothing is configured\n", nl=False)
+            typer.echo(dump(dict(steering.options)) if steering.options else "no flags are configured\n", nl=False)
             if steering.problem:
                 typer.echo(f"warning: it cannot be used: {steering.problem}", err=True)
         case Output.NAME:
@@ -267,11 +266,9 @@ def _tell_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
     match output:
         case Output.TABLE:
             if not differences:
-                typer.echo("it is so already: nothing changed")
+                typer.echo("nothing changed")
             rows = [(f"--{flag}", _shown(before), _shown(after)) for flag, before, after in differences]
-            for line in format_table(("FLAG", "BEFORE", "NOW"), list(rows)):
-                if line:
-                    typer.echo(line)
+            echo_parts([Table(("FLAG", "BEFORE", "NOW"), rows, is_spaced=False)])
         case Output.NAME:
             for flag, _, _ in differences:
                 typer.echo(flag)

@@ -1,4 +1,4 @@
-"""`plimsoll plan`: what would be added for these pods, what it costs, and why some stay where they are."""
+"""`plimsoll plan`: plans nodes for pending pods from files, with cost and explanations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_value, read_file
+from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_parts, echo_value, read_file
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from plimsoll.simulation.plan.inputs import PlanInput
 
 _WORTH_LOADING: Final = 2_000
-"""Entries times kinds of nodes: below it plain Python is done before machine code would be loaded."""
+"""Pending entries times node kinds: below it, plain Python is faster than loading compiled kernels."""
 _WORTH_LOADING_FOR_MANY: Final = 200
-"""The same where so many pods are asked for that nodes are filled in thousands of ways."""
+"""The same for very many pods, which fill nodes in thousands of ways."""
 _MANY_PODS: Final = 10_000
 
 
@@ -33,23 +33,25 @@ def plan(
     filenames: FilesOption,
     output: OutputOption = Output.TABLE,
     expander: Annotated[
-        str, typer.Option("--expander", help="How to choose: cost, least-waste, priority,cost, ...", metavar="CHAIN")
+        str, typer.Option("--expander", help="Expander chain: cost, least-waste, priority,cost, ...", metavar="CHAIN")
     ] = "",
     catalogue: Annotated[
-        str, typer.Option("--catalogue", help="Machine types: a shipped catalogue's name, or a file.", metavar="FILE")
+        str,
+        typer.Option("--catalogue", help="Machine types: a shipped catalogue or a file.", metavar="FILE"),
     ] = "",
-    prove: Annotated[bool, typer.Option("--prove", help="Spend much more effort on the plan and its bound.")] = False,
+    prove: Annotated[bool, typer.Option("--prove", help="Search longer for a better plan and lower bound.")] = False,
     explain: Annotated[
-        str, typer.Option("--explain", help="Say for one pod what stood in its way, type by type.", metavar="NS/POD")
+        str,
+        typer.Option("--explain", help="Explain for one pod what fits and what does not.", metavar="NS/POD"),
     ] = "",
-    timing: Annotated[bool, typer.Option("--timing", help="Add the seconds that planning took.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Add the planning time.")] = False,
 ) -> None:
     """
-    Plan nodes for pending pods: from a scenario file, or from what kubectl get printed. Nothing is changed anywhere.
+    Plan nodes for pending pods, from a scenario file or the output of kubectl get. Nothing is changed.
 
-    Files are taken together: a dump of kubectl, node groups and machine types in a file of their own or from a
-    catalogue. What the dump leaves out (daemon sets, volumes, budgets) is not counted. Exit code 0 also when pods
-    remain, 2 for input that cannot be used.
+    Several files are combined: a kubectl dump, and node groups and machine types in another file or from a catalogue.
+    Objects missing in the dump (daemon sets, volumes, budgets) are not considered. Exit code 0: a plan was made, even
+    if pods remain unschedulable. 2: the input cannot be used.
 
     \b
     Examples:
@@ -77,8 +79,7 @@ def plan(
 
         answers = _request_answers(given, answer, planned.checks, policy)
         lines = (*format_plan(given, policy, answer), *format_requests(answers))
-        for line in lines:
-            typer.echo(line)
+        echo_parts(lines)
         if timing:
             typer.echo(f"planned in {planned.seconds * 1000:.1f} ms")
     elif output is Output.NAME:
@@ -90,7 +91,7 @@ def plan(
 
 
 def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
-    """Of the files' options and the command line. Who gives a catalogue and no groups wants groups to be made of it."""
+    """The policy from files and command line. A catalogue without node groups turns on auto-provisioning."""
     from dataclasses import replace
 
     from plimsoll.nodes.config.options import read_options
@@ -106,7 +107,7 @@ def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
 
 
 def _check_expander(chain: str) -> None:
-    """A mistake on the command line is told as one, not as one of a file."""
+    """Report an invalid value as a command-line error, not as an error of a file."""
     from plimsoll.nodes.config.flags import problem_of
     from plimsoll.nodes.config.options import FLAGS
 
@@ -122,7 +123,7 @@ def _overlay(filename: str) -> dict[str, Overlay]:
 
 
 class _Planned(NamedTuple):
-    """A plan nobody has verified yet, the answers to checks, and the seconds both took."""
+    """A plan before verification, the answers to capacity checks, and the planning time."""
 
     proposal: Proposal
     checks: Mapping[str, CheckResult]
@@ -130,7 +131,7 @@ class _Planned(NamedTuple):
 
 
 def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
-    """Only planning is timed: what has to be imported, loaded or compiled is so before, and nothing is verified yet."""
+    """Only planning is timed: imports, loading and compilation come before, verification after."""
     import time
 
     from plimsoll.nodes.planning.scaleup.planner import propose
@@ -171,14 +172,14 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
 
 
 def _small(given: PlanInput) -> Snapshot:
-    """The same question for one pod: who answers it has imported everything."""
+    """The same input for one pod: planning it imports everything."""
     from dataclasses import replace
 
     pending = tuple(replace(pending_pods, count=1) for pending_pods in given.snapshot.pending[:1])
     return replace(given.snapshot, pending=pending)
 
 
-# ---- answers
+# ---- output
 
 
 def _document(
@@ -199,7 +200,7 @@ def _document(
 def _request_answers(
     given: PlanInput, answer: ScaleUpPlan, checks: Mapping[str, CheckResult], policy: Policy
 ) -> Mapping[str, Any]:
-    """By NAMESPACE/NAME, in the order in which they are served."""
+    """Answers by NAMESPACE/NAME, in queue order."""
     if not given.requests:
         return {}
     from plimsoll.nodes.requests.views import PlanUpdates
@@ -208,7 +209,7 @@ def _request_answers(
     return answers.to_json(given.requests, checks)
 
 
-# ---- why not
+# ---- explanations
 
 
 def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) -> None:
@@ -223,8 +224,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
         for group in fitting:
             typer.echo(f"nodegroup/{group}")
     else:
-        for line in format_explanation(found):
-            typer.echo(line)
+        echo_parts(format_explanation(found))
 
 
 def _key_of(given: PlanInput, wanted: str) -> str:
@@ -237,7 +237,7 @@ def _key_of(given: PlanInput, wanted: str) -> str:
     if entry in keys and number.isdigit():
         return entry
     if name in given.set_aside:
-        raise InvalidInput(f"{name} is not planned for: {given.set_aside[name]}", path="--explain")
+        raise InvalidInput(f"{name} is not planned: {given.set_aside[name]}", path="--explain")
     if any(pending.key == name for request in given.requests for pending in request.pods):
         told = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
         raise InvalidInput(told, path="--explain")

@@ -1,11 +1,11 @@
-"""Plans and explanations as people read them on a terminal. Pure: lines out; `plan` prints them."""
+"""Plans and explanations for people. Pure: builds lines and tables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.cli.shared.output import format_table
+from plimsoll.cli.shared.output import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 _NAMED: Final = 10
 _ROWS: Final = 30
 _WIDEST: Final = 44
-_LEAST: Final = "the least possible for the pods on new nodes"
+_LEAST: Final = "the minimum for the pods on new nodes"
 _EXACT: Final = 1e-6
-"""A gap below it is rounding."""
+"""A smaller gap is rounding."""
 _SHOWN: Final = 0.005
-"""Per cent: less would be shown as none."""
+"""Per cent: a smaller gap would be shown as zero."""
 
 
-def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
-    """What is added, what it costs, who is left."""
+def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
+    """What is added, what it costs, which pods remain."""
     yield from _growths(answer.scale_ups)
     waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
         yield _helped(answer, waiting)
         yield _money(given, answer)
     else:
-        yield "no pods wait: nothing is added"
+        yield "no pods are pending: nothing is added"
     for why, count in Counter(given.set_aside.values()).items():
-        yield f"{_pods(count)} not planned for: {why}"
+        yield f"{_pods(count)} not planned: {why}"
     yield from _left(given, answer.unschedulable)
     yield from _hints(given, policy, answer)
     if answer.verification_failures:
-        yield f"{_many(answer.verification_failures, 'kind')} of pods had to be planned one by one"
+        yield f"{_many(answer.verification_failures, 'kind')} of pods were planned pod by pod"
 
 
-def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
-    """What whoever wrote the files may have forgotten."""
+def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
+    """Settings that the files may lack."""
     if not answer.unschedulable:
         return
     snapshot = given.snapshot
     if snapshot.machine_types and not policy.nap.enabled:
-        yield "auto-provisioning is off, so no group is made of machine types: options {node-autoprovisioning: true}"
+        yield "auto-provisioning is off, so machine types make no node group: options {node-autoprovisioning: true}"
     if not snapshot.machine_types and not snapshot.groups:
-        yield "nothing says what could be added: give nodeGroups, machineTypes or --catalogue"
+        yield "there is nothing to add: give nodeGroups, machineTypes or --catalogue"
 
 
-def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
+def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
     from plimsoll.nodes.reporting.plan_json import machine_type_of
 
     rows = [
@@ -66,20 +66,20 @@ def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
         )
         for growth in growths
     ]
-    yield from format_table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
+    yield Table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
     if len(rows) > _ROWS:
         more = growths[_ROWS:]
         cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
         nodes = sum(scale_up.added for scale_up in more)
-        yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} an hour; -o json has them all"
+        yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} per hour; -o json lists them all"
     why = [*dict.fromkeys(str(cause) for scale_up in growths for cause in scale_up.reason.because)]
     if why:
-        yield f"groups are made because: {'; '.join(why[:_NAMED])}"
+        yield f"groups are created because: {'; '.join(why[:_NAMED])}"
 
 
 def _helped(answer: ScaleUpPlan, waiting: int) -> str:
     here = sum(sum(pods.values()) for pods in answer.existing.values())
-    told = f"{answer.scheduled} of {_pods(waiting)} get a place"
+    told = f"{answer.scheduled} of {_pods(waiting)} are placed"
     if not answer.scheduled:
         return told
     nodes = sum(scale_up.added for scale_up in answer.scale_ups)
@@ -101,12 +101,12 @@ def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
     if not cost:
         return f"costs nothing{guessed}"
     if cost - bound <= _EXACT * cost:
-        return f"costs {cost:.4f} an hour, {_LEAST}{guessed}"
+        return f"costs {cost:.4f} per hour, {_LEAST}{guessed}"
     if not bound:
-        return f"costs {cost:.4f} an hour{guessed}"
+        return f"costs {cost:.4f} per hour{guessed}"
     percent = 100 * (cost / bound - 1)
     gap = f"at most {percent:.2f} %" if percent >= _SHOWN else "less than 0.01 %"
-    return f"costs {cost:.4f} an hour, {gap} above {_LEAST} ({bound:.4f}){guessed}"
+    return f"costs {cost:.4f} per hour, {gap} above {_LEAST} ({bound:.4f}){guessed}"
 
 
 def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[str]:
@@ -124,8 +124,8 @@ def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[st
 # ---- requests
 
 
-def format_requests(answers: Mapping[str, Any]) -> Iterator[str]:
-    """How ProvisioningRequests are answered, one line each."""
+def format_requests(answers: Mapping[str, Any]) -> Iterator[str | Table]:
+    """The answers to ProvisioningRequests, one line each."""
     if answers:
         yield ""
     for name, answer in [*answers.items()][:_NAMED]:
@@ -133,13 +133,13 @@ def format_requests(answers: Mapping[str, Any]) -> Iterator[str]:
         for one in last:
             yield f"request {name}: {one['type']}={one['status']}, {one['reason']}: {one['message']}"
     if len(answers) > _NAMED:
-        yield f"and {_many(len(answers) - _NAMED, 'more request')}; -o json has them all"
+        yield f"and {_many(len(answers) - _NAMED, 'more request')}; -o json lists them all"
 
 
-# ---- who is left
+# ---- remaining pods
 
 
-def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str]:
+def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str | Table]:
     if not remaining:
         return
     owners = {pending.key: _owner(pending) for pending in given.snapshot.pending}
@@ -153,7 +153,7 @@ def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[
 
 
 def _owner(one: Any) -> str:
-    """Whose pods they are: an entry's own name, or of a pod that exists its controller."""
+    """The owner of the pods: the name of the entry, or the controller of an existing pod."""
     refs = one.pod.metadata.owner_references if one.names else ()
     return next((f"{one.pod.metadata.namespace}/{ref.name}" for ref in refs if ref.controller), one.key)
 
@@ -165,13 +165,13 @@ def _counted(name: str, count: int) -> str:
 # ---- why not
 
 
-def format_explanation(found: Mapping[str, Any]) -> Iterator[str]:
-    """What the plan does for the pods, then place by place what stands in their way."""
+def format_explanation(found: Mapping[str, Any]) -> Iterator[str | Table]:
+    """What the plan does for the pods, then what fits and what does not."""
     yield f"{found['pod']}: {_outcome(found)}"
     if "problem" in found:
-        yield f"no node whatever can take it: {found['problem']}"
+        yield f"no node can take it: {found['problem']}"
         return
-    yield f"asks for {', '.join(f'{name} {amount}' for name, amount in found['asks'].items())}"
+    yield f"requests {', '.join(f'{name} {amount}' for name, amount in found['asks'].items())}"
     yield ""
     rows = [
         (
@@ -184,11 +184,11 @@ def format_explanation(found: Mapping[str, Any]) -> Iterator[str]:
         for one in found["offers"]
     ]
     rows += [("new group", one["machineType"], "-", "-", "; ".join(one["reasons"])) for one in found["machineTypes"]]
-    yield from format_table(("NODE GROUP", "MACHINE TYPE", "ZONE", "PER HOUR", "VERDICT"), rows)
+    yield Table(("NODE GROUP", "MACHINE TYPE", "ZONE", "PER HOUR", "VERDICT"), rows)
     if not rows:
-        yield "no node group can be grown and no machine type may be used"
+        yield "no node group can be scaled up and no machine type may be used"
     if found["nodes"]["total"]:
-        yield f"nodes that are there: {found['nodes']['message']}"
+        yield f"existing nodes: {found['nodes']['message']}"
     for one in found["notOffered"]:
         yield f"not offered: {one['group'] or one['machineType'] or 'new groups'}: {one['reason']}"
 
@@ -206,7 +206,7 @@ def _outcome(found: Mapping[str, Any]) -> str:
 
 
 def _short(name: str) -> str:
-    """Both ends tell groups apart: the prefix whose they are, the suffix which."""
+    """A shortened name. Both ends matter: the prefix names the owner, the suffix the group."""
     half = (_WIDEST - 1) // 2
     return name if len(name) <= _WIDEST else f"{name[:half]}…{name[-half:]}"
 

@@ -1,4 +1,4 @@
-"""`plimsoll record` and `plimsoll replay`: what the autoscaler plans from, taken away, and the plan made again."""
+"""`plimsoll record` and `plimsoll replay`: record the input of the node autoscaler, and plan again from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plimsoll.cli.shared.connection import (
     ServerOption,
     run_with_client,
 )
-from plimsoll.cli.shared.output import STDIN, Output, OutputOption, echo_value, format_table, read_file
+from plimsoll.cli.shared.output import STDIN, Output, OutputOption, Table, echo_parts, echo_value, read_file
 from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _DIFFERENCES_SHOWN = 20
 
 
 class PlansDiffer(PlimsollError):
-    """The plan that was made again is another one."""
+    """The replayed plan differs from the recorded one."""
 
 
 def record(
@@ -41,24 +41,24 @@ def record(
     out: Annotated[
         str, typer.Option("--out", help="File to write; - is stdout.", metavar="FILE")
     ] = "plimsoll-recording.json.gz",
-    keep_names: Annotated[
-        bool, typer.Option("--keep-names", help="Leave names as they are, instead of hiding them.")
-    ] = False,
+    keep_names: Annotated[bool, typer.Option("--keep-names", help="Keep names instead of anonymising them.")] = False,
     config: Annotated[
         str,
-        typer.Option("--config", help="YAML file of flags without dashes, as for plimsoll run nodes.", metavar="FILE"),
+        typer.Option(
+            "--config", help="YAML file with flags, without dashes, as for plimsoll run nodes.", metavar="FILE"
+        ),
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Write down the cluster as the node autoscaler sees it now, its policy, and the plan that follows.
+    Record what the node autoscaler observes now, its policy, and the resulting plan.
 
-    Names of objects, namespaces, groups and machine types, values of labels, addresses and texts are replaced by
-    hashes with a salt that is thrown away; equal names stay equal, so the plan is of the same kind. Secrets,
-    environment and commands are never read. Options are those of the running autoscaler, as far as its status tells
-    them, then --config, then flags as plimsoll run nodes takes them. Nothing in the cluster is changed.
+    Names of objects, namespaces, groups and machine types, label values, addresses and texts are replaced by salted
+    hashes; the salt is discarded. Equal names stay equal, so the plan has the same shape. Secrets, environment and
+    commands are never read. Options are those of the running autoscaler as far as its status has them, then --config,
+    then flags as in plimsoll run nodes. Nothing in the cluster is changed.
 
-    Exit 0 if it is written, 3 if the cluster or its cloud cannot be seen, 4 if no cluster can be reached.
+    Exit code 0: the recording was written. 3: the cluster or its cloud cannot be read. 4: no cluster can be reached.
 
     \b
     Examples:
@@ -81,13 +81,14 @@ def record(
 
 
 def replay(
-    file: Annotated[str, typer.Argument(help="What plimsoll record wrote; - is stdin.", metavar="FILE")],
+    file: Annotated[str, typer.Argument(help="File written by plimsoll record; - is stdin.", metavar="FILE")],
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Make the plan of a recording again and compare it with the recorded one, byte for byte.
+    Plan again from a recording and compare the plan with the recorded one, byte for byte.
 
-    Needs no cluster. Exit 0 if it is the same, 1 if it differs (where is shown), 2 if the file is no recording.
+    Needs no cluster. Exit code 0: the plans are equal. 1: they differ; the differences are printed. 2: the file is
+    not a recording.
 
     \b
     Examples:
@@ -177,7 +178,7 @@ def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
-    # Alone and once it need not hold itself back.
+    # A single loop needs no rate limit.
     dry = {**options, "dry-run": True, "kube-client-qps": 0}
     settings = NodeAutoscalingSettings(access=connection.access(clock=clock), options=dry, environment=os.environ)
 
@@ -198,7 +199,7 @@ def _write(out: str, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         return
     try:
-        # For its owner only: with --keep-names it is a map of the cluster.
+        # Readable by the owner only: with --keep-names it describes the cluster.
         with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)
     except OSError as error:
@@ -239,8 +240,7 @@ def _tell_replayed(told: dict[str, Any], turn: LoopResult, output: Output) -> No
             typer.echo(f"{verdict} recorded at {told['recordedAt']} by Plimsoll {told['recordedBy']}")
             shown = told["differences"][:_DIFFERENCES_SHOWN]
             rows = [tuple(harmless(str(one[key])) for key in ("path", "recorded", "now")) for one in shown]
-            for line in format_table(("WHERE", "RECORDED", "NOW"), list(rows)):
-                typer.echo(line)
+            echo_parts([Table(("WHERE", "RECORDED", "NOW"), list(rows))])
             if more := len(told["differences"]) - len(shown):
                 typer.echo(f"and {more} more; -o json has all")
         case Output.NAME:

@@ -1,10 +1,10 @@
-"""ProvisioningRequests as people read them: the table of all, and the description of one. Text only."""
+"""ProvisioningRequests for people: a table of all, and the description of one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.cli.shared.output import format_table
+from plimsoll.cli.shared.output import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _WIDE = 80
-"""So much of a message stands in the table."""
+"""The maximum length of a message in the table."""
 
 
-def format_request_table(found: list[Json], *, everywhere: bool) -> Iterator[str]:
+def format_request_table(found: list[Json], *, everywhere: bool) -> Table:
     head: tuple[str, ...] = ("NAME", "CLASS", "PODS", "STATE", "NODES", "COST/H", "AGE", "SAYS")
     rows: list[tuple[Any, ...]] = [
         (
@@ -33,10 +33,10 @@ def format_request_table(found: list[Json], *, everywhere: bool) -> Iterator[str
     if everywhere:
         head = ("NAMESPACE", *head)
         rows = [(one["namespace"], *row) for one, row in zip(found, rows, strict=True)]
-    return format_table(head, rows)
+    return Table(head, rows)
 
 
-def format_request(report: Json) -> Iterator[str]:
+def format_request(report: Json) -> Iterator[str | Table]:
     yield f"request      {report['namespace']}/{report['name']}"
     yield f"class        {report['class']}"
     sets = ", ".join(f"{one['count']} x {one['template']}" for one in report["podSets"])
@@ -53,17 +53,17 @@ def format_request(report: Json) -> Iterator[str]:
         yield f"nodes        {_nodes(report)}"
     if report["costPerHour"]:
         bound = report["costLowerBoundPerHour"]
-        yield f"cost         {report['costPerHour']} per hour; no plan could cost less than {bound}"
+        yield f"cost         {report['costPerHour']} per hour; the lower bound is {bound}"
     if report["bookedUntil"]:
         yield f"booked       until {report['bookedUntil']}"
     yield from _blocking(report["blocking"])
     yield ""
     rows = [(one["type"], one["status"], one["reason"], one["since"] or "-") for one in report["conditions"]]
-    yield from format_table(("CONDITION", "STATUS", "REASON", "SINCE"), rows)
+    yield Table(("CONDITION", "STATUS", "REASON", "SINCE"), rows)
 
 
 def _blocking(blocking: Any) -> Iterator[str]:
-    """Per pod set what stands in its way, or a list of it."""
+    """What blocks the request, per pod set."""
     parts = blocking.items() if isinstance(blocking, dict) else [("", blocking)] if blocking else []
     for index, (pod_set, reasons) in enumerate(parts):
         told = "; ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)

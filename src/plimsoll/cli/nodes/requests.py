@@ -1,4 +1,4 @@
-"""`plimsoll requests …`: ProvisioningRequests of a cluster, where they stand and why, and waiting for one."""
+"""`plimsoll requests …`: status of ProvisioningRequests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plimsoll.cli.shared.connection import (
     ServerOption,
     run_with_client,
 )
-from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 _LOOKS_EVERY_S = 1.0
 _DEFAULT_NAMESPACE = "default"
 
-app = typer.Typer(help="ProvisioningRequests: capacity for groups of pods.", no_args_is_help=True)
+app = typer.Typer(help="Status of ProvisioningRequests.", no_args_is_help=True)
 
-NameArgument = Annotated[str, typer.Argument(help="The request.", metavar="[NAMESPACE/]NAME")]
+NameArgument = Annotated[str, typer.Argument(help="The ProvisioningRequest.", metavar="[NAMESPACE/]NAME")]
 
 
 class Goal(Enum):
-    """What may be waited for."""
+    """States that can be waited for."""
 
     PROVISIONED = "provisioned"
     ANSWERED = "answered"
@@ -46,7 +46,7 @@ class Goal(Enum):
 @app.callback()
 def requests() -> None:
     """
-    ProvisioningRequests: capacity for groups of pods, all or nothing, or just checked.
+    Show ProvisioningRequests: capacity for groups of pods, provisioned atomically or only checked.
 
     \b
     Examples:
@@ -56,21 +56,21 @@ def requests() -> None:
     """
 
 
-@app.command(name="list", short_help="List requests, where they stand and why.")
+@app.command(name="list", short_help="List requests with their state.")
 def list_requests(
     *,
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     namespace: NamespaceOption = "",
     server: ServerOption = "",
-    everywhere: Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")] = False,
+    everywhere: Annotated[bool, typer.Option("-A", "--all-namespaces", help="List all namespaces.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    List ProvisioningRequests with one word for where each stands, its nodes, and what is said of it.
+    List ProvisioningRequests with their state, nodes and message.
 
-    New (nobody picked it up), Accepted, Waiting (tried again later), Provisioned, Consumed (its pods run),
-    BookingExpired, Revoked (its nodes failed or were lost), Failed. Exit 0, also if there are none.
+    States: New (not accepted yet), Accepted, Waiting (retried later), Provisioned, Consumed (its pods run),
+    BookingExpired, Revoked (its nodes failed or were lost), Failed. Exit code 0, even if there are none.
 
     \b
     Examples:
@@ -83,10 +83,9 @@ def list_requests(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
 
-            for line in format_request_table(found, everywhere=everywhere):
-                typer.echo(harmless(line))
+            echo_parts([format_request_table(found, everywhere=everywhere)], clean=harmless)
             if not found:
-                typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A asks in all namespaces"))
+                typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A lists all namespaces"))
         case Output.NAME:
             for one in found:
                 typer.echo(f"provisioningrequest/{one['namespace']}/{one['name']}")
@@ -94,7 +93,7 @@ def list_requests(
             echo_value(found, output)
 
 
-@app.command(name="describe", short_help="Tell everything about one request.")
+@app.command(name="describe", short_help="Describe one request.")
 def describe(
     name: NameArgument,
     *,
@@ -105,9 +104,9 @@ def describe(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Tell where a request stands and why: attempts, groups and cost, its booking, what stands in its way.
+    Describe a request: state, attempts, node groups, cost, booking and what blocks it.
 
-    plimsoll why request/NAMESPACE/NAME has the reasons of the last turns. Exit 0, or 3 if there is no such request.
+    plimsoll why request/NAMESPACE/NAME explains recent decisions. Exit code 0, or 3 if the request does not exist.
 
     \b
     Examples:
@@ -123,8 +122,7 @@ def describe(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
 
-            for line in format_request(report):
-                typer.echo(harmless(line))
+            echo_parts(format_request(report), clean=harmless)
         case Output.NAME:
             typer.echo(f"provisioningrequest/{where}/{called}")
         case _:
@@ -135,8 +133,8 @@ def describe(
 def wait(
     name: NameArgument,
     *,
-    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.PROVISIONED,
-    timeout: Annotated[str, typer.Option("--timeout", help="At most so long, e.g. 90s or 10m.")] = "10m",
+    goal: Annotated[Goal, typer.Option("--for", help="State to wait for.")] = Goal.PROVISIONED,
+    timeout: Annotated[str, typer.Option("--timeout", help="Maximum time to wait, e.g. 90s or 10m.")] = "10m",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     namespace: NamespaceOption = "",
@@ -146,8 +144,8 @@ def wait(
     """
     Wait until a request is provisioned, answered in any way, or consumed by its pods.
 
-    Exit 0 when it is; 1 if it never will be (failed, revoked, deleted) or the time is over, with what stands in its
-    way; 3 if there is no such request.
+    Exit code 0: it is. 1: it never will be (failed, revoked, deleted), or the time is over; what blocks it is printed.
+    3: the request does not exist.
 
     \b
     Examples:
@@ -160,7 +158,7 @@ def wait(
 
     wait_s = read_duration_s(timeout)
     if wait_s is None or wait_s < 0:
-        raise InvalidInput(f"{timeout!r} is no duration; say e.g. 90s, 10m or 1h30m", path="--timeout")
+        raise InvalidInput(f"{timeout!r} is not a duration; use e.g. 90s, 10m or 1h30m", path="--timeout")
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
     where, called = _named(name, connection)
     reports = _Waiting(where=where, called=called, goal=goal, wait_s=wait_s, clock=RealClock())
@@ -174,7 +172,7 @@ def wait(
 
 
 class _Waiting:
-    """Looks again and again until there is an end to it."""
+    """Polls until the state is reached, cannot be reached, or the time is over."""
 
     def __init__(self, *, where: str, called: str, goal: Goal, wait_s: float, clock: Clock) -> None:
         self._where = where
@@ -185,7 +183,7 @@ class _Waiting:
         self.was_seen = False
 
     async def ended(self, client: Client) -> Json | None:
-        """What it was when the wait ended; None: it is not there."""
+        """The last state; None: the request does not exist."""
         clock = self._clock
         over_s = clock.monotonic_s() + self._wait_s
         while True:
@@ -211,8 +209,8 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
             found: DecodedList[ProvisioningRequest] = await client.list(_resource(), Selection(namespace=namespace))
         except NotFound as error:
             raise NothingKnown(
-                "the cluster does not know ProvisioningRequests",
-                hint="install their definition, kubectl apply -k deploy/crds, and run the autoscaler with "
+                "the cluster has no ProvisioningRequest resource",
+                hint="install it with kubectl apply -k deploy/crds, and run the autoscaler with "
                 "--enable-provisioning-requests",
             ) from error
         line = sorted(found.items, key=lambda request: (request.metadata.namespace, request.metadata.name))
@@ -257,9 +255,9 @@ def _named(text: str, connection: Connection) -> tuple[str, str]:
 
     where, slash, name = text.rpartition("/")
     if not name or "/" in where or (slash and not where):
-        raise InvalidInput(f"{text!r} names no request; say NAME or NAMESPACE/NAME")
+        raise InvalidInput(f"{text!r} is not NAME or NAMESPACE/NAME")
     if where and connection.namespace and where != connection.namespace:
-        raise InvalidInput(f"{text!r} is not in namespace {connection.namespace}; leave out -n or the part before /")
+        raise InvalidInput(f"{text!r} is not in namespace {connection.namespace}; omit -n or the part before /")
     return where or _namespace_of(connection), name
 
 
@@ -267,11 +265,11 @@ def _missing(namespace: str, name: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     return NothingKnown(
-        f"there is no ProvisioningRequest {namespace}/{name}", hint="plimsoll requests list -A lists all of them"
+        f"ProvisioningRequest {namespace}/{name} does not exist", hint="plimsoll requests list -A lists all of them"
     )
 
 
-# ---- telling
+# ---- output
 
 
 def _is_for_programs(output: Output) -> bool:
@@ -297,7 +295,7 @@ def _is_hopeless(report: Json, goal: Goal) -> bool:
 
 
 def _tell_end(report: Json | None, goal: Goal, name: str, output: Output) -> None:
-    """Prints what it is, and ends the command with what that means."""
+    """Print the result and set the exit code."""
     from plimsoll.journal.rendering import harmless
 
     is_good = report is not None and _is_reached(report, goal)

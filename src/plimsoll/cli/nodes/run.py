@@ -33,22 +33,24 @@ def nodes(
     server: ServerOption = "",
     config: Annotated[
         str,
-        typer.Option("--config", help="YAML file of flags without dashes; what is typed goes before.", metavar="FILE"),
+        typer.Option(
+            "--config", help="YAML file with flags, without dashes; the command line takes precedence.", metavar="FILE"
+        ),
     ] = "",
     data: Annotated[
-        str, typer.Option("--data", help="Directory of the journal; else it ends with the process.", metavar="DIR")
+        str, typer.Option("--data", help="Directory of the journal. Default: kept in memory.", metavar="DIR")
     ] = "",
-    once: Annotated[bool, typer.Option("--once", help="One turn, told on stdout; then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one loop, print the result and exit.")] = False,
     flags: Annotated[
         bool, typer.Option("--list-flags", help="List all flags with their defaults and descriptions, and exit.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Add nodes that pods need and remove those they do not, making and deleting node groups where that is allowed.
+    Add and remove nodes as pods need them, and create and delete node groups where that is allowed.
 
-    Flags are Cluster Autoscaler's and Plimsoll's own (--list-flags, docs/reference/node-flags.md); --dry-run plans and
-    tells but never acts, and takes no lease, so it can be tried beside another autoscaler.
+    Flags are Cluster Autoscaler's and Plimsoll's own (--list-flags, docs/reference/node-flags.md).
+    --dry-run plans and reports but never acts, and takes no lease, so it can run next to another autoscaler.
 
     \b
     Examples:
@@ -74,12 +76,12 @@ def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
     while left:
         word = left.pop(0)
         if not word.startswith("-"):
-            raise InvalidInput(f"{word!r} is no flag; flags begin with dashes, e.g. --scan-interval=10s")
+            raise InvalidInput(f"{word!r} is not a flag; flags start with dashes, e.g. --scan-interval=10s")
         name, separator, value = word.lstrip("-").partition("=")
         flag = known_flag(name)
         if not separator:
             follows = bool(left) and not left[0].startswith("--")
-            # Of a flag that is not known, a word that follows is its value: it is the flag that is wrong, not the word.
+            # The word after an unknown flag is its value: the flag is wrong, not the word.
             takes_value = flag is None or flag.kind != "true or false"
             value = left.pop(0) if follows and takes_value else "true"
         found.setdefault(name, []).append(value)
@@ -98,7 +100,7 @@ def read_config(file: str) -> dict[str, Any]:
 
     documents = [document for _, document in read_documents(read_file(file), source=file)]
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InvalidInput("must hold one mapping of flag names to values", path=file)
+        raise InvalidInput("must contain one mapping of flag names to values", path=file)
     return {str(name): value for name, value in documents[0].items()}
 
 
@@ -143,7 +145,7 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
                 return
             operation = autoscaler.policy.operation
             mode = "dry run: nothing is changed" if operation.dry_run else f"provider {operation.provider}"
-            typer.echo(f"autoscaling nodes of {settings.access.server}, {mode}; Ctrl-C ends it", err=True)
+            typer.echo(f"autoscaling nodes of {settings.access.server}, {mode}; Ctrl-C stops it", err=True)
             await autoscaler.run()
 
     if asyncio.run(run_until_signalled(running())) is not None:

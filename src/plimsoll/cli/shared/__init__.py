@@ -1,1 +1,1 @@
-"""What all commands share: connection options, output formats, logs, progress and times."""
+"""Shared by all commands: connection options, output formats, logs, progress and times."""

@@ -1,4 +1,4 @@
-"""How every command that talks to a cluster finds it: kubectl's options, and the client they lead to."""
+"""The options and the client of commands that talk to a cluster, as in kubectl."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ KubeconfigOption = Annotated[
     str,
     typer.Option(
         "--kubeconfig",
-        help="Kubeconfig to use; else $KUBECONFIG, ~/.kube/config, or the service account of this pod.",
+        help="Kubeconfig file. Default: $KUBECONFIG, ~/.kube/config, or the service account of this pod.",
         metavar="FILE",
         show_default=False,
     ),
 ]
 ContextOption = Annotated[
-    str, typer.Option("--context", help="Context of the kubeconfig; else its current one.", show_default=False)
+    str, typer.Option("--context", help="Context of the kubeconfig. Default: its current context.", show_default=False)
 ]
 NamespaceOption = Annotated[
-    str, typer.Option("-n", "--namespace", help="Namespace to work in; else the context's.", show_default=False)
+    str, typer.Option("-n", "--namespace", help="Namespace. Default: that of the context.", show_default=False)
 ]
 ServerOption = Annotated[
     str,
     typer.Option(
         "-s",
         "--server",
-        help="Address of the API server, instead of the kubeconfig's.",
+        help="Address of the API server. Default: that of the kubeconfig.",
         metavar="URL",
         show_default=False,
     ),
@@ -48,7 +48,7 @@ ServerOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """The options as they were given; empty means not given."""
+    """The options as given; empty means not given."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -57,7 +57,7 @@ class Connection:
 
     @property
     def options(self) -> list[str]:
-        """The words that were given, to be given again."""
+        """The given options as command-line words."""
         given = {
             "--kubeconfig": self.kubeconfig,
             "--context": self.context,
@@ -67,7 +67,7 @@ class Connection:
         return [word for name, value in given.items() if value for word in (name, value)]
 
     def access(self, *, clock: Clock) -> Access:
-        """Which server, as whom. Raises `InvalidInput` naming the file and the field."""
+        """Server and credentials. Raises `InvalidInput`, naming the file and the field."""
         import os
 
         from plimsoll.kube.configuration import find_access
@@ -84,9 +84,10 @@ class Connection:
 
 @asynccontextmanager
 async def open_client(access: Access, settings: ClientSettings, *, clock: Clock) -> AsyncIterator[Client]:
-    """A client over the network, whose connections end with the block.
+    """A client over the network, closed at the end of the block.
 
-    Credentials are had first: a plugin, or the person it asks, takes longer than one call may.
+    Credentials are obtained first, because a plugin, or the person it asks, may take longer than one call is allowed
+    to.
     """
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
@@ -98,9 +99,9 @@ async def open_client(access: Access, settings: ClientSettings, *, clock: Clock)
 
 
 def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], *, is_silent: bool = False) -> T:
-    """What a short piece of work with the cluster comes to, for commands that ask once and end.
+    """Run a short piece of work with the cluster and return its result.
 
-    `is_silent`: whoever reads JSON reads errors as JSON too, so nothing else goes to stderr.
+    `is_silent`: with JSON output, errors are JSON too, so nothing else is written to stderr.
     """
     import asyncio
 
@@ -113,7 +114,7 @@ def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T
     settings = ClientSettings(timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1, qps=0)
 
     async def asked() -> T:
-        with Progress(f"asking {access.server}", is_silent=is_silent):
+        with Progress(f"waiting for {access.server}", is_silent=is_silent):
             async with open_client(access, settings, clock=clock) as client:
                 return await work(client)
 
@@ -128,5 +129,5 @@ SYSTEM_NAMESPACE = "kube-system"
 
 
 ControllerNamespaceOption = Annotated[
-    str, typer.Option("-n", "--namespace", help="Where the controllers of Plimsoll run.", metavar="NAMESPACE")
+    str, typer.Option("-n", "--namespace", help="Namespace of Plimsoll's controllers.", metavar="NAMESPACE")
 ]

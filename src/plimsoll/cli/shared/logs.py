@@ -1,4 +1,4 @@
-"""Where log events of a command go: stderr, because stdout is for the answer."""
+"""Logging of commands: to stderr, because stdout is for results."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ if TYPE_CHECKING:
     from structlog.typing import Processor
 
 _TOLD: Final = frozenset({"cloud", "taint-eviction-controller"})
-"""Controllers whose turns are worth a line to somebody who watches a cluster: few, and about machines."""
+"""Controllers whose actions are shown by `plimsoll up`: few, and about machines."""
 
 
 def log_to_stderr() -> None:
-    """Events worth a person's attention."""
+    """Log warnings and errors."""
     import logging
 
     _configure((), level=logging.WARNING)
 
 
 def log_events_to_stderr() -> None:
-    """All that happens, for programs whose log is their diary."""
+    """Log everything, for long-running programs."""
     import logging
 
     _configure((), level=logging.INFO)
 
 
 def log_errors_to_stderr() -> None:
-    """Only what must not happen at all, for commands that let things go wrong on purpose."""
+    """Log only errors, for commands that inject failures on purpose."""
     import logging
 
     _configure((), level=logging.ERROR)
 
 
 def log_sentences_to_stderr(*, is_verbose: bool) -> None:
-    """Warnings, and what happened to machines; all events if that is wished."""
+    """Log warnings and what happens to machines; with `is_verbose` everything."""
     import logging
 
     _configure(() if is_verbose else (_only_told,), level=logging.INFO)
@@ -51,7 +51,7 @@ def _only_told(_logger: object, method: str, event: MutableMapping[str, Any]) ->
 
 
 def _configure(first: Sequence[Processor], *, level: int) -> None:
-    """Tracebacks come without the values of local variables: a bearer token may be one of them."""
+    """Configure structlog. Tracebacks omit the values of local variables, because one may be a bearer token."""
     import sys
 
     import structlog

@@ -1,24 +1,41 @@
-"""What every command shares in how it speaks: `-f`, `-o`, and rendering of values."""
+"""Options and rendering that all commands share: `-f`, `-o`, values, and tables with colour on a terminal.
+
+Output to a pipe or a file is plain text. Tables and colours of rich are used only if stdout is a terminal and
+`NO_COLOR` is unset, and rich is imported only then.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rich.table import Table as RichTable
 
 STDIN = "-"
+_GOOD: Final = "green"
+_BAD: Final = "bold red"
+_DOUBTFUL: Final = "yellow"
+_STYLES: Final = {
+    **dict.fromkeys(("Healthy", "Provisioned", "Consumed", "True", "ok", "fits", "done"), _GOOD),
+    **dict.fromkeys(("Unhealthy", "Failed", "Revoked", "False", "fail", "failed"), _BAD),
+    **dict.fromkeys(("Waiting", "Backoff", "BookingExpired", "InProgress", "Unknown", "held"), _DOUBTFUL),
+}
+"""Styles of table cells by their first word."""
 
 
 class Output(Enum):
-    """Forms of an answer."""
+    """Output formats."""
 
     TABLE = "table"
     JSON = "json"
@@ -27,7 +44,7 @@ class Output(Enum):
 
 
 OutputOption = Annotated[
-    Output, typer.Option("-o", "--output", help="Form of the answer.", show_choices=True, case_sensitive=True)
+    Output, typer.Option("-o", "--output", help="Output format.", show_choices=True, case_sensitive=True)
 ]
 FilesOption = Annotated[
     list[str], typer.Option("-f", "--filename", help="File to read; may be repeated; - is stdin.", metavar="FILE")
@@ -37,7 +54,7 @@ FilesOption = Annotated[
 def read_file(name: str) -> bytes:
     """The bytes of a file named on the command line."""
     if not name:
-        raise InvalidInput("the name of a file is empty")
+        raise InvalidInput("the file name is empty")
     if name == STDIN and sys.stdin is None:
         raise InvalidInput("stdin is closed", path=name)
     try:
@@ -58,12 +75,76 @@ def echo_value(value: Any, output: Output) -> None:
         typer.echo(dump(value), nl=False)
 
 
-def format_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
-    """Lines of a table, and an empty one after it; nothing without rows."""
-    if not rows:
+# ---- tables
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table for people. Without rows it prints nothing; `is_spaced`: an empty line follows it."""
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    is_spaced: bool = True
+
+    def lines(self) -> Iterator[str]:
+        """The table as aligned text."""
+        if not self.rows:
+            return
+        texts = [self.head, *(tuple(map(str, row)) for row in self.rows)]
+        widths = [max(len(row[column]) for row in texts) for column in range(len(self.head))]
+        for row in texts:
+            yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if self.is_spaced:
+            yield ""
+
+
+def uses_colour(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal and colours are wanted."""
+    return (
+        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def echo_parts(parts: Iterable[str | Table], *, clean: Callable[[str], str] = str, title: str = "") -> None:
+    """Print lines and tables, after a title if there is one. `clean` removes control characters from each text."""
+    if uses_colour(sys.stdout):
+        _echo_styled(parts, clean=clean, title=title)
         return
-    texts = [head, *(tuple(map(str, row)) for row in rows)]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
-    for row in texts:
-        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    yield ""
+    if title:
+        typer.echo(clean(title))
+    for part in parts:
+        for line in part.lines() if isinstance(part, Table) else (part,):
+            typer.echo(clean(line))
+
+
+def _echo_styled(parts: Iterable[str | Table], *, clean: Callable[[str], str], title: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    if title:
+        console.print(Text(clean(title), style="bold cyan"))
+    for part in parts:
+        if not isinstance(part, Table):
+            console.print(Text(clean(part)))
+        elif part.rows:
+            console.print(_build_rich_table(part, clean))
+            if part.is_spaced:
+                console.print()
+
+
+def _build_rich_table(table: Table, clean: Callable[[str], str]) -> RichTable:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for name in table.head:
+        drawn.add_column(Text(name), overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(clean(str(cell)), style=_style_of(str(cell))) for cell in row))
+    return drawn
+
+
+def _style_of(cell: str) -> str:
+    first = cell.split(maxsplit=1)[:1]
+    return _STYLES.get(first[0].rstrip(":,"), "") if first else ""

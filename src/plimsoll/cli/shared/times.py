@@ -1,4 +1,4 @@
-"""Moments as people write them on the command line."""
+"""Times on the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def read_time(written: str, *, path: str) -> datetime:
     try:
         moment = msgspec.convert(written, datetime)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{written!r} is no time like 2026-01-01T00:00:00Z", path=path) from error
+        raise InvalidInput(f"{written!r} is not a time such as 2026-01-01T00:00:00Z", path=path) from error
     if moment.tzinfo is None:
         raise InvalidInput(f"{written!r} has no time zone; add Z if it is UTC", path=path)
     return moment.astimezone(UTC)

@@ -1,7 +1,4 @@
-"""TidbClusterAutoScalers and their TidbClusters in files, judged.
-
-For `plimsoll tidb validate`, and for `plimsoll validate` where the schema has said its part.
-"""
+"""TidbClusterAutoScalers and their TidbClusters in files, and their validation beyond the schema."""
 
 from __future__ import annotations
 
@@ -24,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class AutoscalerFiles(Value):
-    """What an autoscaler is judged with: clusters, and namespaces with their annotations."""
+    """Objects that the validation of an autoscaler needs: clusters, and annotations of namespaces."""
 
     clusters: tuple[TidbCluster, ...]
     annotations: dict[str, dict[str, str]]
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest]) -> AutoscalerFiles:
-        """From what stands in files, as far as it can be read."""
+        """Read the objects; unreadable ones are left out."""
         found = [
             convert_object(TidbCluster, manifest.body) for manifest in manifests if is_tidb_kind(manifest, TidbCluster)
         ]
@@ -45,7 +42,7 @@ class AutoscalerFiles(Value):
         )
 
     def base_of(self, autoscaler: TidbClusterAutoScaler) -> TidbCluster | None:
-        """Its cluster; files need not name the namespace."""
+        """The cluster of an autoscaler; files may omit the namespace."""
         cluster = autoscaler.spec.cluster
         spaces = {"", cluster.namespace or autoscaler.metadata.namespace}
         named = [tidb_cluster for tidb_cluster in self.clusters if tidb_cluster.metadata.name == cluster.name]
@@ -59,18 +56,18 @@ class AutoscalerFiles(Value):
 
 
 class GivenAutoScaler(Value):
-    """One of a file, and what the schema says of it; `autoscaler` is None if it cannot even be read."""
+    """An autoscaler in a file, with the result of schema validation; `autoscaler` is None if it cannot be decoded."""
 
     manifest: Manifest
     autoscaler: TidbClusterAutoScaler | None
     judgement: ValidationResult
 
     def problems(self, world: AutoscalerFiles) -> list[str]:
-        """Everything wrong, a line each. Its cluster may be missing in files as long as something else is wrong."""
+        """All problems, one per line. A missing cluster is reported only if there is no other problem."""
         if self.autoscaler is None:
             return [str(complaint).replace("\n", " ") for complaint in self.judgement.complaints]
-        # What the schema asks for inside the spec, the rules ask for as well, with reasons of their own. And a status
-        # is nobody's mistake: it comes along with what kubectl shows.
+        # The rules repeat what the schema requires inside the spec, with their own messages. A status is ignored,
+        # because kubectl prints it along.
         outside = [
             str(complaint)
             for complaint in self.judgement.complaints
@@ -85,7 +82,7 @@ class GivenAutoScaler(Value):
         return found
 
     def effective(self, world: AutoscalerFiles) -> dict[str, Any]:
-        """The object with its defaults. The status is left out: nobody asked how it stands."""
+        """The object with its defaults, without its status."""
         assert self.autoscaler is not None, "asked only of a valid one"
         spec = json.loads(encode_object(apply_defaults(self.autoscaler, self._base(world)).spec))
         return {**{name: part for name, part in self.manifest.body.items() if name != "status"}, "spec": spec}
@@ -104,15 +101,15 @@ class GivenAutoScaler(Value):
         )
         cluster = self.autoscaler.spec.cluster
         wanted = f"{cluster.namespace}/{cluster.name}" if cluster.namespace else cluster.name
-        return InvalidInput(f"holds no TidbCluster {wanted}; there is {names or 'none'}", path="--tc")
+        return InvalidInput(f"has no TidbCluster {wanted}; found {names or 'none'}", path="--tc")
 
 
 def read_autoscaler(name: str) -> GivenAutoScaler:
-    """Raises `InvalidInput` if the file holds none, or several."""
+    """Read the autoscaler. Raises `InvalidInput` if the file contains none or several."""
     manifests = read_manifests(read_file(name), source=name, odd_numbers=True)
     found = [manifest for manifest in manifests if is_tidb_kind(manifest, TidbClusterAutoScaler)]
     if len(found) != 1:
-        raise InvalidInput(f"holds {len(found)} TidbClusterAutoScalers, one was expected", path=name)
+        raise InvalidInput(f"has {len(found)} TidbClusterAutoScalers, expected one", path=name)
     return read_given(found[0])
 
 
@@ -130,7 +127,7 @@ def read_given(manifest: Manifest) -> GivenAutoScaler:
 
 
 def read_cluster_file(name: str) -> AutoscalerFiles:
-    """Raises `InvalidInput` if it holds a TidbCluster that cannot be read."""
+    """Read clusters and namespaces. Raises `InvalidInput` if a TidbCluster cannot be decoded."""
     manifests = read_manifests(read_file(name), source=name)
     for manifest in manifests:
         if is_tidb_kind(manifest, TidbCluster):
@@ -141,7 +138,7 @@ def read_cluster_file(name: str) -> AutoscalerFiles:
 
 
 def find_rule_complaints(manifest: Manifest, world: AutoscalerFiles) -> tuple[Complaint, ...]:
-    """What the rules say of an autoscaler that its schema admits; its cluster is asked if it is among the files."""
+    """Problems beyond the schema. The cluster is considered if it is among the files."""
     autoscaler = convert_object(TidbClusterAutoScaler, manifest.body)
     if isinstance(autoscaler, BadObject):
         return (Complaint(field="", reason="FieldValueTypeInvalid", message=autoscaler.problem),)

@@ -24,46 +24,47 @@ _INTERVALS_IN_A_WINDOW: Final = 2
 
 def planner(
     *,
-    listen: Annotated[str, typer.Option("--listen", help="Where to serve.", metavar="HOST:PORT")],
+    listen: Annotated[str, typer.Option("--listen", help="Address to listen on.", metavar="HOST:PORT")],
     pd: Annotated[str, typer.Option("--pd", help="Address of PD, e.g. http://db-pd.prod:2379.", metavar="URL")],
     tc: Annotated[
         str,
         typer.Option("--tc", help="The TidbCluster: its own pods are the homogeneous instances.", metavar="NS/NAME"),
     ],
     prometheus: Annotated[
-        str, typer.Option("--prometheus", help="Address of Prometheus; else PD is asked for it.", metavar="URL")
+        str, typer.Option("--prometheus", help="Address of Prometheus. Default: the one that PD knows.", metavar="URL")
     ] = "",
     pd_token_file: TokenFileOption = "",
     window: Annotated[
-        str, typer.Option("--window", help="Over how long CPU is measured; two scrapes at least.", metavar="DURATION")
+        str, typer.Option("--window", help="Window of CPU usage; at least two scrapes.", metavar="DURATION")
     ] = "60s",
     scrape_interval: Annotated[
         str,
         typer.Option(
-            "--scrape-interval", help="How often Prometheus scrapes; two missed are stale.", metavar="DURATION"
+            "--scrape-interval", help="Scrape interval of Prometheus; metrics are stale after two.", metavar="DURATION"
         ),
     ] = "15s",
     time: Annotated[
         str,
-        typer.Option("--time", help="Plan for this moment instead of now, e.g. of recorded data.", metavar="RFC3339"),
+        typer.Option("--time", help="Plan for this time instead of now, e.g. for recorded data.", metavar="RFC3339"),
     ] = "",
     fallback_heterogeneous: Annotated[
         bool,
-        typer.Option("--fallback-heterogeneous", help="Let groups grow where the cluster itself may not."),
+        typer.Option("--fallback-heterogeneous", help="Scale out groups where the base cluster may not grow."),
     ] = False,
     query: Annotated[
         list[str] | None,
         typer.Option(
             "--query",
-            help="Another query, e.g. tikv.cpu_used=PROMQL with %window% in it; may be repeated.",
+            help="Replace a query, e.g. tikv.cpu_used=PROMQL, containing %window%; may be repeated.",
             metavar="NAME=PROMQL",
         ),
     ] = None,
 ) -> None:
     """
-    Serve POST /autoscaling: how many instances a TiDB cluster should have, from what PD and Prometheus say right then.
+    Serve POST /autoscaling: the desired number of instances of a TiDB cluster, from PD and Prometheus.
 
-    Missing, stale or partial metrics never scale in; if too little is known the answer is an error, not an empty plan.
+    Missing, stale or partial metrics never cause scale-in. With too few metrics the answer is an error, not an
+    empty plan.
 
     \b
     Examples:
@@ -87,7 +88,7 @@ def planner(
         queries=read_queries(_named(query or [])),
     )
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
-        told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
+        told = f"--window {window} is shorter than two scrapes, one per {scrape_interval}: usage may be unknown"
         typer.echo(f"warning: {told}", err=True)
     base, fixed = check_base_url(pd, path="--pd"), read_time(time, path="--time") if time else None
     token = read_token(pd_token_file, base, settings.prometheus)
@@ -108,7 +109,7 @@ async def _serve(
     fixed: datetime | None,
     falls_back: bool,
 ) -> None:
-    """The web is made here because it belongs to the loop that runs."""
+    """Serve until cancelled. The HTTP client is created here because it belongs to the running loop."""
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.tidb.pd.client import PdClient
     from plimsoll.tidb.planner.collector import Collector
@@ -120,11 +121,11 @@ async def _serve(
         collector = Collector(settings, pd=PdClient(pd, web=web), web=web)
         now = clock.now if fixed is None else lambda: fixed
         service = PlannerService(collector, now=now, falls_back=falls_back)
-        typer.echo(f"planning {settings.base.namespace}/{settings.base.name} on {listen}; Ctrl-C ends it", err=True)
+        typer.echo(f"planning {settings.base.namespace}/{settings.base.name} on {listen}; Ctrl-C stops it", err=True)
         await serve(service, listen)
 
 
-# ---- what is written on the command line
+# ---- options
 
 
 def _cluster(written: str) -> BaseCluster:
@@ -141,12 +142,12 @@ def _duration_s(written: str, *, path: str) -> float:
 
     seconds = read_duration_s(written)
     if not seconds:
-        raise InvalidInput(f"{written!r} is no duration like 15s or 1m", path=path)
+        raise InvalidInput(f"{written!r} is not a duration such as 15s or 1m", path=path)
     return seconds
 
 
 def _window_s(written: str) -> int:
-    """Whole seconds, because that is how it is written into queries."""
+    """The window in whole seconds, as queries need it."""
     seconds = _duration_s(written, path="--window")
     if seconds != int(seconds):
         raise InvalidInput(f"{written!r} is not a whole number of seconds", path="--window")

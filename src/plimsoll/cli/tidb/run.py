@@ -1,4 +1,4 @@
-"""`plimsoll run tidb`: the TiDB autoscaler, until it is told to stop, or for a single pass."""
+"""`plimsoll run tidb`: the TiDB autoscaler, until it is stopped, or for one reconcile of each autoscaler."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class DrainMode(Enum):
-    """Who takes stores out."""
+    """Which program removes stores."""
 
     GUARD = "guard"
     ACTIVE = "active"
 
 
 class NodeCount(Enum):
-    """Which nodes count."""
+    """Which nodes are counted."""
 
     READY = "ready"
     POTENTIAL = "potential"
@@ -46,84 +46,93 @@ def tidb(
     planner: Annotated[
         str,
         typer.Option(
-            "--planner", help="Who plans (POST URL/autoscaling); else this program does, from PD.", metavar="URL"
+            "--planner", help="Planner (POST URL/autoscaling). Default: plan in this process, from PD.", metavar="URL"
         ),
     ] = "",
     pd: Annotated[
-        str, typer.Option("--pd", help="Address of PD, instead of http://CLUSTER-pd.NAMESPACE:2379.", metavar="URL")
+        str, typer.Option("--pd", help="Address of PD. Default: http://CLUSTER-pd.NAMESPACE:2379.", metavar="URL")
     ] = "",
     prometheus: Annotated[
         str,
-        typer.Option("--prometheus", help="For planning without --planner; else PD is asked for it.", metavar="URL"),
+        typer.Option(
+            "--prometheus",
+            help="Prometheus for planning without --planner. Default: the one that PD knows.",
+            metavar="URL",
+        ),
     ] = "",
     pd_token_file: TokenFileOption = "",
     fallback_heterogeneous: Annotated[
         bool,
         typer.Option(
             "--fallback-heterogeneous",
-            help="Planning without --planner: let groups grow where the cluster itself may not.",
+            help="Without --planner: scale out groups where the base cluster may not grow.",
         ),
     ] = False,
     drain: Annotated[
         DrainMode,
-        typer.Option("--drain", help="guard: TiDB Operator takes stores out. active: this program does."),
+        typer.Option("--drain", help="guard: TiDB Operator removes stores. active: this program does."),
     ] = DrainMode.GUARD,
     peer_tolerance: Annotated[
         int,
-        typer.Option(
-            "--peer-tolerance", help="Regions that may miss a replica, or have a bad one, as a store leaves.", min=0
-        ),
+        typer.Option("--peer-tolerance", help="Number of unhealthy regions allowed while a store is removed.", min=0),
     ] = 0,
     tidb_drain_seconds: Annotated[
         float,
-        typer.Option("--tidb-drain-seconds", help="Time for TiDB servers of a group that goes to end first.", min=0),
+        typer.Option("--tidb-drain-seconds", help="Seconds for TiDB servers of a removed group to shut down.", min=0),
     ] = 0.0,
     once: Annotated[
-        bool, typer.Option("--once", help="One pass over every autoscaler, told on stdout; then end.")
+        bool, typer.Option("--once", help="Reconcile every autoscaler once, print the result and exit.")
     ] = False,
     now: Annotated[
-        str, typer.Option("--now", help="With --once: the time it is, e.g. for recorded data.", metavar="RFC3339")
+        str, typer.Option("--now", help="With --once: the time to assume, e.g. for recorded data.", metavar="RFC3339")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done without acting.")] = False,
     autoscaler_namespace: Annotated[
         str, typer.Option("-n", "--namespace", help="Only autoscalers of this namespace.", metavar="NAMESPACE")
     ] = "",
     home: Annotated[
-        str, typer.Option("--home", help="Where its Lease, and the ConfigMap with the brake, are.", metavar="NAMESPACE")
+        str,
+        typer.Option(
+            "--home", help="Namespace of its Lease and of the ConfigMap with the pause annotation.", metavar="NAMESPACE"
+        ),
     ] = "kube-system",
     node_count: Annotated[
         NodeCount,
-        typer.Option("--node-count", help="Count nodes that are ready, or also those the node autoscaler may add."),
+        typer.Option("--node-count", help="Count ready nodes, or also those that the node autoscaler may add."),
     ] = NodeCount.READY,
     resync: Annotated[
-        float, typer.Option("--resync", help="Seconds between two looks at an autoscaler.", min=1)
+        float, typer.Option("--resync", help="Seconds between two reconciles of an autoscaler.", min=1)
     ] = 30.0,
     removal_confirmations: Annotated[
-        int, typer.Option("--removal-confirmations", help="Answers in a row without a group before it goes.", min=1)
+        int,
+        typer.Option(
+            "--removal-confirmations", help="Consecutive answers that must omit a group before it is removed.", min=1
+        ),
     ] = 2,
     trust_omission: Annotated[
-        bool, typer.Option("--trust-omission", help="Remove a group that one answer does not name.")
+        bool, typer.Option("--trust-omission", help="Remove a group that one answer omits.")
     ] = False,
     registration_grace: Annotated[
-        float, typer.Option("--registration-grace", help="Seconds a group may be without its instances.", min=0)
+        float,
+        typer.Option("--registration-grace", help="Seconds that the instances of a group may take to register.", min=0),
     ] = 600.0,
     out_consecutive: Annotated[
-        int, typer.Option("--out-consecutive", help="Passes in a row that must want more.", min=1)
+        int, typer.Option("--out-consecutive", help="Consecutive reconciles that must want a scale-out.", min=1)
     ] = 1,
     in_consecutive: Annotated[
-        int, typer.Option("--in-consecutive", help="Passes in a row that must want less.", min=1)
+        int, typer.Option("--in-consecutive", help="Consecutive reconciles that must want a scale-in.", min=1)
     ] = 1,
     endpoint_slice: Annotated[
         bool,
         typer.Option(
-            "--tidb-endpointslice/--no-tidb-endpointslice", help="Let the cluster's Service serve added TiDB servers."
+            "--tidb-endpointslice/--no-tidb-endpointslice", help="Let the cluster's Service reach added TiDB servers."
         ),
     ] = True,
     external_allow: Annotated[
         list[str] | None,
         typer.Option(
             "--external-allow",
-            help="Hosts or networks that external services may be at, whatever they are.",
+            help="Hosts or networks that are always allowed for external services.",
             metavar="HOST",
         ),
     ] = None,
@@ -131,7 +140,7 @@ def tidb(
         bool, typer.Option("--leader-elect/--no-leader-elect", help="Act only while holding the Lease plimsoll-tidb.")
     ] = True,
     address: Annotated[
-        str, typer.Option("--address", help="Where /metrics and /healthz are served.", metavar="HOST:PORT")
+        str, typer.Option("--address", help="Address of /metrics and /healthz.", metavar="HOST:PORT")
     ] = ":8087",
     data: Annotated[
         str, typer.Option("--data", help="Directory of the journal, for plimsoll why.", metavar="DIR")
@@ -139,11 +148,11 @@ def tidb(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
-    Scale TiDB clusters as their TidbClusterAutoScalers say: raise them, and make, resize and remove groups beside them.
+    Scale TiDB clusters as their TidbClusterAutoScalers say: scale out clusters, and create, resize and remove groups.
 
-    --dry-run plans and tells but never acts, and takes no lease. --once makes one pass and ends with 0, also if
-    something is held or blocked; with 1 if a pass failed, as of a write that was refused; with 4 if the server cannot
-    be reached, or could not even list autoscalers.
+    --dry-run plans and reports but never acts, and takes no lease. --once reconciles once. Its exit code is 0 even if
+    something is held or blocked, 1 if a reconcile failed, for example by a refused write, and 4 if the server cannot be
+    reached.
 
     \b
     Examples:
@@ -222,7 +231,7 @@ def _clock(now: str, *, once: bool) -> Clock:
     if not now:
         return RealClock()
     if not once:
-        raise InvalidInput("only a single pass can be at another time; add --once", path="--now")
+        raise InvalidInput("needs --once", path="--now")
     return FixedClock(read_time(now, path="--now"))
 
 
@@ -252,11 +261,11 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
 
 
 class ReconcileFailed(PlimsollError):
-    """The server answered, and passes could not be brought to their end."""
+    """The server answered, and reconciles failed."""
 
 
 def _why_failed(failed: Sequence[FailedReconcile]) -> PlimsollError:
-    """A server that answers with an error is reached, whatever it says: that is not exit code 4."""
+    """The error to raise. A server that answers with an error is reachable: that is not exit code 4."""
     told = "; ".join(f"{one.namespace}/{one.name}: {one.error}" for one in failed)
     lost = any(isinstance(one.error, Unreachable) for one in failed)
     return Unreachable(told) if lost else ReconcileFailed(told)
@@ -271,8 +280,8 @@ def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
 
     async def running() -> None:
         async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as autoscaler:
-            mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting as the lease allows"
-            typer.echo(f"scaling TiDB clusters of {chosen.access.server}, {mode}; Ctrl-C ends it", err=True)
+            mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting while it holds the lease"
+            typer.echo(f"scaling TiDB clusters of {chosen.access.server}, {mode}; Ctrl-C stops it", err=True)
             await autoscaler.run()
 
     if asyncio.run(run_until_signalled(running())) is not None:
@@ -300,7 +309,7 @@ def _tell(results: Sequence[ReconcileResult | FailedReconcile], output: Output) 
 
 
 def _plain(result: ReconcileResult) -> dict[str, Any]:
-    """For programs: what was said, and the plan with its reasons."""
+    """The result as plain data: sentences, plan and outcomes."""
     import msgspec
 
     from plimsoll.tidb.reporting.messages import build_journal_plan, build_sentences

@@ -1,4 +1,4 @@
-"""`plimsoll tidb simulate`: what an autoscaler would do over a curve of load, before it is turned on."""
+"""`plimsoll tidb simulate`: simulates an autoscaler over a load curve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared.output import Output, echo_value, format_table, read_file
+from plimsoll.cli.shared.output import Output, Table, echo_parts, echo_value, read_file
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _PICTURES: Final = (".png", ".svg", ".html")
 
 
 class SimulationOutput(Enum):
-    """Forms of the answer."""
+    """Output formats."""
 
     TABLE = "table"
     JSON = "json"
@@ -38,42 +38,42 @@ class SimulationOutput(Enum):
 
 def simulate(
     *,
-    load: Annotated[str, typer.Option("--load", help="The load over time, as CSV.", metavar="FILE")],
-    filename: Annotated[str, typer.Option("-f", "--filename", help="The TidbClusterAutoScaler.", metavar="FILE")],
-    tc: Annotated[str, typer.Option("--tc", help="The TidbCluster that it scales.", metavar="FILE")],
+    load: Annotated[str, typer.Option("--load", help="Load over time, as CSV.", metavar="FILE")],
+    filename: Annotated[
+        str, typer.Option("-f", "--filename", help="File with the TidbClusterAutoScaler.", metavar="FILE")
+    ],
+    tc: Annotated[str, typer.Option("--tc", help="File with the TidbCluster.", metavar="FILE")],
     nodes: Annotated[
         int | None,
-        typer.Option("--nodes", help="Nodes there are, one instance of a component on each; else any.", min=0),
+        typer.Option(
+            "--nodes", help="Number of nodes, one instance of a component per node. Default: unlimited.", min=0
+        ),
     ] = None,
     price: Annotated[
-        float | None, typer.Option("--price-per-core-hour", help="What a core costs in an hour.", min=0.0)
+        float | None, typer.Option("--price-per-core-hour", help="Price of a core per hour.", min=0.0)
     ] = None,
-    step: Annotated[
-        str, typer.Option("--step", help="Time between two passes of the controller.", metavar="DURATION")
-    ] = "30s",
+    step: Annotated[str, typer.Option("--step", help="Time between two reconciles.", metavar="DURATION")] = "30s",
     start_delay: Annotated[
-        str, typer.Option("--start-delay", help="Until a new instance works.", metavar="DURATION")
+        str, typer.Option("--start-delay", help="Time until a new instance works.", metavar="DURATION")
     ] = "60s",
     drain_delay: Annotated[
-        str, typer.Option("--drain-delay", help="Until a TiKV store that leaves is empty.", metavar="DURATION")
+        str, typer.Option("--drain-delay", help="Time until a removed TiKV store is empty.", metavar="DURATION")
     ] = "3m",
     skewed_tidb: Annotated[
         bool,
-        typer.Option("--skewed-tidb", help="Hot instances are of TiDB too, as with connections that live long."),
+        typer.Option("--skewed-tidb", help="Also simulate hot TiDB instances, as with long-lived connections."),
     ] = False,
     plot: Annotated[
-        str, typer.Option("--plot", help="Draw it: .png, .svg, or .html with all decisions.", metavar="FILE")
+        str, typer.Option("--plot", help="Write a plot: .png, .svg, or .html with all decisions.", metavar="FILE")
     ] = "",
-    output: Annotated[
-        SimulationOutput, typer.Option("-o", "--output", help="Form of the answer.")
-    ] = SimulationOutput.TABLE,
+    output: Annotated[SimulationOutput, typer.Option("-o", "--output", help="Output format.")] = SimulationOutput.TABLE,
 ) -> None:
     """
-    Play an autoscaler and its cluster over a curve of load, in no time: how many instances, when, why, at what cost.
+    Simulate an autoscaler and its cluster over a load curve: instances, decisions, reasons and cost.
 
     Planner and decisions are those of the controller. The columns of the curve are seconds, tikv_cores, tidb_cores,
-    storage_gib, hot_instances and hot_share (of the work, on that many TiKV stores); all but the first may be left out.
-    The fixed size in the answer is a cluster that is always as large as the peak needs at max_threshold.
+    storage_gib, hot_instances and hot_share (of the work, on that many TiKV stores); all but the first may be omitted.
+    The fixed size in the output is a cluster that is always large enough for the peak at max_threshold.
 
     \b
     Examples:
@@ -85,9 +85,9 @@ def simulate(
     from plimsoll.simulation.tidb.simulator import SimulationInput
 
     if plot and Path(plot).suffix not in _PICTURES:
-        raise InvalidInput(f"{plot!r} ends in none of {', '.join(_PICTURES)}", path="--plot")
+        raise InvalidInput(f"{plot!r} does not end in one of {', '.join(_PICTURES)}", path="--plot")
     if price is not None and not math.isfinite(price):
-        raise InvalidInput(f"{price} is no price", path="--price-per-core-hour")
+        raise InvalidInput(f"{price} is not a price", path="--price-per-core-hour")
     delays = Delays(
         start_s=_seconds(start_delay, path="--start-delay"), drain_s=_seconds(drain_delay, path="--drain-delay")
     )
@@ -108,11 +108,10 @@ def simulate(
         decisions = [decision for outcome in outcomes for decision in outcome.simulated.decisions]
         echo_value({"summaries": [outcome.summary for outcome in outcomes], "decisions": decisions}, Output.JSON)
     else:
-        for line in _lines(outcomes):
-            typer.echo(line)
+        echo_parts(_lines(outcomes))
 
 
-# ---- what is given
+# ---- input
 
 
 def _seconds(written: str, *, path: str, least: float = 0.0) -> float:
@@ -120,7 +119,7 @@ def _seconds(written: str, *, path: str, least: float = 0.0) -> float:
 
     seconds = read_duration_s(written)
     if seconds is None or seconds < least:
-        raise InvalidInput(f"{written!r} is no duration like 30s or 5m", path=path)
+        raise InvalidInput(f"{written!r} is not a duration such as 30s or 5m", path=path)
     return seconds
 
 
@@ -136,7 +135,7 @@ def _curve(load: str) -> LoadCurve:
 
 
 def _given(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
-    """The effective autoscaler and its cluster; one that is not valid is told as `validate` tells it."""
+    """The effective autoscaler and its cluster; problems are printed as by `validate`."""
     from plimsoll.cli.tidb.files import read_autoscaler, read_cluster_file
     from plimsoll.tidb.planning.api.defaults import apply_defaults
     from plimsoll.tidb.planning.api.validation import find_warnings
@@ -154,7 +153,7 @@ def _given(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
     return apply_defaults(given.autoscaler, base), base
 
 
-# ---- what is done
+# ---- simulation
 
 
 def _simulated(run: SimulationInput, price: float | None, *, load: str) -> list[SimulationOutcome]:
@@ -164,7 +163,7 @@ def _simulated(run: SimulationInput, price: float | None, *, load: str) -> list[
 
     components = components_to_simulate(run.setting)
     if not components:
-        raise InvalidInput("no component has rules: what an external service will say cannot be played", path="-f")
+        raise InvalidInput("no component has rules, and external services cannot be simulated", path="-f")
     outcomes = []
     for component in components:
         try:
@@ -182,7 +181,7 @@ def _simulated(run: SimulationInput, price: float | None, *, load: str) -> list[
 
 
 class _Patience:
-    """Says on stderr how far it is, every two seconds."""
+    """Prints the progress on stderr every two seconds."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -213,7 +212,7 @@ def _write(plot: str, data: bytes) -> None:
         Path(plot).write_bytes(data)
     except OSError as error:
         raise InvalidInput(f"cannot be written: {error.strerror}", path=plot) from error
-    typer.echo(f"drawn: {plot}", err=True)
+    typer.echo(f"plot: {plot}", err=True)
 
 
 def _title(setting: SimulationSetup, load: str) -> str:
@@ -222,13 +221,13 @@ def _title(setting: SimulationSetup, load: str) -> str:
     return f"Autoscaler {place}{metadata.name} of cluster {setting.base.metadata.name}, load of {Path(load).name}"
 
 
-def _lines(outcomes: Sequence[SimulationOutcome]) -> Iterator[str]:
+def _lines(outcomes: Sequence[SimulationOutcome]) -> Iterator[str | Table]:
     from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, format_decision, format_summary
 
-    yield from format_table(SUMMARY_HEAD, [format_summary(outcome.summary) for outcome in outcomes])
+    yield Table(SUMMARY_HEAD, [format_summary(outcome.summary) for outcome in outcomes])
     decisions = sorted(
         (d for outcome in outcomes for d in outcome.simulated.decisions), key=lambda decision: decision.at_s
     )
     if not decisions:
-        yield "Nothing is decided: the cluster stays as it is."
-    yield from format_table(DECISION_HEAD, [format_decision(decision) for decision in decisions])
+        yield "No decisions: the cluster stays as it is."
+    yield Table(DECISION_HEAD, [format_decision(decision) for decision in decisions])

@@ -1,4 +1,4 @@
-"""`plimsoll tidb …`: what the planner of TiDB clusters would say, names of groups, and whether rules make sense."""
+"""`plimsoll tidb …`: plans, names of groups, validation and simulation of TiDB auto-scaling."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.snapshot import Snapshot
     from plimsoll.tidb.model.strategy import Strategy
 
-app = typer.Typer(help="TiDB clusters: how many instances of which size.", no_args_is_help=True)
+app = typer.Typer(help="Plan, validate and simulate TiDB auto-scaling.", no_args_is_help=True)
 app.command(name="planner", short_help="Serve the planner of a cluster.")(planner.planner)
-app.command(name="simulate", short_help="Play an autoscaler over a curve of load.")(simulate.simulate)
+app.command(name="simulate", short_help="Simulate an autoscaler over a load curve.")(simulate.simulate)
 
 
 class Profile(Enum):
-    """Which planner: there is only that of the design."""
+    """Planner profiles; there is one."""
 
     DESIGN = "design"
 
@@ -33,7 +33,7 @@ class Profile(Enum):
 @app.callback()
 def tidb() -> None:
     """
-    TiDB clusters: how many TiKV and TiDB instances of which size, from their load and their disks.
+    Plan, validate and simulate TiDB auto-scaling: how many TiKV and TiDB instances of which size.
 
     \b
     Examples:
@@ -50,19 +50,19 @@ def tidb() -> None:
 @app.command(name="plan", short_help="Plan instances for a snapshot.")
 def plan(
     *,
-    strategy: Annotated[str, typer.Option(help="The question, as POST /autoscaling has it.", metavar="FILE")],
-    snapshot: Annotated[str, typer.Option(help="Instances, and what was measured of them.", metavar="FILE")],
-    profile: Annotated[Profile, typer.Option(help="Which planner.")] = Profile.DESIGN,
+    strategy: Annotated[str, typer.Option(help="File with the request body of POST /autoscaling.", metavar="FILE")],
+    snapshot: Annotated[str, typer.Option(help="File with instances and their metrics.", metavar="FILE")],
+    profile: Annotated[Profile, typer.Option(help="Planner profile.")] = Profile.DESIGN,
     fallback_heterogeneous: Annotated[
         bool,
-        typer.Option("--fallback-heterogeneous", help="Let groups grow where the cluster itself may not."),
+        typer.Option("--fallback-heterogeneous", help="Scale out groups where the base cluster may not grow."),
     ] = False,
 ) -> None:
     """
-    Print the plans for a strategy and a snapshot, as a JSON array; why goes to stderr, a JSON object a line.
+    Print the plans for a strategy and a snapshot as a JSON array. Reasons go to stderr, one JSON object per line.
 
-    Exit 0, also if nothing is to be done; 2 if an input is wrong, 3 if too little is known to plan: then stdout is
-    empty and stderr is one JSON object.
+    Exit code 0: planned, even if there is nothing to do. 2: an input is invalid. 3: too few metrics to plan. In the
+    last two cases stdout is empty and stderr is one JSON object.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def _asked(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
 
 
 def _in_file(name: str, error: InvalidInput) -> str:
-    """A file that cannot be read is named already."""
+    """The error with the file name, unless it has it already."""
     return str(error) if error.path == name else f"{name}: {error}"
 
 
@@ -125,12 +125,12 @@ def _refuse(error: str, detail: str, *, code: int) -> NoReturn:
 
 
 @app.command(name="name", short_help="Print the name of a group's TidbCluster.")
-def name(seed: Annotated[str, typer.Option(help="What makes the group, as JSON.", metavar="FILE")]) -> None:
+def name(seed: Annotated[str, typer.Option(help="JSON file with the seed of the name.", metavar="FILE")]) -> None:
     """
-    Print the name that the TidbCluster of a group has.
+    Print the name of a group's TidbCluster.
 
-    The seed holds namespace, tas (the autoscaler), component, cpu, memory, storage and labels. Amounts are whole
-    numbers (thousandths of a core, bytes) or texts such as "1000m" and "8Gi".
+    The seed has namespace, tas (the autoscaler), component, cpu, memory, storage and labels. Amounts are whole
+    numbers (thousandths of a core, bytes) or quantities such as "1000m" and "8Gi".
 
     \b
     Examples:
@@ -149,20 +149,22 @@ def name(seed: Annotated[str, typer.Option(help="What makes the group, as JSON."
 # ---- validate
 
 
-@app.command(name="validate", short_help="Tell whether an autoscaler's rules make sense.")
+@app.command(name="validate", short_help="Validate an autoscaler for its cluster.")
 def validate(
     *,
-    filename: Annotated[str, typer.Option("-f", "--filename", help="The TidbClusterAutoScaler.", metavar="FILE")],
-    tc: Annotated[str, typer.Option("--tc", help="The TidbCluster that it scales.", metavar="FILE")],
+    filename: Annotated[
+        str, typer.Option("-f", "--filename", help="File with the TidbClusterAutoScaler.", metavar="FILE")
+    ],
+    tc: Annotated[str, typer.Option("--tc", help="File with the TidbCluster.", metavar="FILE")],
     show_defaulted: Annotated[
-        bool, typer.Option("--show-defaulted", help="If it is valid, print it with its defaults.")
+        bool, typer.Option("--show-defaulted", help="If it is valid, print it with defaults applied.")
     ] = False,
 ) -> None:
     """
-    Tell all that is wrong with a TidbClusterAutoScaler for its TidbCluster: one error a line, exit 1 if there is one.
+    Validate a TidbClusterAutoScaler for its TidbCluster: one error per line, exit code 1 if there is one.
 
-    Nothing is printed of a valid one. Warnings go to stderr. Namespaces that let autoscalers of others in may stand in
-    the file of the TidbCluster.
+    For a valid one nothing is printed. Warnings go to stderr. The file of the TidbCluster may contain Namespaces whose
+    annotations admit autoscalers of other namespaces.
 
     \b
     Examples:

@@ -18,14 +18,14 @@ TokenFileOption = Annotated[
     str,
     typer.Option(
         _FLAG,
-        help="Token for the servers that are given by address (Authorization: Bearer), and for no others.",
+        help="File with a bearer token, sent only to servers given by address.",
         metavar="FILE",
     ),
 ]
 
 
 def read_token(name: str, *bases: str) -> BearerToken | None:
-    """None without a file. What it holds is never told."""
+    """Read the token; None without a file. Its content is never printed."""
     from plimsoll.web.bearer_token import BearerToken
 
     if not name:
@@ -34,5 +34,5 @@ def read_token(name: str, *bases: str) -> BearerToken | None:
         text = read_file(name).decode("ascii")
     except UnicodeDecodeError as error:
         # Not chained: the error holds the bytes.
-        raise InvalidInput(f"{name} holds no token: byte {error.start} is not ASCII", path=_FLAG) from None
+        raise InvalidInput(f"{name} has no token: byte {error.start} is not ASCII", path=_FLAG) from None
     return BearerToken(text, bases=bases, path=_FLAG)

@@ -1,1 +1,1 @@
-"""Reading of scenario files, with the path of every mistake."""
+"""Readers of scenario files. Every error has its path."""

@@ -1,7 +1,7 @@
-"""`machineTypes` and `nodeGroups` of a scenario as objects of the simulated cloud, and the nodes that are there.
+"""`machineTypes` and `nodeGroups` of a scenario as objects of the simulated cloud, and initial nodes. Pure.
 
-Pure. A node belongs to the group whose label it has, or whose id its name begins with (`g-3`); if there is only one
-group, and as many nodes that name none as its target says, they are its.
+A node belongs to the group in its label, or to the group whose id is the prefix of its name (`g-3`). If there is only
+one group, and as many nodes without a group as its target, they belong to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _API_VERSION: Final = f"{CLOUD_GROUP}/{CLOUD_VERSION}"
 
 
 def build_cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
-    """Each with the place in the file that has its spec; of the cloud that is the file as a whole."""
+    """Manifests, each with the path of its spec in the file; for the cloud that is the whole file."""
     metadata = {"name": THE_CLOUD}
     yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _cloud_spec(scenario)}
     for index, entry in enumerate(scenario.node_groups):
@@ -80,7 +80,7 @@ def build_initial_nodes(scenario: Scenario) -> Iterator[Json]:
 
 
 def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:
-    """The objects, every node with the label of the group it belongs to."""
+    """The objects, every node with the label of its group."""
     ids = [group_entry.id for group_entry in groups if group_entry.exists]
     labelled = [_labelled(one, _group_of(one, ids)) if one["kind"] == "Node" else one for one in objects]
     homeless = [index for index, one in enumerate(labelled) if one["kind"] == "Node" and not _group_label(one)]

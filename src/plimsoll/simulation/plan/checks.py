@@ -1,10 +1,8 @@
-"""What a scenario must obey beyond its form before it can be planned for: amounts, names, prices, counts. Pure.
+"""Checks of a scenario before planning, beyond its form: amounts, names, prices and counts. Pure.
 
-An API server would refuse such objects; `plimsoll plan` asks none. Everything that is wrong is told at once, each with
-the path of its field. What only makes pods impossible to place (an operator nobody knows, a negative request) is no
-mistake here: the plan says so as the reason why they remain.
-
-Public: `check_scenario(scenario)`, `check_objects(bodies)`, `check_requests(requests)`.
+An API server would refuse such objects, but `plimsoll plan` uses none. All errors are reported at once, each with its
+path. What only makes pods unschedulable (an unknown operator, a negative request) is not an error: the plan gives it as
+the reason.
 """
 
 from __future__ import annotations
@@ -108,7 +106,7 @@ def check_requests(requests: Iterable[ProvisioningRequest]) -> None:
 
 
 def join_problem_path(path: str, problem: str) -> tuple[str, str]:
-    """The complaint of decoding, `spec.x: expected …`, with its own path behind that of the whole."""
+    """A decoding error, `spec.x: expected …`, with its path appended to that of the object."""
     inside, colon, told = problem.partition(": ")
     return (f"{path}.{inside}", told) if colon and " " not in inside else (path, problem)
 

@@ -1,7 +1,7 @@
-"""The files of one `plimsoll plan`, taken together: parts of a scenario, dumps of `kubectl get`, a catalogue.
+"""The files of `plimsoll plan`, combined: parts of a scenario, dumps of `kubectl get`, and a catalogue.
 
-Only `plan_inputs` reads with it. A dump is a `List` as kubectl prints it, or a typed list (`PodList`) as the API serves
-it, or single objects one after the other; JSON or YAML, decided by content.
+A dump is a `List` as kubectl prints it, a typed list (`PodList`) as the API serves it, or single objects, in JSON or
+YAML.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What the next node of a group would be, told by the nodes it has: labels, taints, sizes, daemons as they really are.
+"""The template of a node group, derived from its existing nodes: labels, taints, sizes and daemon pods. Pure.
 
-Pure. Only `plan_files` and `plan_inputs` ask, about nodes of a dump. A real node goes before what a file says of the
-group, if it has been ready for a minute, takes pods and stays (specs/nodes.md 6.5); the planner takes off its name and
-the taints that come and go. Nodes that a `target` makes up are as new as the file and so never asked.
+A real node takes precedence over the file if it has been ready for a minute, takes pods and stays (docs/design/nodes.md
+6.5). The planner removes its name and transient taints. Nodes made up for a `target` are never used.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A node that speaks for the next one of its group, and the daemons it has; None: nobody knows them."""
+    """A node that represents the next node of its group, and its daemon pods; None: they are unknown."""
 
     node: Node
     daemons: tuple[Pod, ...] | None = None
 
 
 def find_node_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *, now: datetime) -> Template | None:
-    """Of a group's good nodes the newest: groups are changed, and the next is made as the last. `on`: pods by node."""
+    """The newest good node of a group, because groups change over time. `on`: pods by node."""
     good = [node for node in nodes if _is_good(node, now)]
     if not good:
         return None

@@ -1,7 +1,4 @@
-"""Node groups and machine types of a file as the planner knows them: sizes, price, zones, what a node would be.
-
-Pure. Only `plan_inputs` reads with it.
-"""
+"""Node groups and machine types of a file, as the planner uses them. Pure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Files as the snapshot of one plan: a scenario without its steps, or what `kubectl get -o json` printed, or both.
+"""The input of `plimsoll plan`: a snapshot from a scenario without its steps, from `kubectl get -o json`, or both.
 
-Pure. No API server is asked, so a request for half a million pods costs as much as one for a single pod; what a server
-would have added and planning looks at (priorities, default namespaces, a node's missing status) is completed here.
-
-Words for pods of a dump that no node is added for, as the end of "n pods are not planned for: …". Pure.
-
-Which pods those are is decided where the running autoscaler decides it, in `nodes.observing.waiting_pods`.
+No API server is used, so half a million pods cost as much as one. What a server would have added and planning needs
+(priorities, default namespaces, the status of nodes) is completed here. Which pods are set aside is decided by
+`nodes.observing.pod_filters`, as in the running autoscaler.
 """
 
 from __future__ import annotations
@@ -64,19 +61,19 @@ _MUST_BE_READABLE: Final = ("ProvisioningRequest", "PodTemplate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInput:
-    """What is planned for. `requests` are in the order in which they are served."""
+    """What is planned. `requests` are in queue order."""
 
     snapshot: Snapshot
     options: dict[str, Any]
     requests: tuple[RequestView, ...] = ()
     held: tuple[RequestView, ...] = ()
-    """Requests that were promised room before."""
+    """Requests that have a booking."""
     priorities: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Of the priority expander."""
+    """Priorities of the priority expander."""
     warnings: tuple[str, ...] = ()
-    """Objects that could not be read, and what that means for the plan; requests that are not answered."""
+    """Unreadable objects and their effect on the plan, and requests that are not answered."""
     set_aside: dict[str, str] = field(default_factory=dict)
-    """Pods that wait and are not planned for, and why."""
+    """Pending pods that are not planned, and why."""
 
 
 def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> PlanInput:
@@ -341,6 +338,6 @@ _WORDS: Final = {
 
 
 def explain_set_aside(pod: Pod, *, cutoff: int) -> str:
-    """Of a waiting pod; empty: it is planned for."""
+    """Why a pending pod is not planned; empty: it is planned."""
     reason = find_set_aside_reason(pod, PodRules(expendable_below=cutoff))
     return "" if reason is None else _WORDS.get(reason.code, reason.message).format(cutoff=cutoff)

@@ -1,7 +1,6 @@
-"""The loop of an autoscaler and a played cluster, closed: load, instances, metrics, plan, decision, instances.
+"""The closed loop of an autoscaler and a simulated cluster: load, instances, metrics, plan, decision, instances.
 
-`runs` turns it over a curve of load; tests turn it to see that it comes to rest. The planner and the decisions are the
-real ones, and nothing else here is clever.
+Planner and decisions are the real ones.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class SimulationSetup(Value):
-    """What is simulated. `effective` is defaulted and valid for `base`."""
+    """What is simulated. `effective` has its defaults and is valid for `base`."""
 
     effective: TidbClusterAutoScaler
     base: TidbCluster
@@ -41,18 +40,18 @@ class SimulationSetup(Value):
     policy: ReconcilePolicy = ReconcilePolicy()
     delays: Delays = Delays()
     is_tidb_skewed: bool = False
-    """Whether hot instances are of TiDB as well: connections that live long stay where they are. Keys do anyway."""
+    """Whether TiDB instances are hot as well, because long-lived connections stay where they are."""
 
 
 class CarriedOutAct(Value):
-    """An act, and how many instances more (or fewer) there are through it: 0 while a store is being emptied."""
+    """An act, and the change in the number of instances: 0 while a store is being drained."""
 
     act: Act
     added: int
 
 
 class ReconcileStep(Value):
-    """What one pass did. `planned` are the planner's reasons; `refused` tells why it could not plan."""
+    """The result of one reconcile. `planned` are the planner's reasons; `refused` says why it could not plan."""
 
     done: tuple[CarriedOutAct, ...] = ()
     held: tuple[Held, ...] = ()
@@ -61,7 +60,7 @@ class ReconcileStep(Value):
 
 
 class ClosedLoop:
-    """One component."""
+    """The loop of one component."""
 
     def __init__(self, component: Component, setting: SimulationSetup) -> None:
         self.component = component
@@ -84,7 +83,7 @@ class ClosedLoop:
         )
 
     def reconcile(self, load: Load, *, now_s: float) -> ReconcileStep:
-        """One pass of the controller: observe, plan, decide, act."""
+        """One reconcile of the controller: observe, plan, decide, act."""
         setting, world = self._setting, self.simulated
         now = setting.begin + timedelta(seconds=now_s)
         seen = world.observe(now_s=now_s)

@@ -1,6 +1,6 @@
-"""A simulation as one HTML page that needs nothing else: the picture, the sums, and every decision with its reasons.
+"""A simulation as one self-contained HTML page: the plot, the summary, and every decision with its reasons.
 
-Names come from users' files, so everything that is text is escaped.
+Names come from users' files, so all text is escaped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ tr.held td { color: #666; }
 
 
 def build_page(title: str, svg: bytes, outcomes: Sequence[SimulationOutcome]) -> bytes:
-    """`svg` is a picture as `plots` draws it."""
+    """`svg` is a plot of `plots`."""
     # What stands before the element (XML's own heading) has no place inside a page.
     inline = svg[svg.index(b"<svg") :].decode()
     sums = _table(SUMMARY_HEAD, [(format_summary(outcome.summary), "") for outcome in outcomes])

@@ -1,4 +1,4 @@
-"""One component's simulation with all that is told of it: what tables, pictures and pages are made from."""
+"""The outcome of one component's simulation, for tables, plots and pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plimsoll.simulation.tidb.summary import Summary, Thresholds  # noqa: TC001 
 
 
 class SimulationOutcome(Value):
-    """Of one component."""
+    """Samples, summary and thresholds of one component."""
 
     simulated: ComponentSimulation
     summary: Summary
@@ -17,6 +17,6 @@ class SimulationOutcome(Value):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Of instances: the cluster's own first, as the ground that groups stand on."""
+        """Kinds of instances, the base cluster first."""
         kinds = {kind for sample in self.simulated.samples for kind in sample.sizes}
         return (BASE, *sorted(kinds - {BASE}))

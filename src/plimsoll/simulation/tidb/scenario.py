@@ -1,8 +1,7 @@
 """The TiDB autoscaler in a scenario: the same parts as against a real cluster, over simulated PDs and Prometheus.
 
-`worlds` runs it in live worlds whose scenario speaks of a TidbClusterAutoScaler. It counts nodes that the node
-autoscaler may still add, so that pods may go pending and machines follow. Nothing leaves virtual time: external
-services are not there.
+It runs in live worlds whose scenario has a TidbClusterAutoScaler. It counts nodes that the node autoscaler may still
+add, so that pods may go pending and nodes follow. There are no external services.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
 AUTOSCALER_KIND: Final = "TidbClusterAutoScaler"
 SETTINGS: Final = TidbSettings(drains_actively=True, potential_nodes=True)
-"""Of simulated worlds: nobody but us takes stores out, and machines come when pods ask for them."""
+"""Settings of simulated worlds: the autoscaler removes stores itself, and counts potential nodes."""
 
 
 class NoExternalServices:
-    """A `Caller` where there is no outside."""
+    """A `Caller` without external services."""
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
         return RequestFailed(problem=f"there is no {host}:{port} in a simulated world")

@@ -1,7 +1,6 @@
-"""One component of a played cluster: what a pass sees of it, what the planner measures, and what acts do to it.
+"""A component of a simulated cluster: what a reconcile observes, what the planner measures, and the effect of acts.
 
-`closed_loops` turns it. It stands for Kubernetes, PD and Prometheus at once, as far as the planner and the decisions
-look at them, and believes whatever it is told to do.
+It stands for Kubernetes, PD and Prometheus, as far as planner and decisions use them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.snapshot import Quality
 
 BASE: Final = "base"
-"""How the cluster's own instances are called where groups are called by their type."""
+"""The kind of the base cluster's own instances."""
 _WINDOW_S: Final = 60.0
 _GIB: Final = 2**30
 _DIGITS: Final = 6
@@ -47,7 +46,7 @@ _DIGITS: Final = 6
 
 
 class ComponentSetup(Value):
-    """What one component starts with. `scaled` is defaulted and valid."""
+    """The initial state of a component. `scaled` has its defaults and is valid."""
 
     component: Component
     scaled: ComponentAutoScaler
@@ -60,7 +59,7 @@ class ComponentSetup(Value):
 
 
 class Measured(Value):
-    """One instance at one moment. `asked_cores` may be more than it has: then it is saturated."""
+    """One instance at one time. `asked_cores` may exceed its cores: then it is saturated."""
 
     name: str
     kind: str
@@ -73,7 +72,7 @@ class Measured(Value):
 
 
 class SimulatedComponent:
-    """Mutable; `status` is what the autoscaler's status says of the component."""
+    """Mutable; `status` is the component's part of the autoscaler's status."""
 
     def __init__(self, played: ComponentSetup) -> None:
         self.component = played.component
@@ -85,7 +84,7 @@ class SimulatedComponent:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many instances there are, those included that start or leave: all of them are paid for."""
+        """Numbers of instances, including those that start or are drained: all of them are paid for."""
         sizes: dict[str, int] = {}
         for played_set in self._sets():
             sizes[played_set.form.kind] = sizes.get(played_set.form.kind, 0) + played_set.replicas
@@ -102,13 +101,13 @@ class SimulatedComponent:
         return self._base.replicas * self._base.form.size.storage_bytes / _GIB
 
     def is_changing(self, now_s: float) -> bool:
-        """Whether an instance starts or leaves."""
+        """Whether an instance starts or is drained."""
         return any(len(played_set.ready(now_s)) < played_set.replicas for played_set in self._sets())
 
     # ---- what is seen
 
     def measure(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
-        """What every instance that works has to do."""
+        """The load of every working instance."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
         working = [(owner.form, instance) for owner in self._sets() for instance in owner.ready(now_s)]
         asked = spread(
@@ -123,7 +122,7 @@ class SimulatedComponent:
         )
 
     def build_snapshot(self, load: Load, *, now_s: float) -> Snapshot:
-        """What the planner's collector would bring together."""
+        """What the planner's collector would collect."""
         usage = {measured.name: measured.usage for measured in self.measure(load, now_s=now_s)}
         filled = min(1.0, load.storage_gib / self.storage_gib) if self.storage_gib else 0.0
         return Snapshot(
@@ -152,7 +151,7 @@ class SimulatedComponent:
     # ---- what is done
 
     def carry_out(self, act: Act, *, now_s: float) -> bool:
-        """Do one act; False if it is not finished yet."""
+        """Carry out an act; False if it is not finished yet."""
         match act:
             case RaiseBase():
                 self._base.resize(act.replicas, now_s=now_s)

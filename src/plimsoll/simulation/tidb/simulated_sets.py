@@ -1,7 +1,7 @@
-"""Instances that are played: those of the cluster itself, and those of one group.
+"""Simulated instances of the base cluster or of one group.
 
-They start after a delay, and a store of TiKV leaves after another. `played_components` has one set for the base and one
-for every group. Seconds are counted from the beginning of the simulation; nothing here decides.
+They start after a delay, and a TiKV store is drained after another. Seconds are counted from the start of the
+simulation.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ ALWAYS_S: Final = float("-inf")
 
 
 class Delays(Value):
-    """How slow the world is."""
+    """Delays of the simulated cluster."""
 
     start_s: float = 60.0
-    """From asking for an instance until it works."""
+    """From the request for an instance until it works."""
     drain_s: float = 180.0
-    """Until a store of TiKV has given all its regions away."""
+    """Until a TiKV store has no regions left."""
     youth_s: float = 120.0
-    """So long the metrics of a new instance are not taken for its share: two windows."""
+    """How long the metrics of a new instance do not represent its share: two windows."""
 
 
 class SimulatedInstance(Value):
@@ -34,7 +34,7 @@ class SimulatedInstance(Value):
 
 
 class SetTemplate(Value):
-    """`key` is the group, and empty for the cluster's own instances; `labels` are those of the instances."""
+    """`key` is the group, empty for the base cluster; `labels` are those of the instances."""
 
     key: str
     kind: str
@@ -59,7 +59,7 @@ class SimulatedSet:
         self.made_s = self.changed_s = made_s
         self.instances: list[SimulatedInstance] = []
         self.draining_since_s: float | None = None
-        """Since when the last one is being emptied."""
+        """Since when the last instance is being drained."""
         self._delays = delays
 
     @property
@@ -67,7 +67,7 @@ class SimulatedSet:
         return len(self.instances)
 
     def resize(self, replicas: int, *, now_s: float, is_old: bool = False) -> None:
-        """New ones are ready after the delay; those with the highest ordinals go first, and at once."""
+        """New instances are ready after the delay; those with the highest ordinals are removed first, at once."""
         ready_s = ALWAYS_S if is_old else now_s + self._delays.start_s
         while len(self.instances) < replicas:
             self.instances.append(SimulatedInstance(name=f"{self.form.key}-{len(self.instances)}", ready_s=ready_s))
@@ -76,7 +76,7 @@ class SimulatedSet:
         self.changed_s = now_s
 
     def take_out(self, *, now_s: float) -> bool:
-        """Begin, or go on, to empty the last one; True once it is empty (or never held anything): then it is gone."""
+        """Start or continue draining the last instance; True once it is empty, and then it is gone."""
         if self.draining_since_s is None:
             self.draining_since_s = now_s
         has_left = now_s - self.draining_since_s >= self._delays.drain_s or self.instances[-1].ready_s > now_s
@@ -88,7 +88,7 @@ class SimulatedSet:
         self.draining_since_s = None
 
     def ready(self, now_s: float) -> list[SimulatedInstance]:
-        """Those that work, the one that is being emptied left out."""
+        """Working instances, without one that is being drained."""
         stay = self.instances if self.draining_since_s is None else self.instances[:-1]
         return [instance for instance in stay if instance.ready_s <= now_s]
 

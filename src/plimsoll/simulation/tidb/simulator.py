@@ -1,7 +1,4 @@
-"""A whole simulation: a curve of load through the closed loop, and what was measured and decided on the way.
-
-For `plimsoll tidb simulate`. Equal inputs give equal outcomes: nothing is drawn by lot and no clock is read.
-"""
+"""A whole simulation: a load curve through the closed loop, with samples and decisions. Deterministic."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ MOST_STEPS: Final = 200_000
 
 
 class SimulationInput(Value):
-    """What is simulated, over which load, and how often the controller passes."""
+    """What is simulated, over which load, and how often the controller reconciles."""
 
     setting: SimulationSetup
     curve: LoadCurve
@@ -36,7 +33,7 @@ class SimulationInput(Value):
 
 
 class Sample(Value):
-    """A component from one pass to the next. `sizes` and `cores` are what is paid for, after the pass."""
+    """A component between two reconciles. `sizes` and `cores` are what is paid for after the reconcile."""
 
     at_s: float
     asked_cores: float
@@ -54,7 +51,7 @@ class Sample(Value):
 
 
 class SimulatedDecision(Value):
-    """Something done or held, when first it was. `why` are sentences: the decision's own, then the planner's."""
+    """An act or a hold, when it first occurred. `why` are sentences: of the decision, then of the planner."""
 
     at_s: float
     component: Component
@@ -74,7 +71,7 @@ class ComponentSimulation(Value):
 
 
 def components_to_simulate(setting: SimulationSetup) -> tuple[Component, ...]:
-    """Those that rules scale. What an external service sizes cannot be told beforehand."""
+    """Components that rules scale. External services cannot be simulated."""
     scaled = ((component, scaled_component(setting.effective, component)) for component in Component)
     return tuple(component for component, of in scaled if of is not None and of.external is None)
 
@@ -82,9 +79,9 @@ def components_to_simulate(setting: SimulationSetup) -> tuple[Component, ...]:
 def simulate(
     run: SimulationInput, component: Component, *, on_step: Callable[[float], None] = lambda _: None
 ) -> ComponentSimulation:
-    """Raises `InvalidInput` for a curve without duration, or far too many steps.
+    """Raises `InvalidInput` for a curve without duration, or with too many steps.
 
-    `on_step` is told at every pass which part is done.
+    `on_step` is called at every reconcile with the completed share.
     """
     steps = int(-(-run.curve.duration_s // run.step_s))
     if steps == 0:

@@ -1,7 +1,7 @@
-"""What a simulation comes to: how many instances, for how long, at what price, and how that compares with a fixed size.
+"""The summary of a simulation: instances, hours, cost, and the comparison with a fixed size.
 
-The fixed size is what one would run without an autoscaler: as many instances of the cluster's own size as keep the peak
-at the upper thresholds, and no fewer than it has.
+The fixed size is a cluster without an autoscaler: as many instances of its own size as keep the peak at the upper
+thresholds, and no fewer than it has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOLERANCE: Final = 1e-9
 
 
 class Thresholds(Value):
-    """Of the cpu rule, or of the storage rule; None where there is none."""
+    """Thresholds of the cpu and storage rules; None where there is no rule."""
 
     cpu_high: float | None = None
     cpu_low: float | None = None
@@ -33,7 +33,7 @@ class Thresholds(Value):
 
 
 class FixedSize(Value):
-    """A cluster that is always as large as its peak needs."""
+    """A cluster that is always large enough for its peak."""
 
     instances: int
     cores: float
@@ -42,7 +42,7 @@ class FixedSize(Value):
 
 
 class Summary(Value):
-    """Of one component. Cost is None if no price was given."""
+    """The summary of one component. Cost is None without a price."""
 
     component: Component
     hours: float
@@ -54,12 +54,12 @@ class Summary(Value):
     scale_outs: int
     scale_ins: int
     above_max_s: float
-    """So long the busiest instance was above the upper cpu threshold."""
+    """How long the busiest instance was above the upper cpu threshold."""
     unserved_core_hours: float
-    """Work that came when instances were saturated."""
+    """Work that arrived while instances were saturated."""
     fixed: FixedSize
     saved_share: float
-    """Of the fixed size's core hours; less than 0 if the autoscaler costs more."""
+    """Share of the fixed size's core hours; negative if the autoscaler costs more."""
 
 
 def read_thresholds(setting: SimulationSetup, component: Component) -> Thresholds:

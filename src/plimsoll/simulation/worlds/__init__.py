@@ -1,1 +1,1 @@
-"""The simulated world of a scenario: cluster, autoscaler, crashes and seeding."""
+"""The simulated world of a scenario: cluster, autoscaler, crashes, initial objects and outcome."""

@@ -1,7 +1,7 @@
-"""The node autoscaler in a scenario: what `{loop: …}` runs, and what a live world runs by itself.
+"""The node autoscaler in a scenario: run by `{loop: …}` steps, or by itself in a live world.
 
-The same parts as against a real cluster, over the simulated cloud; planners run inline, because nothing leaves virtual
-time. A new one is made from the world alone after every crash.
+It has the same parts as against a real cluster, over the simulated cloud. Planners run inline, because nothing may
+leave virtual time. After every crash a new one is built from the world alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a hand-written manifest leaves out and a running cluster would have: pure completion of objects.
+"""Completes hand-written manifests with what a running cluster would have added. Pure.
 
-A node without conditions is ready, its allocatable is its capacity, and it takes 110 pods; a pod with a node has been
-taken by it; an owner reference needs no uid. What a manifest does say is never changed.
+A node without conditions is ready, its allocatable equals its capacity, and it takes 110 pods. A pod with a node has
+started there. An owner reference needs no uid. What a manifest says is never changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def prepare_for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json
 
 
 def admitted_priority(manifest: Json) -> Json:
-    """What admission made of a recorded pod's class, which need not be here; nothing where it is still to do that."""
+    """The priority of a recorded pod that was admitted elsewhere; empty if admission is still to come."""
     spec = manifest.get("spec")
     if (manifest["apiVersion"], manifest["kind"]) != ("v1", "Pod") or not isinstance(spec, dict):
         return {}
@@ -67,7 +67,7 @@ def _owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> Any:
 
 
 def complete_status(body: Json, manifest: Json, *, is_new: bool, now: str) -> None:
-    """Give the stored `body` the status of the manifest; a new node or pod also what it would have by now."""
+    """Give the stored `body` the status of the manifest, and a new node or pod also its usual status."""
     given = manifest.get("status")
     if isinstance(given, dict):
         body["status"] = {**(body.get("status") or {}), **given}
@@ -95,5 +95,5 @@ def _complete_node(body: Json, *, now: str) -> None:
 
 
 def is_not_ready_taint(taint: Any) -> bool:
-    """Whether it is the taint that admission gives to every new node."""
+    """Whether it is the taint that admission adds to every new node."""
     return isinstance(taint, dict) and taint.get("key") == NOT_READY

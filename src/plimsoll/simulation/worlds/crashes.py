@@ -1,9 +1,8 @@
-"""The end of a process between two calls: what it did is done, what was to follow is not, and nothing of it runs again.
+"""Crashes of a process between two calls: what was done is done, nothing further happens, and nothing of it runs again.
 
-A `ProcessLife` is what the clients of one process share. `PlannedCrashes` outlive it: each counts the writes of one
-component that took effect. With the last of them the process is dead: `on_crash` is called, and whoever made the call
-or makes another one gets no answer but `Crashed`, which nothing of the process catches. Reads, and writes that were
-refused, are not counted: they took no effect that a crash could come after.
+The clients of a process share a `ProcessLife`. `PlannedCrashes` outlive it: each counts the successful writes of one
+component. With the last of them the process is dead: `on_crash` is called, and every further call raises `Crashed`,
+which nothing in the process catches. Reads and refused writes are not counted, because they have no effect.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Crashed(BaseException):
-    """The process of whoever gets this is dead. No Exception: it ends whatever its process does about errors."""
+    """The calling process is dead. Not an `Exception`, so that no error handler of the process catches it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PlannedCrash:
-    """`path` is the step that wants it."""
+    """`path` is the step that planned it."""
 
     component: str
     writes_left: int
@@ -36,7 +35,7 @@ class PlannedCrash:
 
 
 class PlannedCrashes:
-    """Those that are still to come, whichever process they will end."""
+    """Crashes that are still to come, whichever process they will end."""
 
     def __init__(self) -> None:
         self.waiting: list[PlannedCrash] = []
@@ -45,7 +44,7 @@ class PlannedCrashes:
         self.waiting.append(PlannedCrash(component=component, writes_left=after_calls, path=path))
 
     def due_after_write(self, component: str) -> PlannedCrash | None:
-        """Count a write; the first of the crashes that come with it, if any does."""
+        """Count a write; returns the first crash that is due with it."""
         for crash in self.waiting:
             crash.writes_left -= crash.component == component
         due = [crash for crash in self.waiting if crash.writes_left <= 0]
@@ -99,7 +98,7 @@ class CrashingTransport:
 
 
 async def until_crash(doing: Coroutine[Any, Any, None], life: ProcessLife) -> None:
-    """Do something inside of a process. How a dead one ends is nobody's business."""
+    """Run inside a process. Errors of a dead process are ignored."""
     try:
         await doing
     except (Crashed, BaseExceptionGroup):

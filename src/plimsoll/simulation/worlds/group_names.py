@@ -1,7 +1,7 @@
-"""Ids of node groups that no Kubernetes object can be called by: `A`, `nodeautoprovisioning_n1-highmem4_1234129`.
+"""Names for node groups whose ids are not valid Kubernetes names, such as `A` or `nodeautoprovisioning_n1_12`. Pure.
 
-Clouds take such ids, and files, options and outcomes speak of them; the objects of the simulated cloud get names like
-them and the id as an annotation, which the provider reads. Pure.
+Clouds accept such ids, and files, options and outcomes use them. The objects of the simulated cloud get similar names
+and the id as an annotation, which the provider reads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REFUSED: Final = re.compile(r"[^a-z0-9.-]+")
 
 
 class GroupNames:
-    """Both ways, for the groups of one scenario. What a cloud makes later is called by its id."""
+    """Ids and names of the groups of one scenario. A group that a cloud creates later is named by its id."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._name_of: dict[str, str] = {}
@@ -39,7 +39,7 @@ class GroupNames:
         return self._id_of.get(name, name)
 
     def rename(self, manifest: Json) -> Json:
-        """A NodeGroup, a node of one, or a pod on such a node, as the API server takes it."""
+        """A NodeGroup, its node, or a pod on such a node, with names that the API server accepts."""
         meta = manifest["metadata"]
         if manifest["kind"] == "NodeGroup" and meta["name"] in self._name_of:
             notes = {**(meta.get("annotations") or {}), GROUP_ID_ANNOTATION: meta["name"]}
@@ -62,7 +62,7 @@ class GroupNames:
         return {**pod, "spec": {**pod["spec"], "nodeName": self._node_name(node)}}
 
     def _node_name(self, written: str) -> str:
-        """`A-0` is the first node of group A, whatever the group's object is called."""
+        """`A-0` is the first node of group A, whatever the name of its object."""
         ids = [one for one in self._name_of if re.fullmatch(re.escape(one) + r"-\d+", written)]
         if not ids:
             return written

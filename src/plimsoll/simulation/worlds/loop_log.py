@@ -1,8 +1,8 @@
-"""What the turns of a live world did, for `loops[]` of its outcome (specs/nodes.md 14).
+"""The loops of a live world, for `loops[]` of its outcome (docs/design/nodes.md 14).
 
-Turns come by their own timer there, thousands in a day, and most of them say what the one before said: those are
-counted in its entry (`turns`, with the time of the `last` one) and not written again. Of a story that is still too long
-the latest entries are kept. It belongs to the world: an autoscaler that crashes does not take it along.
+Loops run by their own timer, thousands per day, and most equal the previous one. Those are counted in its entry
+(`turns`, with the time of the `last` one). If there are too many entries, the latest are kept. The log belongs to the
+world, so it survives a crash of the autoscaler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LoopLog:
     def __init__(self, *, most: int = _MOST) -> None:
         self._entries: deque[Json] = deque(maxlen=most)
         self._last: Json | None = None
-        """What the last turn said, without its time."""
+        """The last entry, without its time."""
 
     def add(self, time: str, said: Json) -> None:
         if self._entries and said == self._last:
@@ -33,5 +33,5 @@ class LoopLog:
         self._entries.append({"time": time, **said})
 
     def entries(self) -> list[Json]:
-        """As they stand now: later turns do not change what was given before."""
+        """A copy: later loops do not change it."""
         return [dict(entry) for entry in self._entries]

@@ -1,6 +1,6 @@
-"""How the world of a scenario stands: the JSON that `plimsoll simulate` prints and expectations look into.
+"""The outcome of a scenario: the JSON that `plimsoll simulate` prints and that expectations refer to.
 
-Read from the API server like anybody else would, in an order that depends on nothing but names and times.
+It is read through the API server, in an order that depends only on names and times.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
 
 
 async def _items(world: World, path: str) -> list[Json]:
-    """By namespace and name."""
+    """Objects by namespace and name."""
     listed = await world.client.get_json(path)
     return sorted(listed["items"], key=lambda one: (one["metadata"].get("namespace", ""), one["metadata"]["name"]))
 
@@ -121,7 +121,7 @@ def _event(obj: Json) -> Json:
 
 
 def _plain(time: str) -> str:
-    """Some events count microseconds where there are none."""
+    """The time without zero microseconds, which some Events have."""
     return time.replace(".000000Z", "Z")
 
 

@@ -1,7 +1,6 @@
-"""What a `{provider: …}` step does to the cloud: its faults, its stock, its limits, and calls as an autoscaler's.
+"""The effect of a `{provider: …}` step on the cloud: faults, stock, limits, and calls like those of an autoscaler.
 
-`runs` takes the step. Names are judged here and not when the file is read: groups come and go on the way, and what is
-sold is what the `Cloud` object says at that moment.
+Names are checked here and not when the file is read, because groups are created and deleted during the run.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def apply_provider_step(world: World, step: ProviderStep, *, path: str) -> None:
-    """Raises `InvalidInput` for a name that nothing has, before anything is changed."""
+    """Apply the step. Raises `InvalidInput` for an unknown name, before anything is changed."""
     world.run_now(_check_names(world, step, path=path))
     world.run_now(_intervene(world, step, path=path))
     for call in step.calls:
-        # Its answer may come late: the caller waits for it while the story goes on.
+        # Its answer may come late: the caller waits while the scenario continues.
         world.run.spawn(_called(world, call), name=f"{call.call} {call.group}")
         world.run.settle()
 
 
 async def _check_names(world: World, step: ProviderStep, *, path: str) -> None:
     groups = {world.group_names.id_of(group.metadata.name): group for group in await world.cloud.node_groups()}
-    # Growth of a group with `exist: false` may be made to fail before somebody makes the group.
+    # Scale-ups of a group with `exist: false` may be set to fail before the group is created.
     growing = [*groups, *(group_entry.id for group_entry in world.scenario.node_groups)]
     sold = [machine_type_.name for machine_type_ in await world.cloud.machine_types()]
     types = [*sold, *(group.spec.machine_type for group in groups.values() if group.spec.machine_type)]
@@ -72,7 +71,7 @@ async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
 
 
 async def _called(world: World, call: ProviderCall) -> None:
-    """What the cloud refuses is in its log, and the caller's business."""
+    """Make the call. A refusal of the cloud is in its call log."""
     cloud, arg, group = world.cloud, call.arg, world.group_names.name_of(call.group)
     try:
         match call.call, arg:

@@ -1,6 +1,6 @@
-"""What became of ProvisioningRequests: every condition that was written, also those that were written again.
+"""The history of ProvisioningRequests: every condition that was written, including repeated ones.
 
-A watcher beside the cluster, not part of it: it reads the store's changes and writes nothing.
+It watches the store and writes nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Puts objects into a world as a file gives them, with the times and the status that an API server would not take.
+"""Creates the objects of a scenario, with times and status that an API server would not accept.
 
-Everything goes through the server first, as `kubectl apply --server-side` would send it: defaults, admission and
-validation are the server's. What it overwrites or refuses on principle (creationTimestamp, uid, status, the taint of
-new nodes, the priority of a pod that was admitted elsewhere) is then put right in its store, in one write. Nobody else
-may do that; here it is what "the world at the start" means.
+Everything is first applied through the server, like `kubectl apply --server-side`: defaults, admission and validation
+are the server's. What it overwrites or refuses (creationTimestamp, uid, status, the taint of new nodes, the priority of
+a pod that was admitted elsewhere) is then corrected in its store, in one write.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
     from plimsoll.simulation.scenario import Json, PodEntry
 
 SCENARIO: Final = "scenario"
-"""Whom manifests of the file are written as."""
+"""The field manager of manifests in the file."""
 WORLD: Final = "simulation"
-"""Whom everything is written as that the file says in its own words: groups, their nodes."""
+"""The field manager of objects that the file describes in its own format: groups and their nodes."""
 
 _CHUNK: Final = 500
 # What others need to be there first. Pods come last: their accounts, priorities and volumes are looked up.
@@ -49,19 +48,19 @@ _EARLY: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Stor
 
 
 class Seeder:
-    """Writes into one server. `client` is an administrator's."""
+    """Writes into one server. `client` has administrator permissions."""
 
     def __init__(self, server: Server, client: Client, *, entropy: Entropy) -> None:
         self._server = server
         self._client = client
         self._entropy = entropy
         self._promised: dict[tuple[str, str, str], str] = {}
-        """Uids of what is referred to and not there yet, by kind, namespace and name. The first to come so gets it."""
+        """Uids of objects that are referred to and do not exist yet, by kind, namespace and name."""
         self.absent_owners: set[str] = set()
-        """Uids of owners that the file names and does not hold: what they own is left alone."""
+        """Uids of owners that the file names and does not contain: their dependents are not deleted."""
 
     async def put_all(self, manifests: Sequence[Json], *, path: str, problems: Problems) -> None:
-        """Objects of a file, in an order in which they are accepted. `problems` hears of what is wrong with them."""
+        """Create objects of a file, in an order in which they are accepted. Errors are added to `problems`."""
         in_order = sorted(enumerate(manifests), key=lambda one: _rank(one[1]))
         # Definitions go first: only then is it known of which scope their objects are.
         for is_early in (True, False):
@@ -72,7 +71,7 @@ class Seeder:
                     await self.put(manifest, path=f"{path}[{index}]")
 
     async def put_spec(self, manifest: Json, *, path: str, manager: str) -> None:
-        """Like `put`, of what the file says in its own words: `path` is where it has the spec."""
+        """Like `put`, for an object in the format of the file: `path` is where the file has its spec."""
         try:
             await self.put(manifest, path=path, manager=manager)
         except InvalidInput as error:
@@ -81,9 +80,9 @@ class Seeder:
             raise
 
     async def put(self, manifest: Json, *, path: str, manager: str = SCENARIO) -> None:
-        """Make one object what the manifest says, or change it to that.
+        """Create one object, or change it to the manifest.
 
-        What `manager` applied before and no longer says goes; what others said stays.
+        Fields that `manager` applied before and that are missing now are removed; fields of other managers stay.
         """
         resource = self._resource_of(manifest, path=path)
         metadata = manifest["metadata"]
@@ -106,7 +105,7 @@ class Seeder:
         self._note_owners(body, namespace)
 
     async def put_pods(self, entry: PodEntry, *, path: str) -> None:
-        """Pods that are alike: the server judges the first, the others are its copies."""
+        """Create equal pods: the server validates the first, the others are copies."""
         if not entry.count:
             return
         owner = {
@@ -132,7 +131,7 @@ class Seeder:
             await self._copy(first, names)
 
     async def ensure_namespace(self, name: str) -> None:
-        """A namespace with what pods need in it."""
+        """Create a namespace with the objects that pods need in it."""
         if self._server.store.get(Key("namespaces", "", name)) is not None:
             return
         body = {

@@ -1,8 +1,8 @@
 """The world of a scenario: an API server in memory, a simulated cluster and cloud on it, and their virtual time.
 
-`World` builds what the file describes and holds what outlives a crash: the server's store, the clock, the cloud's call
-log, the turns of a live autoscaler. What runs on it is one process, built from the world alone, as often as it crashes.
-Nothing leaves the loop.
+`World` builds what the file describes and holds what survives a crash: the server's store, the clock, the cloud's call
+log, and the loops of a live autoscaler. Everything else runs as one process, which is rebuilt from the world after each
+crash.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informe
 
 
 class World:
-    """`with World(scenario) as world:`; then `world.run` lets time pass."""
+    """`with World(scenario) as world:`; then `world.run` advances time."""
 
     def __init__(self, scenario: Scenario, *, plugs: Plugins | None = None, is_timed: bool = False) -> None:
         self.scenario = scenario
@@ -128,11 +128,11 @@ class World:
         self.run.close(after_error=error[0] is not None)
 
     def run_now(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Do something that takes no time, as one who stands outside of the world does."""
+        """Run something that takes no virtual time, from outside the world."""
         return self.run.until(doing)
 
     def find_resource(self, kind: str, *, api_version: str = "") -> ServedResource | None:
-        """What a kind is here; without an apiVersion the first that is called so."""
+        """The resource of a kind; without an apiVersion the first one of that kind."""
         served = self._application.server.catalogue
         return next(
             (resource for resource in served if resource.kind == kind and api_version in {"", resource.api_version}),
@@ -215,20 +215,20 @@ class World:
         )
 
     def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """Start a task of the process: it ends with it, at the latest."""
+        """Start a task of the process; it ends with the process."""
         task = self.run.spawn(until_crash(doing, self._life), name=name)
         self._running = [one for one in self._running if not one.done()] + [task]
         return task
 
     def crash(self, component: str, *, after_calls: int, path: str) -> None:
-        """The process dies now, or when this component has written so many times more; and another one starts."""
+        """Crash the process now, or after this many further writes of the component; another one starts."""
         if after_calls == 0:
             self._life.crash(component, path=path)
         else:
             self.planned_crashes.add(component, after_calls=after_calls, path=path)
 
     def _replace_process(self) -> None:
-        """At this very instant: what is left of the dead one ends behind its back, and reaches nothing any more."""
+        """Start a new process at once. What is left of the dead one is cancelled and reaches nothing any more."""
         dead, self._running = self._running, []
         for task in dead:
             task.cancel()

@@ -1,0 +1,66 @@
+"""Tables and colours: plain text through a pipe, rich on a terminal unless `NO_COLOR` is set."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from plimsoll.cli.shared.output import Table, uses_colour
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMAND = [sys.executable, "-m", "plimsoll", "plan", "-f", "examples/plans/mixed.yaml"]
+ESCAPE = b"\x1b["
+
+
+def environment(**variables: str) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    return {**inherited, "TERM": "xterm-256color", "COLUMNS": "200", **variables}
+
+
+def run_on_terminal(**variables: str) -> bytes:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(COMMAND, cwd=ROOT, stdout=theirs, stderr=subprocess.DEVNULL, env=environment(**variables)):
+        os.close(theirs)
+        output = bytearray()
+        while True:
+            try:
+                chunk = os.read(ours, 65_536)
+            except OSError:  # Linux reports the closed terminal as an input/output error
+                break
+            if not chunk:
+                break
+            output += chunk
+    os.close(ours)
+    return bytes(output).replace(b"\r\n", b"\n")
+
+
+def run_through_pipe() -> bytes:
+    return subprocess.run(COMMAND, cwd=ROOT, capture_output=True, env=environment(), check=True).stdout
+
+
+def test_a_terminal_gets_colour_and_a_pipe_or_no_color_gets_plain_text() -> None:
+    plain = run_through_pipe()
+    assert ESCAPE not in plain
+    assert plain.startswith(b"NODE GROUP")
+    assert run_on_terminal(NO_COLOR="1") == plain
+    coloured = run_on_terminal()
+    assert ESCAPE in coloured
+    assert b"NODE GROUP" in coloured
+
+
+def test_without_rows_nothing_is_printed() -> None:
+    assert list(Table(("NAME", "AGE"), []).lines()) == []
+
+
+def test_columns_are_aligned_and_an_empty_line_follows() -> None:
+    table = Table(("NAME", "AGE"), [("a-long-name", 1), ("b", 20)])
+    assert list(table.lines()) == ["NAME          AGE", "a-long-name   1", "b             20", ""]
+
+
+def test_a_file_has_no_colour(tmp_path: Path) -> None:
+    assert not uses_colour(None)
+    with (tmp_path / "output").open("w") as file:
+        assert not uses_colour(file)
