@@ -80,4 +80,4 @@ def test_options_that_make_no_sense(data: Path, arguments: list[str]):
 def test_keys_are_not_strewn_among_other_files(data: str):
     ended = plimsoll("apiserver", "--data", data)
     assert ended.returncode == 2
-    assert "names no directory of its own" in ended.stderr
+    assert "must name a directory of its own" in ended.stderr

@@ -274,7 +274,7 @@ class TestExplain:
     def test_nodes_that_are_there(self):
         group = {"id": "g", "max": 1, "target": 1, "machineType": "small"}
         text = told({**self.STORY, "nodeGroups": [group]}, "--explain", "six")
-        assert "nodes that are there: 0/1 nodes are available: 1 Insufficient cpu" in text
+        assert "existing nodes: 0/1 nodes are available: 1 Insufficient cpu" in text
         assert "not offered: g: max size reached" in text
 
     def test_a_pod_that_is_not_planned_for(self):

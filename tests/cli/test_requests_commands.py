@@ -28,7 +28,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
         def with_client(_connection: Any, work: Any, **_more: Any) -> Any:
             return world.do(work(world.client))
 
-        monkeypatch.setattr("plimsoll.cli.nodes.requests.with_client", with_client)
+        monkeypatch.setattr("plimsoll.cli.nodes.requests.run_with_client", with_client)
         monkeypatch.setattr(
             "plimsoll.cli.nodes.requests._namespace_of", lambda connection: connection.namespace or "default"
         )
@@ -92,7 +92,7 @@ def test_the_list_has_all_of_them_with_nodes_and_cost(world: KubeWorld):
 def test_no_requests_is_an_answer(world: KubeWorld):
     ended = plimsoll("requests", "list")
     assert ended.returncode == 0
-    assert "-A asks in all namespaces" in ended.stdout
+    assert "-A lists all namespaces" in ended.stdout
     assert plimsoll("requests", "list", "-o", "json").stdout == "[]\n"
 
 
@@ -124,10 +124,10 @@ def test_a_request_that_is_not_there_is_exit_3(world: KubeWorld):
     for words in (["describe", "nobody"], ["wait", "nobody"]):
         ended = plimsoll("requests", *words)
         assert ended.returncode == 3
-        assert "no ProvisioningRequest default/nobody" in ended.stderr
+        assert "ProvisioningRequest default/nobody does not exist" in ended.stderr
 
 
-@pytest.mark.parametrize(("name", "fault"), [("a/b/c", "names no request"), ("/r", "names no request"), ("x/r", "-n")])
+@pytest.mark.parametrize(("name", "fault"), [("a/b/c", "is not NAME"), ("/r", "is not NAME"), ("x/r", "-n")])
 def test_names_that_cannot_be_are_exit_2(world: KubeWorld, name: str, fault: str):
     ended = plimsoll("requests", "describe", name, "-n", "default")
     assert ended.returncode == 2

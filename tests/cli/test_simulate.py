@@ -129,7 +129,7 @@ def test_timings_go_to_stderr_only():
     plain, timed = (plimsoll("simulate", "-f", "-", "-o", "json", *more, stdin=STORY) for more in ((), ("--timing",)))
     assert plain.stdout == timed.stdout
     assert "s steps[0] schedule\n" in timed.stderr
-    assert timed.stderr.endswith("s in all\n")
+    assert timed.stderr.endswith("s in total\n")
 
 
 def test_loops_run_the_autoscaler_of_this_build():

@@ -35,7 +35,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
             return world.do(work(world.client))
 
         for module in ("commands.pause", "nodes.nodes"):
-            monkeypatch.setattr(f"plimsoll.cli.{module}.with_client", with_client)
+            monkeypatch.setattr(f"plimsoll.cli.{module}.run_with_client", with_client)
         yield world
 
 
@@ -206,7 +206,7 @@ def test_flags_are_written_and_the_difference_is_shown(world: KubeWorld):
 def test_when_a_change_counts_is_told(world: KubeWorld):
     assert "no autoscaler writes its status in kube-system" in configure("--max-cpu=200").stderr
     status_is_written(world, max_cpu=10)
-    assert "the autoscaler takes it up with its next turn" in configure("--max-cpu=20").stderr
+    assert "the autoscaler applies it in its next loop" in configure("--max-cpu=20").stderr
     assert configure("--max-cpu=20").stderr == ""
 
 

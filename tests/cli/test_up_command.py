@@ -83,7 +83,7 @@ def test_options_that_make_no_sense(arguments: list[str]):
 def test_keys_are_not_strewn_among_other_files(data: str):
     ended = plimsoll("up", "--data", data)
     assert ended.returncode == 2
-    assert "names no directory of its own" in ended.stderr
+    assert "must name a directory of its own" in ended.stderr
 
 
 def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path):

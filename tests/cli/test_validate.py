@@ -174,13 +174,13 @@ def test_an_update_of_an_object_that_is_not_in_the_old_file_is_told(tmp_path: Pa
     other = {**POD, "metadata": {"name": "other"}}
     ended = validate(POD, other, arguments=("--old", stored_in(tmp_path, other)))
     assert ended.returncode == 0
-    assert ended.stderr == "warning: Pod/team/p is not in the --old file; judged as a creation\n"
+    assert ended.stderr == "warning: Pod/team/p is not in the --old file; validated as a creation\n"
 
 
 def test_an_old_file_that_has_nothing_to_do_with_it_is_a_mistake(tmp_path: Path):
     ended = validate(POD, arguments=("--old", stored_in(tmp_path, {**POD, "metadata": {"name": "other"}})))
     assert ended.returncode == 2
-    assert "holds none of the objects" in ended.stderr
+    assert "has none of the objects" in ended.stderr
 
 
 def service(**spec: Any) -> dict[str, Any]:
