@@ -40,7 +40,7 @@ options = st.builds(
     startup_s=seconds,
     ignore_daemon_sets=st.booleans(),
     zero_or_max=st.booleans(),
-    keeps_partial_growth=st.booleans(),
+    allow_partial_scale_up=st.booleans(),
 )
 
 

@@ -22,7 +22,7 @@ HOUR_S: Final = 3600.0
 
 
 class ProviderFailed(Unreachable):
-    """The provider did not tell what was asked; nothing was changed."""
+    """A read that the provider did not answer; nothing was changed."""
 
 
 # ---- how a call ended
@@ -92,13 +92,13 @@ class GroupOptions(Value):
     startup_s: float
     ignore_daemon_sets: bool = False
     zero_or_max: bool = False
-    """It grows to its maximum or shrinks to nothing, never in between."""
-    keeps_partial_growth: bool = False
-    """Where growth to the maximum fails in part, the part that came stays."""
+    """The group is scaled to its maximum or to zero, never in between."""
+    allow_partial_scale_up: bool = False
+    """If a scale-up to the maximum fails in part, the nodes that arrived stay."""
 
 
 class Blueprint(Value):
-    """A group that auto-provisioning wants. The autoscaler chooses the id; a provider may give another."""
+    """A node group to create. The autoscaler chooses the id; a provider may use another."""
 
     id: str
     machine_type: str
@@ -110,7 +110,7 @@ class Blueprint(Value):
     zones: tuple[str, ...] = ()
     """Empty: wherever the type is sold."""
     extra_resources: dict[str, str] = {}
-    """By resource name, a quantity."""
+    """Quantities by resource name."""
 
 
 class Span(Value):

@@ -1,8 +1,7 @@
-"""What an object says of itself as a node group: bounds, options, whether auto-provisioning made it. Pure.
+"""Annotations, labels and prefixes that people and Cluster API write on objects for an autoscaler. Pure.
 
-The words that people and Cluster API write on objects for an autoscaler: annotations, labels, prefixes. Pure.
-
-Names under the group of Cluster API change with `CAPI_GROUP`; the others are fixed.
+They say whether an object is a node group, its size limits and options, and whether auto-provisioning created it. Names
+under the API group of Cluster API change with `CAPI_GROUP`; the others are fixed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _OWNED_BY: Final = "MachineDeployment"
 
 
 class Sizes(Value):
-    """Of a group. Groups of auto-provisioning carry no marks of autoscaling: those are for people's own."""
+    """The size limits of a group. Groups of auto-provisioning have no annotations for autoscaling."""
 
     least: int
     most: int
@@ -33,7 +32,7 @@ class Sizes(Value):
 
 
 class NotAGroup(Value):
-    """`problem` is empty where nobody meant it to be one."""
+    """An object that is no node group; `problem` is set if it has annotations that cannot be used."""
 
     problem: str = ""
 
@@ -114,7 +113,7 @@ NAP_MADE_OF: Final = "autoscaling.x-k8s.io/nap-made-of"
 """On what was made: the template's name."""
 NAP_MAX_SIZE: Final = "autoscaling.x-k8s.io/nap-max-size"
 MARK_VALUE: Final = "plimsoll"
-"""Tells our own deletion marks from those of others, whose meaning we do not know."""
+"""The value of our deletion annotations, which distinguishes them from those of others."""
 
 FAILED_PREFIX: Final = "failed-machine-"
 PENDING_PREFIX: Final = "pending-machine-"

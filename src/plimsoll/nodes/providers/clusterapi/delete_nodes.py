@@ -47,7 +47,7 @@ class _Chosen:
 
 
 class MachineDeleter:
-    """Of one provider. One removal at a time: the next one counts what the last one did."""
+    """Deletes nodes for one provider, one call at a time, because each call depends on the one before."""
 
     def __init__(self, holdings: ClusterApiCache) -> None:
         self._holdings = holdings
@@ -55,7 +55,7 @@ class MachineDeleter:
         self._given_up: dict[str, set[str]] = {}
         """Instances of pools, by group. Nothing can be marked there, and a new process takes what is gone as done."""
         self._unsure: set[str] = set()
-        """Groups with a removal whose end nobody saw: their machines are looked at anew, with their marks."""
+        """Groups with a deletion of unknown outcome: their machines are read again, with their annotations."""
 
     async def remove(self, group: GroupObject, nodes: Sequence[NodeRef], *, floor: int) -> Done | CallFailed:
         async with self._lock:
@@ -104,7 +104,7 @@ class MachineDeleter:
     # ---- what an earlier call did
 
     async def _unpaid(self, group: GroupObject, chosen: _Chosen) -> _Chosen:
-        """Without those that no longer count by an earlier call, which was not acted on yet or whose end nobody saw."""
+        """The size without machines that an earlier call deletes and that still exist."""
         if chosen.listed:
             return replace(chosen, listed=await self._unpaid_of_pool(group, chosen.listed))
         going = self._holdings.going
@@ -166,7 +166,7 @@ class MachineDeleter:
     # ---- marks
 
     async def _mark(self, machines: Sequence[ClusterMachine]) -> list[ClusterMachine] | CallFailed:
-        """Those that are there and not going by themselves; all marks are taken back where one cannot be made."""
+        """Annotate the machines that exist and are not being deleted; all annotations are undone if one fails."""
         marked: list[ClusterMachine] = []
         for machine in machines:
             try:

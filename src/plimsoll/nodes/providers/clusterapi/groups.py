@@ -87,7 +87,7 @@ class ClusterApiGroup:
         return False
 
     async def nodes(self) -> tuple[Instance, ...]:
-        """By machines; a pool also has instances that no machine stands for."""
+        """The instances of machines; a pool also has instances without a machine."""
         found = {instance.id: instance for instance in await self._instances_of_machines()}
         for provider_id in (await self._current()).object.spec.provider_id_list:
             found.setdefault(provider_id, Instance(id=provider_id))
@@ -207,7 +207,7 @@ class ClusterApiGroup:
 
 
 class TheoreticalClusterApiGroup(Theoretical):
-    """A copy of a template that nobody has made yet."""
+    """A copy of a template that is not created yet."""
 
     def __init__(
         self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, holdings: ClusterApiCache

@@ -45,7 +45,7 @@ def is_going(machine: ClusterMachine) -> bool:
 
 
 def key_in(provider_id: str) -> MachineKey | None:
-    """The machine that an id of our own making tells; None for a cloud's id."""
+    """The machine of an id that this provider made up; None for an id of a cloud."""
     for prefix in (FAILED_PREFIX, PENDING_PREFIX):
         if provider_id.startswith(prefix):
             # No name of a namespace has an underscore.
@@ -103,7 +103,7 @@ class MachineIndex:
     """Provider id to the pool that lists it."""
     _by_id: Mapping[str, MachineKey]
     _by_ending: Mapping[str, MachineKey]
-    """By the last part of the provider id: some clouds write the rest differently into machines and nodes."""
+    """Machines by the last part of the provider id: some clouds write the rest differently in machines and nodes."""
     _by_node: Mapping[str, MachineKey]
     _of_group: Mapping[str, Sequence[MachineKey]]
 
@@ -158,7 +158,7 @@ class MachineIndex:
         return self.machines.get(MachineKey(namespace, written)) if written else None
 
     def group_of(self, node: NodeRef) -> str:
-        """The id of the group, whether it is autoscaled or not; empty for a node of nobody."""
+        """The id of the group, whether it is autoscaled or not; empty without a group."""
         machine = self.machine_of(node)
         if machine is None:
             return self._pool_of.get(node.provider_id, "")

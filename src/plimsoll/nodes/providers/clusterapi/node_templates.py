@@ -79,7 +79,7 @@ class TemplateProblem(Value):
 def template_of(
     found: Scalable, infrastructure: Infrastructure, *, architecture: str, like: Mapping[str, str] | None = None
 ) -> Node | TemplateProblem:
-    """`like` are the labels of a node that the group has; `architecture` is for when nobody says it."""
+    """`like` are the labels of a node of the group; `architecture` is used if nothing else gives it."""
     capacity = capacity_of(found, infrastructure)
     if isinstance(capacity, TemplateProblem):
         return capacity
@@ -132,7 +132,7 @@ def labels_of(found: Scalable) -> dict[str, str]:
 
 
 def taints_of(found: Scalable) -> tuple[Taint, ...]:
-    """By key and effect: an annotation's goes before the template's."""
+    """Taints by key and effect; those of annotations override those of the template."""
     taints = {
         (taint.key, taint.effect): Taint(key=taint.key, value=taint.value, effect=taint.effect)
         for taint in found.spec.template.spec.taints
@@ -211,7 +211,7 @@ class InfrastructureTemplates:
         self._nodes.clear()
 
     async def infrastructure(self, found: Scalable) -> Infrastructure:
-        """Nothing, where there is no such object or it may not be read: annotations may tell enough."""
+        """Empty if the object does not exist or may not be read: annotations may be enough."""
         reference = found.spec.template.spec.infrastructure_ref
         if reference is None or not reference.kind or not reference.name:
             return NOTHING_TOLD

@@ -46,7 +46,7 @@ class ClusterApiSettings(Value):
     version: str = ""
     """Empty: the one that the server prefers."""
     architecture: str = _ARCHITECTURES[0]
-    """Of nodes of which nothing says it."""
+    """The architecture of nodes for which nothing else gives it."""
     discoveries: tuple[Discovery, ...] = ()
 
     @property
@@ -68,7 +68,7 @@ def cluster_name_of(found: Scalable, keys: Keys) -> str:
 
 
 def read_settings(environment: Mapping[str, str], discoveries: Sequence[str] = ()) -> ClusterApiSettings:
-    """Raises `InvalidInput`. An architecture that nobody knows counts as none, as in Cluster Autoscaler."""
+    """Raises `InvalidInput`. An unknown architecture counts as none, as in Cluster Autoscaler."""
     architecture = environment.get("CAPI_SCALE_ZERO_DEFAULT_ARCH", "")
     return ClusterApiSettings(
         group=environment.get("CAPI_GROUP", "") or CLUSTER_API_GROUP,

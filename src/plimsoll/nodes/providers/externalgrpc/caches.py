@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class CachedAnswer(Generic[T]):
-    """One remembered answer; None: nothing is known."""
+    """One cached answer; None if there is none."""
 
     __slots__ = ("answer",)
 
@@ -28,7 +28,7 @@ class CachedAnswer(Generic[T]):
 
 
 class Caches:
-    """Of one client."""
+    """The caches of one client."""
 
     def __init__(self) -> None:
         self.groups: CachedAnswer[tuple[Any, ...]] = CachedAnswer()
@@ -49,7 +49,7 @@ class Caches:
         self._missing.clear()
 
     def changed(self, group: str) -> None:
-        """Groups came, went or changed; who belongs to which did not."""
+        """Forget groups after a change; the groups of nodes stay cached."""
         self.groups.forget()
         self.templates.pop(group, None)
 

@@ -48,7 +48,7 @@ class ChannelCalls:
 
 
 class GrpcCalls(ChannelCalls):
-    """Connects to a provider when it is first used, and again when it has to; both ends prove who they are."""
+    """Connects to a provider on first use, and again when needed, with mutual TLS."""
 
     def __init__(self, configuration: GrpcConfiguration) -> None:
         identity = configuration.identity
@@ -65,7 +65,7 @@ class GrpcCalls(ChannelCalls):
 
 
 def believing(address: str, authorities_pem: bytes | None, *, timeout_s: float) -> ChannelCalls:
-    """To a server that proves who it is, and does not ask who we are; in the clear without authorities."""
+    """Calls to a server that authenticates itself by TLS and needs no client certificate; plain without authorities."""
     if authorities_pem is None:
         return ChannelCalls(grpc.aio.insecure_channel(address, options=_OPTIONS), timeout_s)
     credentials = grpc.ssl_channel_credentials(root_certificates=authorities_pem)

@@ -57,8 +57,8 @@ class ExternalGrpcProvider:
         kept = self._caches.groups
         if kept.answer is None:
             answer = await self._remote.read("NodeGroups")
-            found = (RemoteGroup(nodegroup, self._remote) for nodegroup in answer.nodeGroups if nodegroup.id)
-            kept.answer = tuple(sorted(found, key=lambda one: one.id))
+            found = (RemoteGroup(group, self._remote) for group in answer.nodeGroups if group.id)
+            kept.answer = tuple(sorted(found, key=lambda group: group.id))
         return kept.answer
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
@@ -96,7 +96,7 @@ class ExternalGrpcProvider:
     # ---- groups that could be made
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
-        """A type that cannot be read is left out, and told."""
+        """A type that cannot be read is left out, and logged."""
         kept = self._caches.machine_types
         if kept.answer is None:
             answer = await self._remote.read_optional("MachineTypes", "GetAvailableMachineTypes")
@@ -105,11 +105,11 @@ class ExternalGrpcProvider:
             if answer.HasField("naming"):
                 self.naming = mapping.naming_of(answer.naming)
             found: list[MachineType] = []
-            for machinetype in answer.machineTypes:
+            for machine_type in answer.machineTypes:
                 try:
-                    found.append(mapping.machine_type_of(machinetype))
+                    found.append(mapping.machine_type_of(machine_type))
                 except InvalidInput as error:
-                    log.warning("provider.unreadable_machine_type", machine_type=machinetype.name, problem=str(error))
+                    log.warning("provider.unreadable_machine_type", machine_type=machine_type.name, problem=str(error))
             kept.answer = tuple(found)
         return kept.answer
 

@@ -10,7 +10,7 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 
 
 class Code(IntEnum):
-    """By their numbers on the wire."""
+    """gRPC status codes by number."""
 
     OK = 0
     CANCELLED = 1
@@ -68,5 +68,5 @@ def failure_of(error: RpcFailed) -> CallFailed:
 
 
 def error_of(failure: CallFailed) -> RpcFailed:
-    """How a server tells it."""
+    """The error that a server returns for a failure."""
     return RpcFailed(_CODES[failure.kind], failure.message)

@@ -1,7 +1,7 @@
-"""Where a provider is reached, or where one listens: the file that Cluster Autoscaler calls the cloud config.
+"""The file that says where a provider listens, which Cluster Autoscaler calls the cloud config.
 
-address: host:port; key, cert, cacert: files; grpc_timeout: how long a call may take, "5s" if nothing is said. With a
-certificate both ends prove who they are; without one nothing is encrypted, which is only fit for one machine.
+address: host:port; key, cert, cacert: files; grpc_timeout: the limit of a call, "5s" by default. With a certificate
+both ends authenticate; without one the connection is not encrypted, which is only fit for one machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMEOUT: Final = "grpc_timeout"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who we are, and whom we believe."""
+    """The certificate of this end, and the authorities of the other."""
 
     pair: ClientPair
     authorities_pem: bytes = field(repr=False)
@@ -34,7 +34,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcConfiguration:
-    """`identity` None: in the clear."""
+    """The address of a provider; without `identity` the connection is not encrypted."""
 
     address: str
     identity: Identity | None = None
@@ -62,7 +62,7 @@ def configuration_of(document: dict[str, Any]) -> GrpcConfiguration:
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether nobody else can listen in, so that nothing need be encrypted."""
+    """Whether the address is on this machine, so that encryption is not needed."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":
         return True

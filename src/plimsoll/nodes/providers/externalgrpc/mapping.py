@@ -41,7 +41,7 @@ _PLAIN = {
     "gpu_utilization_threshold": "scaleDownGpuUtilizationThreshold",
     "zero_or_max": "zeroOrMaxNodeScaling",
     "ignore_daemon_sets": "ignoreDaemonSetsUtilization",
-    "keeps_partial_growth": "allowNonAtomicScaleUpToMax",
+    "allow_partial_scale_up": "allowNonAtomicScaleUpToMax",
 }
 _TIMES = {
     "unneeded_s": "scaleDownUnneededDuration",

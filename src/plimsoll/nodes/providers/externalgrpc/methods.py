@@ -21,7 +21,7 @@ EXTENSION: Final = "plimsoll.cloudprovider.v1.CloudProviderExt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One unary call."""
+    """A unary call of the protocol."""
 
     name: str
     service: str
@@ -62,6 +62,6 @@ METHODS: Final[Mapping[str, Method]] = {
         extension_pb2.DESCRIPTOR.services_by_name["CloudProviderExt"],
     )
 }
-"""Of a provider. No name is in both services."""
+"""The calls of a provider by name; names are unique across both services."""
 (BEST_OPTIONS,) = _methods(expander_pb2.DESCRIPTOR.services_by_name["Expander"])
-"""Of an expander."""
+"""The call of an expander."""

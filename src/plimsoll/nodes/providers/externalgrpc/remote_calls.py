@@ -1,4 +1,4 @@
-"""One client's way of asking: reads raise, changes have outcomes, what the server does not have is remembered."""
+"""Calls of a client: reads raise, changes return outcomes, and calls that the server lacks are remembered."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class RemoteGroup:
-    """A group that the server listed. Who made it the protocol does not tell."""
+    """A group that the server listed. The protocol does not say whether it was auto-provisioned."""
 
     exists = True
     autoprovisioned: bool | None = None

@@ -93,7 +93,7 @@ class SimulatedCloudCache:
         return self._machines.get(group, ())
 
     async def group_of(self, node: NodeRef) -> str:
-        """By the machine behind it, else by the node's own label; empty for a node of no group."""
+        """The group of a node, by its machine or else by its label; empty without a group."""
         await self._ready()
         machine = self._machine_of(node)
         if machine is not None:

@@ -72,7 +72,7 @@ class CloudPort(Protocol):
 
 
 async def outcome_of(call: str, changing: Awaitable[None]) -> Outcome:
-    """Make the call, and tell how it went."""
+    """Make the call, and return its outcome."""
     try:
         await changing
     except NotSupported:

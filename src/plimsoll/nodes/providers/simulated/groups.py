@@ -122,7 +122,7 @@ class SimulatedGroup:
             self._cache.invalidate(self._name)
 
     async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
-        """Names for the cloud. Nodes whose machines are gone need no removing; who is another group's is refused."""
+        """The machines to delete. Machines that no longer exist are skipped; those of other groups are refused."""
         machines = await read(self._cloud.machines())
         known = {machine.spec.provider_id for machine in machines} | {one.metadata.name for one in machines}
         return [node.name if node.name in known else node.provider_id for node in nodes if _names(node) & known]

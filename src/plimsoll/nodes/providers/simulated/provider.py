@@ -70,7 +70,7 @@ class SimulatedProvider:
     # ---- money
 
     async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:
-        """Of its group, else of its group's machine type, else of the type its label names."""
+        """The price of the node's group, else of the group's machine type, else of the machine type in its label."""
         sold = await self._cache.sold()
         group = await self._cache.group(node.labels.get(GROUP_LABEL, ""))
         kind = sold.get(group.spec.machine_type if group else node.labels.get(INSTANCE_TYPE, ""))
