@@ -1,1 +1,1 @@
-"""Values without I/O: what every other layer speaks in. Imports nothing of Plimsoll and nothing that waits."""
+"""Values without I/O, shared by all layers. Imports no other part of Plimsoll, and nothing that waits."""

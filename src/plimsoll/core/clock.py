@@ -1,4 +1,4 @@
-"""Time as a parameter: nothing in Plimsoll asks the machine what time it is except an implementation of `Clock`."""
+"""Time as a parameter: only an implementation of `Clock` reads the time of the machine."""
 
 from __future__ import annotations
 

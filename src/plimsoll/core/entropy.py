@@ -1,4 +1,4 @@
-"""Chance as a parameter: uids, name suffixes and jitter come from an `Entropy`, seeded wherever a run must repeat."""
+"""Randomness as a parameter: uids, name suffixes and jitter come from an `Entropy`, seeded where a run must repeat."""
 
 from __future__ import annotations
 

@@ -1,21 +1,21 @@
 """Every exception of Plimsoll, in one tree.
 
-Exceptions mean "this turn cannot go on"; outcomes that are expected (a pod that does not fit, an object that is not
-valid) are values and are not here.
+An exception ends the loop iteration; expected outcomes (a pod that does not fit, an invalid object) are values and are
+not here.
 
     PlimsollError
-    ├── InvalidInput             what somebody gave us cannot be used; carries the path of the field
+    ├── InvalidInput             unusable input; carries the path of the field
     │   ├── InvalidQuantity
     │   ├── InvalidSelector
     │   └── UnreadableDocument   a file or body that is not YAML or JSON at all
     ├── NotEnoughData            the answer would be a guess
     ├── Unreachable              a server did not answer
     ├── LeftVirtualTime          something tried to leave the virtual loop
-    ├── Deadlock                 virtual time has nothing left to jump to, and somebody still waits
-    ├── Runaway                  virtual time stands still, and callbacks never end
-    └── GaveUp                   a retry policy is used up
+    ├── Deadlock                 tasks wait, and virtual time has no timer to jump to
+    ├── Runaway                  callbacks never end, and no virtual time passes
+    └── GaveUp                   the attempts are used up
 
-`exit_code` is what the command line ends with (docs/reference/cli.md).
+`exit_code` is the exit code of the command line (docs/reference/cli.md).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import ClassVar
 
 
 class PlimsollError(Exception):
-    """Base of everything we raise on purpose."""
+    """The base of all deliberate errors."""
 
     exit_code: ClassVar[int] = 1
 
 
 class InvalidInput(PlimsollError):
-    """What was given cannot be used: `path` names the field (empty: the whole), `problem` what is wrong."""
+    """Unusable input: `path` names the field (empty: the whole), `problem` what is wrong."""
 
     exit_code: ClassVar[int] = 2
 
@@ -40,7 +40,7 @@ class InvalidInput(PlimsollError):
         self.path = path
 
     def under(self, parent: str) -> InvalidInput:
-        """The same complaint, seen from the object that holds the field."""
+        """The same error, with the path of the object that holds the field."""
         return type(self)(self.problem, path=f"{parent}.{self.path}" if self.path else parent)
 
 
@@ -69,16 +69,16 @@ class Unreachable(PlimsollError):
 
 
 class LeftVirtualTime(PlimsollError):
-    """Something tried to leave the loop's thread while time was virtual: a thread, an executor, a socket, a process."""
+    """Code tried to leave the loop's thread under virtual time: a thread, an executor, a socket, a process."""
 
 
 class Deadlock(PlimsollError):
-    """Tasks wait for something that nothing will ever bring: no callback is ready and no timer is set."""
+    """Tasks wait forever: no callback is ready and no timer is set."""
 
 
 class Runaway(PlimsollError):
-    """Callbacks call each other without end and without time passing."""
+    """Callbacks schedule each other without end and without time passing."""
 
 
 class GaveUp(PlimsollError):
-    """A retry policy ran out of attempts."""
+    """All attempts were used up."""

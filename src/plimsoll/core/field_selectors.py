@@ -1,8 +1,8 @@
-"""Field selectors: `metadata.name=x,status.phase!=Running`, the query of list and watch requests.
+"""Field selectors: `metadata.name=x,status.phase!=Running`, as in list and watch requests.
 
-Which fields a kind can be asked for is the API server's business; here is the text form with its escapes (a backslash
-before a comma, an equals sign or a backslash), and matching against a map of field texts, where an absent field is the
-empty text. Complaints are worded as Kubernetes words them.
+The API server decides which fields a kind supports. Here are the text form with its escapes (a backslash before a
+comma, an equals sign or a backslash) and matching against a map of field texts, where an absent field is the empty
+text. Error messages are those of Kubernetes.
 """
 
 from __future__ import annotations

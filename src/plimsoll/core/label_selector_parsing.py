@@ -1,7 +1,7 @@
-"""Reads the text form of a label selector: `app=web,tier in (a,b),!canary,replicas>2`.
+"""Parses the text form of a label selector: `app=web,tier in (a,b),!canary,replicas>2`.
 
-Used where text comes in: the `labelSelector` of a request, `-l` on the command line. The grammar and every complaint
-are Kubernetes'; the position of the offending token goes along in `UnparsableSelector.position`, outside the text.
+The grammar and every error message are those of Kubernetes; the position of the offending token is in
+`UnparsableSelector.position`, outside the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What names, label keys and label values may look like, and how Kubernetes words its complaint when they do not.
+"""The syntax of names, label keys and label values, with the error messages of Kubernetes.
 
-A rule is a function from text to all complaints about it (empty: fine); they become the details of field errors and of
-selector errors. Every rule makes one pass over the text: values of many megabytes come from hostile clients. Lengths
-are counted in bytes, as Kubernetes does.
+A rule is a function from text to all its problems (empty: valid); they become the details of field errors and of
+selector errors. Every rule makes one pass over the text: hostile clients send values of many megabytes. Lengths are
+counted in bytes, as Kubernetes does.
 """
 
 from __future__ import annotations

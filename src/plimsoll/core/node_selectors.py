@@ -1,8 +1,8 @@
-"""Node selectors: terms OR'ed, inside a term expressions over labels AND expressions over fields.
+"""Node selectors: terms are ORed; within a term, expressions over labels and over fields are ANDed.
 
 The form of required node affinity, of a volume's node affinity and of a storage class's allowed topologies. An empty
-term matches nothing, and so does a selector without terms. Ten thousand terms are as quick to ask as one where each
-names values: a term is only looked at on nodes that carry a value one of its In conditions lists.
+term matches nothing, and so does a selector without terms. Ten thousand terms match as quickly as one where each names
+values: a term is evaluated only on nodes that carry a value of one of its In conditions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What every planner returns: actions, and a reason for each thing done and not done.
+"""The result of every planner: actions, and a reason for each thing done and not done.
 
-A plan is data. Planners make it, actuators carry it out, the journal keeps it, and `plimsoll why`, the console, Events
-and logs all render the same reasons from it, so that no two of them can tell different stories. It holds no measured
-seconds: a replayed snapshot must give the same bytes.
+A plan is data. Planners build it, actuators carry it out, the journal stores it, and `plimsoll why`, Events and logs
+render the same reasons from it, so that they cannot disagree. It holds no measured times: a replayed snapshot must give
+the same bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Amounts of several resources at once, in whole numbers: cpu in millicores, everything else in units or bytes.
+"""Amounts of several resources in whole numbers: cpu in millicores, everything else in units or bytes.
 
-What pods need, what nodes offer, what is left. The scheduling rules, the planners and their reports count in these;
-quantities (`core.quantity`) are only how such amounts are written in objects. A resource that is not there is zero and
-a zero is not kept, so two vectors with the same meaning are equal. Amounts may be negative: a node can be over-booked.
+The scheduling rules, the planners and their reports count in these; quantities (`core.quantity`) are only how such
+amounts are written in objects. A missing resource is zero and a zero is not stored, so two vectors with the same
+meaning are equal. Amounts may be negative: a node can be over-committed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Label selectors: which objects, by their labels.
+"""Label selectors.
 
-Two spellings meet in one value, `LabelSelector`: the structured one (matchLabels and matchExpressions), built with
-`requirement()` and `LabelSelector.all_of()`, and the text one (`app=web,tier in (a,b),!canary`), read by
-`label_selector_parsing`. Everybody who matches labels uses it: informers, the API server, the scheduling rules.
+Two spellings have one value, `LabelSelector`: the structured one (matchLabels and matchExpressions), built with
+`requirement()` and `LabelSelector.all_of()`, and the text one (`app=web,tier in (a,b),!canary`), parsed by
+`label_selector_parsing`.
 
-Requirements are compiled to one rule a key when a selector is made, so matching costs as much as the labels are many,
+Requirements are compiled to one rule per key when a selector is built, so matching costs as much as there are labels,
 whether a selector holds one requirement or ten thousand. Nothing here knows wire structs; `objects` and `scheduling`
 convert theirs.
 """

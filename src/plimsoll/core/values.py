@@ -1,8 +1,8 @@
-"""The two kinds of data: `Value` (ours, cannot be invalid) and `Wire` (theirs, mirrors an API and may be partial).
+"""The two kinds of data: `Value` (ours, always valid) and `Wire` (mirrors an API, may be partial).
 
-Both are frozen msgspec structs, because decoding into them costs a hundredth of what class-based models cost, and
-because `gc=False` keeps a hundred thousand pods out of the garbage collector's sight: a pause of seconds would cost a
-lease. `gc=False` is safe for data that came from JSON: it has no cycles.
+Both are frozen msgspec structs: decoding into them costs a hundredth of what class-based models cost, and `gc=False`
+keeps a hundred thousand pods out of the garbage collector: a pause of seconds would cost a lease. `gc=False` is safe
+for data that came from JSON: it has no cycles.
 """
 
 from __future__ import annotations

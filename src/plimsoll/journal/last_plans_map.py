@@ -1,9 +1,8 @@
-"""The last thing said about each object, in a ConfigMap: `plimsoll why` in a cluster whose journal is out of reach.
+"""The last plan of each object in a ConfigMap, for `plimsoll why` in a cluster whose journal is out of reach.
 
-Each controller that tells why has one of its own. At most 256 KiB (`last_plans`). Written only with news, then only the
-keys that changed, and not more often than every ten seconds however fast turns follow each other: what was said
-meanwhile is written with the next. What stood there before a restart is read first. Trouble is logged, and given back;
-what could not be written is tried again.
+Each controller has a ConfigMap of its own, of at most 256 KiB (`last_plans`). Only changed keys are written, at most
+every ten seconds; what comes in between is written with the next. The content from before a restart is read first. A
+failed write is logged, returned and retried.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The journal in memory: for virtual time, where nothing may leave the loop's thread, and for runs that keep nothing.
+"""The journal in memory: for virtual time, where nothing may leave the loop's thread, and for runs that store nothing.
 
-Entries are kept encoded and decoded when asked for, as the SQLite driver does: what cannot be encoded shows at once,
-and nobody can change what was said.
+Entries are stored encoded and decoded when read, as in the SQLite journal: what cannot be encoded fails at once, and
+stored entries cannot change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The port between whoever decides and the journal: written by controllers, read by `why`, `journal`, console."""
+"""The port of the journal: controllers write to it, `plimsoll why` and `plimsoll journal` read from it."""
 
 from __future__ import annotations
 

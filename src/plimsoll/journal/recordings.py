@@ -1,8 +1,8 @@
-"""A snapshot taken away: what a plan was made from, so that it can be made again elsewhere, byte for byte. Pure.
+"""A recorded snapshot: the input of a plan, so that the plan can be made again elsewhere, byte for byte. Pure.
 
-A recording is a container: a head, and parts by name (`snapshot`, `policy`, `plan`) that its subsystem encodes as
-plain JSON. `record` hides names unless told otherwise (`anonymising`); an anonymised recording therefore holds the plan
-made from the anonymised snapshot, because names decide ties. The same content gives the same bytes.
+A recording is a container: a head, and parts by name (`snapshot`, `policy`, `plan`) that its subsystem encodes as plain
+JSON. `record` hides names by default (`anonymising`); an anonymised recording therefore holds the plan made from the
+anonymised snapshot, because names decide ties. The same content gives the same bytes.
 """
 
 from __future__ import annotations

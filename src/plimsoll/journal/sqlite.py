@@ -1,6 +1,6 @@
-"""The journal of a live program: a SQLite file in the data directory, written in a thread so that the loop never waits.
+"""The journal of a live process: a SQLite file in the data directory, written in a thread so that the loop never waits.
 
-Not for virtual time: `MemoryJournal` is.
+Virtual time uses `MemoryJournal` instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What was decided about one thing at one time: the same whether it stands in a journal's file or in a ConfigMap. Pure.
-
-`plimsoll why` and the console ask for stories and print them with `rendering`.
-"""
+"""What was decided about one object at one time, from the journal's file or from a ConfigMap. Pure."""
 
 from __future__ import annotations
 

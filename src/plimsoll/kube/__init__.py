@@ -1,1 +1,1 @@
-"""Speak Kubernetes: configuration and credentials, transports, client, watch, informer, work queue, lease, events."""
+"""The Kubernetes client: configuration, credentials, transports, client, informers, work queue, leases, events."""

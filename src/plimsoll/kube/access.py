@@ -1,4 +1,4 @@
-"""How one API server is reached and as whom: what `kube.configuration` finds out and `kube.http` uses.
+"""The address of an API server and the identity used there.
 
 Nothing here shows a secret when printed, logged or put into a traceback.
 """

@@ -1,10 +1,10 @@
-"""Typed and raw access to one API server: what every controller, informer and command speaks Kubernetes through.
+"""Typed and raw access to one API server.
 
-A client knows kinds, sends in turn, asks its guard before it changes anything, tries again where that is harmless, and
-raises typed errors (`kube.errors`). It keeps no objects and starts no tasks; it belongs to one event loop. There is no
-PUT: structs are slices, and an object read through one would lose what the slice does not show.
+A client knows kinds, limits its rate, asks its guard before it changes anything, retries where that is harmless, and
+raises typed errors (`kube.errors`). It stores no objects and starts no tasks; it belongs to one event loop. There is no
+PUT: structs are slices, and an object read through one would lose the fields that the slice does not have.
 
-What a call does when it fails, and how often it is sent, is in `kube.retrying` and docs/reference/client.md.
+Which failures are retried is in `kube.requests.retry` and docs/reference/client.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a server is and what it serves: for `doctor`, and for who must know all resources there are."""
+"""The version of an API server, and the groups and resources it serves."""
 
 from __future__ import annotations
 

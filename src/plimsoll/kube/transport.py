@@ -1,8 +1,8 @@
-"""A call to an API server and its reply, as plain values, and the port that carries them.
+"""A request to an API server and its response, as plain values, and the port that carries them.
 
-The client speaks only through `Transport`, so that the same controllers run over the network (`kube.http`) and in one
-process with the embedded server under virtual time (`local.apiserver`). A transport adds credentials, nothing else: it
-neither retries nor limits nor understands what it carries.
+The client uses only `Transport`, so that the same controllers run over the network (`kube.http`) and in one process
+with the embedded server under virtual time (`local.apiserver`). A transport adds credentials and nothing else: it
+neither retries nor limits rates nor interprets what it carries.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What runs things: clocks, the virtual loop, chance, the supervisor, back-off."""
+"""The runtime: clocks, the virtual loop, entropy, the supervisor, back-off, SQLite files."""

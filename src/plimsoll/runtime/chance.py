@@ -1,8 +1,8 @@
-"""The two implementations of `plimsoll.core.entropy.Entropy`: the operating system's chance, and one that repeats.
+"""The two implementations of `plimsoll.core.entropy.Entropy`: the operating system's, and a repeatable one.
 
-`SeededEntropy` is its own generator rather than `random.Random`, because only a part of what `random` draws is promised
-to stay the same between Python versions, and because streams by name come easily: a new consumer asks for
-`child("kubelet")` and disturbs nobody else's numbers. It is not for secrets; live tokens come from `SystemEntropy`.
+`SeededEntropy` is its own generator, not `random.Random`: only a part of what `random` draws stays the same between
+Python versions, and it has streams by name: a new consumer takes `child("kubelet")` and changes no other numbers. It is
+not for secrets; live tokens come from `SystemEntropy`.
 """
 
 from __future__ import annotations

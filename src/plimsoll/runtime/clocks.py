@@ -1,7 +1,6 @@
-"""The two implementations of `plimsoll.core.clock.Clock`, so that no other module asks the machine for the time.
+"""The two implementations of `plimsoll.core.clock.Clock`, so that no other module reads the time of the machine.
 
-`app.py` hands a `RealClock` to everything that lives; tests, scenarios and what-ifs hand out the `VirtualClock` of a
-`VirtualLoop`. A clock never decides anything and never starts anything.
+Live processes use `RealClock`; tests, scenarios and what-ifs use the `VirtualClock` of a `VirtualLoop`.
 """
 
 from __future__ import annotations

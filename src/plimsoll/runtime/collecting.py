@@ -1,10 +1,9 @@
-"""The garbage collector while time is virtual: it looks seldom, because there is next to nothing to be found.
+"""The garbage collector under virtual time: it runs seldom, because there is almost nothing to collect.
 
-A simulated world is frozen values and plain dicts, and nearly all of it is freed as soon as nobody refers to it. What
-it writes takes the place of what it wrote before, so the collector's youngest generation grows by thousands of objects
-that live, and its walks over them, and over the hundred thousand of a cluster, were a tenth of a busy hour. It is for
-the whole process, so the last run that ends puts things back. Used by `virtual_runs` alone: in real time a process
-lives for months, and the usual thresholds hold.
+A simulated world is frozen values and plain dicts, and nearly all of it is freed as soon as the last reference goes.
+New values replace old ones, so the youngest generation grows by thousands of live objects; walking them, and the
+hundred thousand of a cluster, took a tenth of a busy hour. The setting is process-wide, so the last run that ends
+restores it. In real time a process lives for months, and the usual thresholds hold.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Catches whatever would leave a virtual loop's thread, and names who tried.
+"""Detects whatever would leave the thread of a virtual loop, and names the caller.
 
-A loop that jumps to its next timer sees neither threads nor sockets nor processes: what they bring comes after any
-number of false timeouts. So `VirtualLoop` refuses its own doors (executors, connections, readers), and this module
-watches the side doors for as long as the loop runs: threads and `time.sleep` by standing in for them, sockets and
-processes by an audit hook. Only the thread that runs the loop is watched; other threads of the process notice nothing.
+A loop that jumps to its next timer sees neither threads nor sockets nor processes: their results come after any number
+of false timeouts. `VirtualLoop` refuses its own methods for them (executors, connections, readers); this module watches
+the rest while the loop runs: it replaces thread starts and `time.sleep`, and finds sockets and processes with an audit
+hook. Only the thread of the loop is watched; other threads of the process are not affected.
 
-C extensions that open sockets by themselves are out of sight; they are not used under virtual time.
+C extensions that open sockets themselves are not detected; they are not used under virtual time.
 """
 
 from __future__ import annotations

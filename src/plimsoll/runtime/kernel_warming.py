@@ -1,10 +1,10 @@
-"""Compiles the solver's kernels beside a running program, once on a machine, so that nobody waits for it.
+"""Compiles the solver's kernels in the background, once per machine.
 
-For `plimsoll up`, after its ready line: whoever plans from then on loads machine code from disk; until then plans are
-made in plain Python, and come out the same. A process of its own does the work, at the lowest priority: a thread would
-hold the loop up, and could not be stopped when the program is. Never under a virtual loop, which has no processes.
+Until the compiled kernels are on disk, plans are made in plain Python and come out the same. A separate process
+compiles at the lowest priority: a thread would block the loop, and could not be stopped with the program. Never under a
+virtual loop, which has no processes.
 
-`load_kernels` is for those who measure plans: what lies on disk is loaded before the first of them, not by it.
+`load_kernels` loads the compiled kernels before plans are timed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What the supervisor keeps alive, and what it tells about it.
-
-Plain data: `app.py` writes the services; health endpoints, the console and `plimsoll doctor` read the statuses. Nothing
-here runs.
-"""
+"""The services that a supervisor keeps alive, and their statuses. Plain data: nothing here runs."""
 
 from __future__ import annotations
 

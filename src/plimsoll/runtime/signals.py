@@ -1,6 +1,6 @@
-"""SIGINT and SIGTERM become cancellation, which is how everything in Plimsoll is stopped.
+"""SIGINT and SIGTERM become cancellation, which stops everything in Plimsoll.
 
-Used by the commands that run until they are told to stop. Only for real loops: a virtual loop refuses signal handlers.
+Only for real loops: a virtual loop refuses signal handlers.
 """
 
 from __future__ import annotations

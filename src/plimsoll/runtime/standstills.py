@@ -1,7 +1,4 @@
-"""Words for a virtual loop that cannot go on: who waits, where, and which callbacks turn in circles.
-
-Used by `VirtualLoop` only, at the moment it gives up; nothing here is called while a loop is well.
-"""
+"""The text of errors of a virtual loop that cannot go on: the waiting tasks, and the callbacks that never end."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Keeps services alive: starts them in order, restarts what crashes, stops all of it in reverse order.
 
-`app.py` builds one supervisor and awaits `run()`. Cancelling that await is how the program is stopped: services are
-cancelled one after the other, last started first, each given `grace_s`; cancelling once more cancels all the rest at
-once. Here a broad `except` is at home: a bug in one service must not take the others down. It logs,
-counts and restarts; it never swallows `BaseException` (a `Crashed` of the tests, a KeyboardInterrupt), which ends the
-whole without an orderly stop.
+Cancelling `Supervisor.run()` stops the program: services are cancelled one after the other, last started first, each
+given `grace_s`; cancelling again cancels all the rest at once. The broad `except` here is deliberate: a bug in one
+service must not take the others down. It logs, counts and restarts; it never swallows `BaseException` (a `Crashed` of
+the tests, a KeyboardInterrupt), which ends the process without an orderly stop.
 """
 
 from __future__ import annotations

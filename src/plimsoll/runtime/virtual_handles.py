@@ -1,7 +1,7 @@
-"""What a virtual loop keeps in its queues: callbacks, timers and tasks, made for repeating and for speed.
+"""The callbacks, timers and tasks in the queues of a virtual loop: deterministic and fast.
 
-They stand in for asyncio's `Handle`, `TimerHandle` and `Task`. Handles carry no debug machinery and open their fields
-to the loop, which runs millions of them; tasks hash by number. Used by `VirtualLoop` only.
+They replace asyncio's `Handle`, `TimerHandle` and `Task`. Handles have no debug machinery and expose their fields to
+the loop, which runs millions of them; tasks hash by number.
 """
 
 from __future__ import annotations

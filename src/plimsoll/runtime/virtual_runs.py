@@ -1,8 +1,8 @@
-"""How virtual time is entered: `run_virtual` for a test that is one coroutine, `VirtualRun` for one told step by step.
+"""A virtual loop that is run step by step: `VirtualRun`.
 
-A scenario file's `{advance: 60s}` and `{at: …}` are `VirtualRun.advance_by` and `advance_to`: everything the world has
-set its timers for happens on the way. Neither leaves anything behind: tasks are cancelled in the order they were made,
-async generators closed, the loop closed.
+A scenario file's `{advance: 60s}` and `{at: …}` are `VirtualRun.advance_by` and `advance_to`: all timers up to that
+moment fire. A run leaves nothing behind: tasks are cancelled in the order they were created, async generators and the
+loop are closed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Long work in portions: lets everybody else on the event loop run after so much of it.
+"""Long work in portions: other tasks of the event loop run after each portion.
 
-Effort is counted, not timed: a clock would be asked for every object, and portions would differ from run to run. The
-measures are such that a portion takes some ten milliseconds on a slow machine; 100 ms would cost a lease.
+Effort is counted, not timed: a clock would be read for every object, and portions would differ from run to run. A
+portion takes some ten milliseconds on a slow machine; 100 ms would cost a lease.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Calls to an API server over the network: the `kube.exchange.Transport` that real clusters are reached with.
+"""Requests to an API server over the network: the `kube.transport.Transport` for real clusters.
 
-`HttpTransport` is all that others use. It carries one call at a time to where `kube.access.Access` says, as whom it
-says, and tells in plain words what went wrong. It never retries (a refused credential is the one exception), never
-follows a redirect, and understands nothing of what it carries.
+`HttpTransport` is the public part. It carries a request to the server of `kube.access.Access` with its credentials, and
+says in plain words what went wrong. It never retries (a refused credential is the one exception), never follows a
+redirect, and does not interpret what it carries.
 """
 
 from plimsoll.kube.http.transport import HttpLimits, HttpTransport

@@ -1,4 +1,4 @@
-"""The address of an API server, taken apart once: what URLs, TLS, proxies and messages need of it."""
+"""The address of an API server, parsed once for URLs, TLS, proxies and messages."""
 
 from __future__ import annotations
 

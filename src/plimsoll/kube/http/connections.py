@@ -1,4 +1,4 @@
-"""The sockets and the session that calls go through."""
+"""The sockets and the HTTP session of a transport."""
 
 from __future__ import annotations
 

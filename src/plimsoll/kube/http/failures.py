@@ -1,7 +1,7 @@
-"""What went wrong with a connection, in plain words, and which of `kube.errors` it is.
+"""Connection failures in plain words, as errors of `kube.errors`.
 
-The one question that matters to callers is whether the server may have acted: `NotSent` says no, `AnswerLost` says
-perhaps. Messages name the server and what can be done; they never show a query, a header or a proxy's password.
+Callers must know whether the server may have acted: `NotSent` means no, `AnswerLost` means perhaps. Messages name the
+server and what can be done; they never show a query, a header or a proxy's password.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Whether a proxy stands between us and the server: the one of the kubeconfig, else what the environment says.
+"""The proxy between us and the server: that of the kubeconfig, else that of the environment.
 
 The environment is read as Go programs read it, because people set it for kubectl: HTTPS_PROXY for https, HTTP_PROXY for
 http, the lower-case names where the upper-case ones are unset, and NO_PROXY as a list of names, suffixes, addresses and
-networks. `proxy-url` of a kubeconfig knows no exceptions, neither NO_PROXY nor loopback; the environment never applies
-to loopback. Pure: nothing here connects.
+networks. `proxy-url` of a kubeconfig has no exceptions, neither NO_PROXY nor loopback; the environment never applies to
+loopback. Pure: nothing here connects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The body of a watch as it comes off the wire."""
+"""The body of a watch, read from the connection."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""TLS contexts: whom we believe, and the certificate we show.
+"""TLS contexts: trusted authorities and client certificates.
 
-Trust is what Go's clients have, because kubeconfigs are written for them: any certificate in the given file is an
-anchor (also an intermediate one, also the server's own), and only alternative names count, not the common name. Without
-a file the authorities of the machine are believed; with `insecure-skip-tls-verify` everybody is.
+Trust is that of Go's clients, because kubeconfigs are written for them: any certificate in the given file is an anchor
+(also an intermediate one, also the server's own), and only alternative names count, not the common name. Without a file
+the authorities of the machine are trusted; with `insecure-skip-tls-verify` every server is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why TLS failed, and what mends it: whose certificate, its names and dates, the authorities it was checked against.
+"""Why TLS failed and how to fix it: the certificate, its names and dates, and the authorities it was checked against.
 
-OpenSSL tells only the reason. To name what is in the certificate it is fetched once more, on a connection that checks
-nothing and carries nothing. Used by `transport` alone, after a handshake failed.
+OpenSSL gives only the reason. To name the content of the certificate it is fetched again, on a connection that checks
+nothing and carries nothing.
 """
 
 from __future__ import annotations

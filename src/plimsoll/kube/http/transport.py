@@ -1,12 +1,11 @@
 """`HttpTransport`: one server, one identity, one event loop.
 
-The flow of a call: wait for a place, get the credential, send, read; on a 401 once more with a fresh credential. All of
-that together is bounded by the call's own timeout, also the wait for credentials: a call must not be made after the
-moment its caller allowed it for (a lease may have ended). But a plugin that is being asked goes on when the call that
-asked it is over, for as long as plugins may take, so that the next call has its answer. Whoever needs a person to log
-in first asks the credentials beforehand.
+A call waits for a free slot, gets the credential, sends, and reads; after a 401 it does so once more with a fresh
+credential. All of that is bounded by the timeout of the call, the wait for credentials included: a call must not be
+made after the moment its caller allowed it for (a lease may have ended). A credential plugin that is running goes on
+after the call is over, for as long as plugins may take, so that the next call has its result.
 
-The client above it decides about retries, limits rates and reads statuses; none of that is here.
+Retries, rate limits and statuses are the client's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Caches that keep themselves up to date with an API server: list, watch, resume, and tell whoever wants to know."""
+"""Caches that follow an API server: list, watch, resume, and notify handlers."""
 
 from plimsoll.kube.informer.delivery.handler import HandlerRunner
 from plimsoll.kube.informer.events import Added, BadGone, Change, Deleted, Key, TurnedBad, Updated

@@ -1,11 +1,11 @@
-"""What handlers are told, and how it follows from two states of one object.
+"""The changes that handlers receive, and how they follow from two states of an object.
 
-For every object a handler hears a history without gaps: `Added`, any number of `Updated`, `Deleted`; `Updated.old` is
-what it was told last. An object of another uid under the same name is a `Deleted` and an `Added`.
+For every object a handler receives a history without gaps: `Added`, any number of `Updated`, `Deleted`; `Updated.old`
+is the state it received last. An object of another uid under the same name is a `Deleted` and an `Added`.
 
-An object that is there but cannot be read is neither added nor deleted: it is `TurnedBad` (whether or not it was
-readable before), then `Added` when it can be read again, or `BadGone` when it is no more. Handlers that only know the
-first three kinds of change lose nothing but that.
+An object that exists but cannot be decoded is neither added nor deleted: it is `TurnedBad` (whether or not it was
+decodable before), then `Added` when it can be decoded again, or `BadGone` when it is deleted. Handlers that know only
+the first three kinds of change lose nothing but that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One informer for each kind, shared by everybody in the process: a pod is decoded once, however many look at it."""
+"""One informer per kind, shared by the whole process: each object is decoded once."""
 
 from __future__ import annotations
 

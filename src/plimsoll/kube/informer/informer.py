@@ -1,4 +1,4 @@
-"""The informer: a cache of one kind that keeps itself up to date, with indexes and handlers. What controllers use.
+"""The informer: a cache of one kind that follows the API server, with indexes and handlers.
 
     pods = Informer(client, Pod, clock=clock, entropy=entropy)
     pods.add_index("node", lambda pod: [pod.spec.node_name])
@@ -7,7 +7,7 @@
     await pods.synced()
     pods.cache.by_index("node", "n1")
 
-Whoever is about to remove something asks `age_s()` first: a cache that has not heard from its server is not evidence.
+Check `age_s()` before removing anything: a cache that has not heard from its server is not evidence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How an informer behaves: numbers with reasons, in one place."""
+"""The settings of an informer, each with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an informer is doing: for `/healthz`, the doctor, metrics, and controllers that must not act on stale data."""
+"""The state of an informer, for health checks, metrics, and controllers that must not act on stale data."""
 
 from __future__ import annotations
 

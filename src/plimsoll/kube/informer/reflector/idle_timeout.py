@@ -1,8 +1,8 @@
-"""How long the other end of a watch may say nothing: one timer for a connection, not one for every chunk of it.
+"""How long a watch may be silent: one timer per connection, not one per chunk.
 
-A timeout around every wait was a fiftieth of a busy hour, and each left a cancelled timer behind. Here the alarm looks,
-when it rings, how long ago something was heard, and is set again for the rest. Used by the reflector; a silence that is
-too long ends the block as `asyncio.timeout` does, by a `TimeoutError`.
+A timeout around every wait cost a fiftieth of a busy hour, and each left a cancelled timer behind. Here the timer, when
+it fires, checks how long ago data arrived, and is set again for the rest. A silence that is too long ends the block
+with a `TimeoutError`, as `asyncio.timeout` does.
 """
 
 from __future__ import annotations

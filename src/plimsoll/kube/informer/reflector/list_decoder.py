@@ -1,14 +1,12 @@
-"""Reads the body of a list in portions that do not hold the event loop, whatever the server put into it.
+"""Decodes the body of a list in portions that do not block the event loop, whatever the server put into it.
 
-A page of usual size is one parse. What is larger (a server that ignores `limit`, objects of a megabyte each) is cut by
-`list_scanning`, and what does not fit the struct is read object by object; in both cases the caller gets control
-back after every portion.
-
-Cuts the JSON text of a list into arrays of some of its items, lazily: for answers too large to parse in one go.
+A page of usual size is one parse. A larger body (a server that ignores `limit`, objects of a megabyte each) is cut into
+arrays of some of its items, and a body that does not fit the struct is decoded object by object; in both cases the
+caller gets control back after every portion.
 
 A cut is guessed first, where text like the beginning of the first item follows a closing brace, and proved by a parser:
-if what lies between two places is a whole array, then the second place is between two items. Where the guess is wrong
-strings and brackets are followed one by one, which is slow and exact. Text that is no list ends in `BrokenText`.
+if the text between two positions is a whole array, the second position is between two items. Where the guess is wrong,
+strings and brackets are followed one by one, which is slow and exact. Text that is no list raises `BrokenText`.
 """
 
 from __future__ import annotations

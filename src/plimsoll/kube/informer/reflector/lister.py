@@ -1,4 +1,4 @@
-"""Lists everything, page by page, and lets others run between any two portions of it."""
+"""Lists all objects, page by page, and yields to the event loop between portions."""
 
 from __future__ import annotations
 

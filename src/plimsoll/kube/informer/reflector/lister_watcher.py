@@ -1,4 +1,4 @@
-"""Where the objects of one informer come from: a client, a kind and a selection, as the few calls that are made."""
+"""The source of an informer's objects: a client, a kind and a selection, as the calls that list and watch."""
 
 from __future__ import annotations
 

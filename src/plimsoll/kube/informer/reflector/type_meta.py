@@ -1,8 +1,8 @@
-"""Takes `apiVersion` and `kind` off objects, so that one looks the same however it came.
+"""Removes `apiVersion` and `kind` from objects, so that an object is the same from a list and from a watch.
 
-A watch puts them on every object. In a list, servers leave them out of built-in kinds, and put them on custom ones.
-A cache of both would take a list that holds nothing new for a change of each object that a watch told last. Off and not
-on, because the list of a hundred thousand pods is what must be quick and small; the informer knows its kind anyway.
+A watch has them on every object. In a list, servers leave them out of built-in kinds and put them on custom ones. With
+both in a cache, an unchanged list would look like a change of each object that a watch delivered. They are removed, not
+added, because the list of a hundred thousand pods must be quick and small; the informer knows its kind anyway.
 """
 
 from __future__ import annotations

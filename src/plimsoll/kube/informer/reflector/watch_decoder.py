@@ -1,8 +1,8 @@
-"""From the chunks of a watch to events: cuts them into frames, and reads each frame as far as it can be read.
+"""Decodes the chunks of a watch into events: splits them into frames and decodes each frame as far as possible.
 
-A frame is one line of JSON: `{"type": "ADDED", "object": {…}}`. The fast path is one typed parse of the whole frame;
-what does not fit (an object with nulls, an odd object, a bookmark, an error) is taken apart. Nothing here raises on
-what a server sends, except for a frame without end.
+A frame is one line of JSON: `{"type": "ADDED", "object": {…}}`. The fast path is one typed parse of the whole frame; a
+frame that does not fit (an object with nulls, an undecodable object, a bookmark, an error) is taken apart. Nothing here
+raises on what a server sends, except for a frame without end.
 """
 
 from __future__ import annotations

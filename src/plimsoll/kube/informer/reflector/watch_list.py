@@ -1,4 +1,4 @@
-"""A watch that begins with everything there is (WatchList), up to the bookmark that ends the beginning."""
+"""A watch that begins with all existing objects (WatchList), up to the bookmark that ends the initial events."""
 
 from __future__ import annotations
 

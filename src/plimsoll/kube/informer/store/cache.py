@@ -1,8 +1,8 @@
-"""The objects of one kind as far as we know them: read by everybody, written by `tracking` alone.
+"""The objects of one kind, as far as they are known. Only the tracker writes to it.
 
-Objects lie in a map of maps, by namespace and by name, whose keys are texts the objects hold anyway: that takes the
-least memory, and what lies in a namespace is known without an index. Objects that could not be read are apart, in
-`bad`: they are present and nobody may act as if they were not, but there is no object to give.
+Objects are in a map of maps, by namespace and by name, whose keys are texts that the objects hold anyway: that takes
+the least memory, and the objects of a namespace are known without an index. Objects that could not be decoded are
+apart, in `bad`: they are present, and nothing may act as if they were not, but there is no object to return.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which objects of a cache changed since somebody last looked: for who looks now and then, at all of them at once.
+"""The keys of a cache that changed since they were last cleared.
 
-A handler hears of changes later than the cache shows them. Who needs everything as of one moment, turn after turn,
-follows the cache instead: reads it whole once, and from then on only at the keys that its trail names.
+A handler receives changes later than the cache shows them. A controller that needs everything as of one moment, loop
+after loop, follows the cache instead: it reads the cache whole once, and from then on only at the changed keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Objects found by what they say: pods by node, replica sets by owner. Kept up to date object by object.
+"""Indexes of a cache: pods by node, replica sets by owner. Updated object by object.
 
-An index function is somebody else's code and meets odd objects: if it fails on one, the object is left out of that
-index, this is told once, and everything else goes on. It must give the same keys for the same object each time it is
-asked, because an object's old keys are not kept but asked for again when it goes.
+If an index function fails on an object, the object is left out of that index, the failure is logged once, and
+everything else goes on. A function must return the same keys for the same object each time, because an object's old
+keys are not stored but computed again when it is removed.
 """
 
 from __future__ import annotations
