@@ -40,7 +40,7 @@ class ScaleUpOption:
     price_per_hour: float
     """Real money, for reports."""
     planning_price: float
-    """With the preferences of specs/nodes.md 8.4, for choosing."""
+    """With the preferences of docs/design/nodes.md 8.4, for choosing."""
     size: int
     max_size: int
     room: int

@@ -1,4 +1,4 @@
-"""How long parts of a turn took, by Cluster Autoscaler's names: for metrics and `--timing`, never for decisions.
+"""Durations of the parts of a loop iteration, by Cluster Autoscaler's names. Only for metrics and `--timing`.
 
 The clock measures: a real one where real seconds are wanted, also in virtual time; a virtual one says 0.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LoopTimings:
-    """One a turn."""
+    """One a loop iteration."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

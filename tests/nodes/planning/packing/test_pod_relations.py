@@ -96,7 +96,7 @@ class TestFewerGroups:
         assert {growth.option.zone for growth in plan.scale_ups} == {*ZONES}
 
     def test_a_hasty_look_at_what_would_be_too_many_changes_nothing_for_the_pods(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(planner, "_SCOUTED", 0)
+        monkeypatch.setattr(planner, "_PRESELECTION_WORK", 0)
         types = [machine(f"m{cpu}", cpu, zones=ZONES) for cpu in (2, 4, 8, 16)]
         entries = [waiting(f"p{cpu}", 5, cpu) for cpu in (1, 3, 7)]
         entries += [waiting("wide", 6, 2, **spread({"app": "wide"}))]

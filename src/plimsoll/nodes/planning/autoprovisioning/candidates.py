@@ -292,11 +292,11 @@ def _spare_gpus(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -
             one.fits[members] &= ~elsewhere
 
 
-# ---- offers
+# ---- options
 
 
 class _OptionBuilder:
-    """Offers so far; one for each machine type, profile and zone."""
+    """Options so far; one for each machine type, profile and zone."""
 
     def __init__(
         self, snapshot: Snapshot, policy: Policy, *, limits: Sequence[ResourceLimit], daemons: DaemonSets
@@ -313,7 +313,7 @@ class _OptionBuilder:
         self._made: set[Hashable] = set()
 
     def take(self, candidate: _Candidate, choice: _Choice) -> bool:
-        """Whether anything is offered for it."""
+        """Whether anything is available for it."""
         named = choice.label_set
         self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
         taints = candidate.compatible.taints
@@ -341,7 +341,7 @@ class _OptionBuilder:
         return True
 
     def _option(self, candidate: _Candidate, choice: _Choice, profile: Profile, zone: str) -> bool:
-        """Whether there is an offer of this kind now; there is none where nobody it serves fits the zone."""
+        """Whether there is an option of this kind now; there is none where nobody it serves fits the zone."""
         kind = candidate.kind
         key = (kind.name, profile.hash, zone)
         if key in self._made:

@@ -34,7 +34,7 @@ _ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
 def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
-    """Causes, for the pods on the new nodes of one offer; none where there are no groups to be grown instead."""
+    """Causes, for the pods on the new nodes of one option; none where there are no groups to be grown instead."""
     found: dict[str, list[str]] = {}
     for number in _largest(placement, option):
         for cause, groups in (*_refusals_why_made(problem, number), *_unused(problem, placement, option, number)):
@@ -48,7 +48,7 @@ def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int
 
 
 def _largest(placement: Placement, option: int) -> list[int]:
-    """Classes on the nodes of the offer."""
+    """Classes on the nodes of the option."""
     pods: dict[int, int] = {}
     for batch in placement.batches:
         if batch.option == option:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 ASKED: Final = 8
-"""So many offers, and so many planned nodes, are asked about."""
+"""So many options, and so many planned nodes, are asked about."""
 _WHOLE: Final = 1_000
-"""Placements of a draft that are all looked at."""
+"""Placements of a placement that are all looked at."""
 
 
 def may_interact(problem: ScaleUpProblem, number: int) -> bool:
@@ -54,7 +54,7 @@ def may_interact(problem: ScaleUpProblem, number: int) -> bool:
 def rejections_on_new_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int, options: Sequence[int]
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
-    """(offer, what refuses), for one more empty node of each of the first offers; nothing refuses where one fits."""
+    """(option, what refuses), for one more empty node of each of the first options; nothing refuses where one fits."""
     filled = _Filled.of(problem, placement)
     for option in options[:ASKED]:
         yield option, filled.refusals(number, filled.empty_node(option))
@@ -63,7 +63,7 @@ def rejections_on_new_nodes(
 def rejections_on_planned_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
-    """(offer, what refuses), for nodes the draft adds where nothing but other pods is in the way."""
+    """(option, what refuses), for nodes the placement adds where nothing but other pods is in the way."""
     filled = _Filled.of(problem, placement)
     for option, place in filled.planned[:ASKED]:
         refusals = filled.refusals(number, place)
@@ -73,12 +73,12 @@ def rejections_on_planned_nodes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
-    """The cluster as the draft would leave it."""
+    """The cluster as the placement would leave it."""
 
     problem: ScaleUpProblem
     view: ClusterView
     planned: tuple[tuple[int, NodeState], ...]
-    """Of each batch one node, and the offer it is of."""
+    """Of each batch one node, and the option it is of."""
     is_whole: bool
 
     @classmethod
@@ -164,7 +164,7 @@ def explain_unschedulable(
 
 
 def _lacks_a_group(problem: ScaleUpProblem, number: int) -> bool:
-    """Auto-provisioning may make groups, and offers none that this class may use."""
+    """Auto-provisioning may make groups, and options none that this class may use."""
     return (
         problem.policy.nap.enabled and bool(problem.option_set.new_groups_left) and not problem.allowed[:, number].any()
     )

@@ -20,7 +20,6 @@ from plimsoll.solver.problem import UNBOUNDED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from plimsoll.nodes.planning.packing.binpacking import PackingOptions
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
@@ -28,107 +27,102 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Party:
-    """So many hosts of one class, each with room for so many guests of others."""
+class _TargetPlan:
+    """A number of affinity targets of one class, each with room for pods of other classes."""
 
-    host: int
-    hosts: int
+    target: int
+    targets: int
     beside: Mapping[int, int]
-    """Guests by class beside each host."""
+    """Dependent pods by class beside each target."""
 
 
-def place_with_affinity_targets(
-    problem: ScaleUpProblem,
-    relations: PodRelations,
-    request: tuple[Ints, Placement | None, PackingOptions],
-    placement: Placement,
-) -> Placement:
-    """The draft, or one that helps more pods; `request`: demand [C], on top of what, by which means."""
-    demand, onto, packing = request
+def place_with_affinity_targets(request: PlacementRequest, placement: Placement) -> Placement:
+    """The placement, or one that schedules more pods."""
+    problem, demand, onto = request.problem, request.demand, request.onto
     before = np.zeros_like(demand) if onto is None else onto.placed(len(demand))
     missing = demand + before - placement.placed(len(demand))
     best = placement
-    for label_group in _label_groups(problem, relations, demand, missing):
-        tried = _placed(problem, relations, (demand, onto, packing), label_group)
+    for plan in _target_plans(problem, request.relations, demand, missing):
+        tried = _place(request, plan)
         if score(problem, tried) > score(problem, best):
             best = tried
-    return improve_placement(
-        PlacementRequest(problem=problem, relations=relations, demand=demand, onto=onto, packing=packing), best
-    )
+    return improve_placement(request, best)
 
 
-def _label_groups(problem: ScaleUpProblem, relations: PodRelations, demand: Ints, missing: Ints) -> Iterator[_Party]:
-    """For hosts whose guests are left over: as few of them as can be with all guests beside them, and as many."""
-    guests = [number for number in np.flatnonzero(demand > 0).tolist() if _is_guest(problem, number)]
-    for host in np.flatnonzero(demand > 0).tolist() if missing[guests].any() else ():
-        label_group = relations.label_group_of[host]
+def _target_plans(
+    problem: ScaleUpProblem, relations: PodRelations, demand: Ints, missing: Ints
+) -> Iterator[_TargetPlan]:
+    """For targets whose dependents are left over: the fewest targets that leave room for all of them, and the most."""
+    dependents = [number for number in np.flatnonzero(demand > 0).tolist() if _is_dependent(problem, number)]
+    for target in np.flatnonzero(demand > 0).tolist() if missing[dependents].any() else ():
+        group = relations.label_group_of[target]
         ours = [
-            guest
-            for guest in guests
-            if label_group in relations.affinity_targets[relations.label_group_of[guest]] and guest != host
+            number
+            for number in dependents
+            if group in relations.affinity_targets[relations.label_group_of[number]] and number != target
         ]
-        if not missing[ours].any() or label_group in {relations.label_group_of[our] for our in ours}:
+        if not missing[ours].any() or group in {relations.label_group_of[number] for number in ours}:
             continue
-        spaces = _spaces(problem, host, ours)
-        most = int(demand[host])
+        spaces = _spaces(problem, target, ours)
+        most = int(demand[target])
         few, many = 1, most
         while few < many:
             middle = (few + many) // 2
             few, many = (few, middle) if _fits(problem, spaces, _shares(demand, ours, middle)) else (middle + 1, many)
-        for hosts in sorted({few, most}):
-            beside = _shares(demand, ours, hosts)
+        for targets in sorted({few, most}):
+            beside = _shares(demand, ours, targets)
             if _fits(problem, spaces, beside):
-                yield _Party(host=host, hosts=hosts, beside=beside)
-        if len(ours) == 1 and (each := _most_beside(problem, spaces, ours[0])):
-            yield _Party(host=host, hosts=min(most, -(-int(demand[ours[0]]) // each)), beside={ours[0]: each})
+                yield _TargetPlan(target=target, targets=targets, beside=beside)
+        if len(ours) == 1 and (fitting := _most_beside(problem, spaces, ours[0])):
+            targets = min(most, -(-int(demand[ours[0]]) // fitting))
+            yield _TargetPlan(target=target, targets=targets, beside={ours[0]: fitting})
 
 
-def _is_guest(problem: ScaleUpProblem, number: int) -> bool:
-    one = problem.table.classes[number]
-    return one.problem is None and one.has_affinity and HOSTNAME in problem.rules.affinity_counts(number).affinity_keys
+def _is_dependent(problem: ScaleUpProblem, number: int) -> bool:
+    pods = problem.table.classes[number]
+    return (
+        pods.problem is None and pods.has_affinity and HOSTNAME in problem.rules.affinity_counts(number).affinity_keys
+    )
 
 
-def _shares(demand: Ints, guests: Sequence[int], hosts: int) -> dict[int, int]:
-    return {guest: -(-int(demand[guest]) // hosts) for guest in guests}
+def _shares(demand: Ints, dependents: Sequence[int], targets: int) -> dict[int, int]:
+    return {dependent: -(-int(demand[dependent]) // targets) for dependent in dependents}
 
 
-def _spaces(problem: ScaleUpProblem, host: int, guests: Sequence[int]) -> Ints:
-    """[S, R]: what nodes that take host and guests have beside one host, those that stand and those that could be."""
-    classes = [host, *guests]
+def _spaces(problem: ScaleUpProblem, target: int, dependents: Sequence[int]) -> Ints:
+    """[S, R]: what existing and new nodes that accept all these classes have left beside one target."""
+    classes = [target, *dependents]
     rows = np.logical_and.reduce(
         [problem.rules.node_predicates.fits(pod_class, problem.arrays.free, {}) for pod_class in classes]
     )
     options = problem.allowed[:, classes].all(axis=1)
-    found: Ints = np.concatenate((problem.capacity[options], problem.free[rows])) - problem.requests[host]
+    found: Ints = np.concatenate((problem.capacity[options], problem.free[rows])) - problem.requests[target]
     return found
 
 
 def _fits(problem: ScaleUpProblem, spaces: Ints, beside: Mapping[int, int]) -> bool:
-    request = sum((problem.requests[guest] * pods for guest, pods in beside.items()), start=np.zeros(1, dtype=np.int64))
-    return bool((spaces >= request).all(axis=1).any())
+    requested = sum(
+        (problem.requests[dependent] * pods for dependent, pods in beside.items()), start=np.zeros(1, dtype=np.int64)
+    )
+    return bool((spaces >= requested).all(axis=1).any())
 
 
-def _most_beside(problem: ScaleUpProblem, spaces: Ints, guest: int) -> int:
-    """How many guests the largest node has room for."""
-    request = problem.requests[guest] > 0
-    beside = (spaces[:, request] // problem.requests[guest][request]).min(axis=1, initial=UNBOUNDED)
+def _most_beside(problem: ScaleUpProblem, spaces: Ints, dependent: int) -> int:
+    """How many dependent pods the largest node has room for."""
+    requested = problem.requests[dependent] > 0
+    beside = (spaces[:, requested] // problem.requests[dependent][requested]).min(axis=1, initial=UNBOUNDED)
     return min(max(int(beside.max(initial=0)), 0), UNBOUNDED)
 
 
-def _placed(
-    problem: ScaleUpProblem,
-    relations: PodRelations,
-    request: tuple[Ints, Placement | None, PackingOptions],
-    label_group: _Party,
-) -> Placement:
-    demand, onto, packing = request
+def _place(request: PlacementRequest, plan: _TargetPlan) -> Placement:
+    problem, relations, demand, packing = request.problem, request.relations, request.demand, request.packing
     requests = problem.requests.copy()
-    hosts, guests = np.zeros_like(demand), np.zeros_like(demand)
-    hosts[label_group.host] = label_group.hosts
-    for guest, pods in label_group.beside.items():
-        requests[label_group.host] += problem.requests[guest] * pods
-        guests[guest] = demand[guest]
-    placement = place(replace(problem, requests=requests), relations, hosts, packing, onto)
-    placement = place(problem, relations, guests, packing, placement)
-    rest = demand - hosts - guests
+    targets, dependents = np.zeros_like(demand), np.zeros_like(demand)
+    targets[plan.target] = plan.targets
+    for dependent, pods in plan.beside.items():
+        requests[plan.target] += problem.requests[dependent] * pods
+        dependents[dependent] = demand[dependent]
+    placement = place(replace(problem, requests=requests), relations, targets, packing, request.onto)
+    placement = place(problem, relations, dependents, packing, placement)
+    rest = demand - targets - dependents
     return place(problem, relations, rest, packing, placement) if rest.any() else placement

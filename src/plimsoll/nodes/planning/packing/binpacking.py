@@ -35,7 +35,7 @@ class FailedClasses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingOptions:
-    """With what a draft is made: how much effort, and which offers may be used."""
+    """With what a placement is made: how much effort, and which options may be used."""
 
     effort: Effort = field(default_factory=Effort)
     usable: Flags
@@ -46,7 +46,7 @@ class PackingOptions:
 
 
 def pack_slices(view: PlacementView, slices: Sequence[DemandSlice], packing: PackingOptions) -> tuple[Placement, Ints]:
-    """The draft with the shares on it, and [S] pods that found no place."""
+    """The placement with the shares on it, and [S] pods that found no place."""
     placement = view.placement
     left = np.array([demand_slice.items for demand_slice in slices], dtype=np.int64)
     if not slices:
@@ -56,7 +56,9 @@ def pack_slices(view: PlacementView, slices: Sequence[DemandSlice], packing: Pac
     for tier in sorted({option.tier for option in view.problem.options}):
         if left.any():
             in_tier = np.array([option.tier == tier for option in view.problem.options], dtype=np.bool_)
-            placement, left = _open_nodes(view.problem, slices, left, (placement, packing, packing.usable & in_tier))
+            placement, left = _open_nodes(
+                view.problem, slices, left, placement, replace(packing, usable=packing.usable & in_tier)
+            )
     return placement, left * np.array([demand_slice.pods_per_item for demand_slice in slices], dtype=np.int64)
 
 
@@ -122,7 +124,7 @@ def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Fi
 
 
 def _contents(slices: Sequence[DemandSlice], answer: FillResult) -> dict[int, dict[int, int]]:
-    """Row of the answer to pods by class in each of its nodes, both ascending; shares of one class together."""
+    """Row of the answer to pods by class in each of its nodes, both ascending; slices of one class together."""
     if not len(answer.placements):
         return {}
     rows, indices, items = answer.placements.T
@@ -156,27 +158,25 @@ def _tighter(slices: Sequence[DemandSlice]) -> Ints | None:
 
 
 def _open_nodes(
-    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
-    """New nodes. Groups that grow whole or not at all are used where nothing cheaper does the same."""
-    usable = on[2]
-    placement, left = _whole(problem, slices, items, on)
+    """Pack onto new nodes. Groups that are resized as a whole are used only where nothing cheaper serves the same."""
+    placement, left = _whole(problem, slices, items, onto, packing)
     whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
-    if not placement.nodes_of(len(problem.options))[whole].any() or on[0].nodes_of(len(problem.options))[whole].any():
+    if not placement.nodes_of(len(problem.options))[whole].any() or onto.nodes_of(len(problem.options))[whole].any():
         return placement, left
-    other, other_left = _pack_new_nodes(problem, slices, items, (on[0], on[1], usable & ~whole))
+    other, other_left = _pack_new_nodes(problem, slices, items, onto, replace(packing, usable=packing.usable & ~whole))
     if (other_left <= left).all() and other.cost(problem) < placement.cost(problem):
         return other, other_left
     return placement, left
 
 
 def _whole(
-    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
-    """Nodes nobody asked for are opened with the others where a group grows to its maximum or not at all."""
-    before, packing, usable = on
+    """Where a group is resized to its maximum or not at all, its idle nodes are added too."""
     while True:
-        placement, left = _pack_new_nodes(problem, slices, items, (before, packing, usable))
+        placement, left = _pack_new_nodes(problem, slices, items, onto, packing)
         missing = (problem.available - placement.nodes_of(len(problem.options))) * (
             placement.nodes_of(len(problem.options)) > 0
         )
@@ -189,31 +189,30 @@ def _whole(
         filled = replace(placement, batches=(*placement.batches, *batches))
         if (filled.nodes_of(len(problem.options)) @ problem.limits.use <= problem.limits.room).all():
             return filled, left
-        usable = usable & (np.arange(len(problem.options)) != max(idle)[1])
+        packing = replace(packing, usable=packing.usable & (np.arange(len(problem.options)) != max(idle)[1]))
 
 
 def _pack_new_nodes(
-    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, on: tuple[Placement, PackingOptions, Flags]
+    problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
-    placement, packing, usable = on
     chosen = np.flatnonzero(items)
-    types = np.flatnonzero(usable)
+    types = np.flatnonzero(packing.usable)
     if not len(types):
-        return placement, items
-    request = [slices[index] for index in chosen.tolist()]
+        return onto, items
+    packed = [slices[index] for index in chosen.tolist()]
     packing_problem = PackingProblem(
-        requests=_requests(problem, request),
+        requests=_requests(problem, packed),
         counts=items[chosen],
         capacity=problem.capacity[types],
         price=problem.planning_prices[types],
-        allowed=np.stack([demand_slice.places.options[types] for demand_slice in request], axis=1),
+        allowed=np.stack([demand_slice.places.options[types] for demand_slice in packed], axis=1),
         per_bin=np.array(
-            [max(1, demand_slice.per_node // demand_slice.pods_per_item) for demand_slice in request], dtype=np.int64
+            [max(1, demand_slice.per_node // demand_slice.pods_per_item) for demand_slice in packed], dtype=np.int64
         ),
-        exclusive=_exclusive(request),
-        available=np.minimum(problem.available - placement.nodes_of(len(problem.options)), UNBOUNDED)[types],
+        exclusive=_exclusive(packed),
+        available=np.minimum(problem.available - onto.nodes_of(len(problem.options)), UNBOUNDED)[types],
         use=problem.limits.use[types],
-        room=placement.room_left(problem),
+        room=onto.room_left(problem),
     )
     found = pack(packing_problem, packing.effort)
     answer = found.packing
@@ -224,16 +223,16 @@ def _pack_new_nodes(
             option=int(types[pattern.type]),
             nodes=pattern.bins,
             content=_content(
-                (request[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
+                (packed[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
             ),
         )
         for pattern in answer.patterns
     ]
-    # What pods are worth to some offers shows nothing about the others.
+    # Dual values for some of the options prove nothing about the others.
     worths = {}
     if len(types) == len(problem.options):
-        worths = {**placement.worths, **_worths(request, items[chosen] - answer.left, found.worth)}
-    return replace(placement, batches=(*placement.batches, *batches), worths=worths), left
+        worths = {**onto.worths, **_worths(packed, items[chosen] - answer.left, found.worth)}
+    return replace(onto, batches=(*onto.batches, *batches), worths=worths), left
 
 
 def _worths(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:

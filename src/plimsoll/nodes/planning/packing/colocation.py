@@ -45,7 +45,7 @@ class PodPrices:
 
 
 class Colocation:
-    """For the classes of one layer. Homes, refusals and glued shares go to `lowered`."""
+    """For the classes of one layer. Homes, refusals and kept together shares go to `lowered`."""
 
     def __init__(
         self, view: PlacementView, demand: Mapping[int, int], feedback: Feedback, lowered: LoweredConstraints

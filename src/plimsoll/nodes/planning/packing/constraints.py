@@ -52,7 +52,7 @@ class _Lowering:
         self._colocation = Colocation(view, demand, feedback, self.lowered)
         self._prices = PodPrices(view.problem)
         self._running: dict[int, dict[str, int]] = {}
-        """Pods shared out so far in this layer, by party and domain."""
+        """Pods shared out so far in this layer, by label group and domain."""
         self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
         """By clique and topology key: domains that have their one pod."""
 

@@ -45,7 +45,7 @@ _MOST_PAIRS: Final = 200_000
 
 
 class ExactFallback:
-    """Of one plan. Counts its searches; everything else it is told."""
+    """The exact fallback of one plan; it counts its searches."""
 
     def __init__(self, problem: ScaleUpProblem, relations: PodRelations) -> None:
         self._problem = problem
@@ -54,7 +54,7 @@ class ExactFallback:
         self._savings = SAVINGS
 
     def on(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
-        """The draft, or one in which all of `wanted` [C] that can be moved have a place."""
+        """The placement, or one in which all of `wanted` [C] that can be moved have a place."""
         problem = self._problem
         missing = np.maximum(wanted - placement.placed(len(wanted)), 0)
         if not missing.any():
@@ -78,7 +78,7 @@ class ExactFallback:
         return place_pending if _is_within(problem, place_pending) else placement
 
     def _on_standing(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
-        """The draft, or a cheaper one in which nodes that stand take all pods that they take at all."""
+        """The placement, or a cheaper one in which nodes that stand take all pods that they take at all."""
         problem = self._problem
         new = placement.on_new_nodes(len(wanted))
         if not self._savings or not len(problem.arrays) or not is_worth_searching(wanted, new):
@@ -144,7 +144,7 @@ def _is_within(problem: ScaleUpProblem, placement: Placement) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExactProblem:
-    """Rows are nodes that stand, batches of planned ones, offers; those that are the same to everybody are one row."""
+    """Rows are nodes that stand, batches of planned ones, options; those that are the same to everybody are one row."""
 
     problem: ScaleUpProblem
     base: Placement
@@ -155,7 +155,7 @@ class _ExactProblem:
     demand: FillDemand
     standing: ExistingNodes
     members: list[Ints]
-    """Of each row: the nodes, batches or offers it stands for, as they are numbered one after the other."""
+    """Of each row: the nodes, batches or options it stands for, as they are numbered one after the other."""
     opening: NewNodes
 
     @classmethod
@@ -171,7 +171,7 @@ class _ExactProblem:
         free = np.concatenate((base.free_rows(problem), base.free_batches(problem), problem.capacity[options]))
         standing = len(problem.arrays) + len(base.batches)
         sizes = [*[1] * len(problem.arrays), *(batch.nodes for batch in base.batches), *rooms[options].tolist()]
-        # Offers stay apart: each has its own price.
+        # Options stay apart: each has its own price.
         apart = np.concatenate((np.zeros(standing, dtype=np.int64), 1 + np.arange(len(options))))
         members = _alike(np.column_stack((apart, free, allowed)))
         first = np.array([member[0] for member in members], dtype=np.int64)
@@ -196,7 +196,7 @@ class _ExactProblem:
         )
 
     def answered(self, filled: FillResult) -> Placement:
-        """What was found, as a draft: rows are dealt out to the nodes, batches and offers they stand for."""
+        """What was found, as a placement: rows are dealt out to the nodes, batches and options they stand for."""
         added: dict[int, dict[int, int]] = {}
         for part, index, pods in filled.placements.tolist():
             added.setdefault(part, {})[int(self.numbers[index])] = pods
@@ -216,7 +216,7 @@ class _ExactProblem:
         return replace(self.base, existing=kept, batches=tuple(batches))
 
     def _dealt(self, filled: FillResult) -> Iterator[tuple[int, int, int]]:
-        """(node, batch or offer; how many nodes of it; part that they are filled as)."""
+        """(node, batch or option; how many nodes of it; part that they are filled as)."""
         rows, planned = len(self.problem.arrays), len(self.base.batches)
         waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
         for row, alike in waiting.items():

@@ -145,7 +145,7 @@ def tallest(view: PlacementView, demand_slice: DemandSlice) -> int:
 
 
 def _space(view: PlacementView, demand_slice: DemandSlice) -> Ints:
-    """For each offer it may be on: how many fit on an empty node."""
+    """For each option it may be on: how many fit on an empty node."""
     problem, options = view.problem, np.flatnonzero(demand_slice.places.options)
     request = problem.requests[demand_slice.number] > 0
     space: Ints = problem.capacity[options][:, request] // problem.requests[demand_slice.number][request]
@@ -186,7 +186,7 @@ def _evenly(demand_slice: DemandSlice, pods: int, height: int) -> list[DemandSli
 
 
 def _only(places: Places, *, new: bool) -> Places:
-    """Offers alone, or existing nodes alone."""
+    """Options alone, or existing nodes alone."""
     return replace(
         places,
         rows=places.rows & (not new),
@@ -199,7 +199,7 @@ def _only(places: Places, *, new: bool) -> Places:
 
 
 def is_level(view: PlacementView, number: int) -> bool:
-    """Whether the constraints over nodes hold for a class with everything where the draft has it."""
+    """Whether the constraints over nodes hold for a class with everything where the placement has it."""
     for spread_count in over_nodes(view, number):
         if not spread_count.counts_itself:
             continue

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DOMAINS_TRIED: Final = 16
 """So many homes are tried for pods that want to be together in one domain."""
 _WORK: Final = 4_000
-"""Each try plans a layer anew: classes times offers, over all tries. Beyond it what seems best is taken untried."""
+"""Each try plans a layer anew: classes times options, over all tries. Beyond it what seems best is taken untried."""
 _TRIES: Final = 8
 """So often a layer is shared out anew because a domain took less than its quota."""
 
@@ -185,26 +185,26 @@ def place(
     packing: PackingOptions,
     onto: Placement | None = None,
 ) -> Placement:
-    """`demand` [C]: pods of each class that need a place, on top of what the draft has placed.
+    """`demand` [C]: pods of each class that need a place, on top of what the placement has placed.
 
     Who comes later may not open a zone that pods placed before would have to be spread over: then it does without that
     zone, or waits until those run.
     """
-    placement = _placed_onto(problem, relations, demand, packing, onto)
+    placement = _place_onto(problem, relations, demand, packing, onto)
     if onto is None or onto.is_empty:
         return placement
     before, after = PlacementView(problem, onto, relations), PlacementView(problem, placement, relations)
     if not _opens_domains(before, after) or spread_holds(after, onto):
         return placement
     narrower = replace(packing, usable=packing.usable & before.in_existing_domains())
-    placement = _placed_onto(problem, relations, demand, narrower, onto)
+    placement = _place_onto(problem, relations, demand, narrower, onto)
     short = demand - (placement.placed(len(demand)) - onto.placed(len(demand)))
     for number in np.flatnonzero(short > 0).tolist():
         placement = placement.with_rejection(number, _WOULD_UNBALANCE)
     return placement
 
 
-def _placed_onto(
+def _place_onto(
     problem: ScaleUpProblem, relations: PodRelations, demand: Ints, packing: PackingOptions, onto: Placement | None
 ) -> Placement:
     """Where nothing else says who comes first, the line does: a scheduler will take them so.
@@ -213,12 +213,12 @@ def _placed_onto(
     """
     numbers = [number for number in np.flatnonzero(demand).tolist() if problem.table.classes[number].problem is None]
     in_line = sorted(numbers, key=problem.class_order.__getitem__)
-    placement = _placed_in_order(in_line, (problem, relations), demand, packing, onto)
+    placement = _place_in_order(in_line, problem, relations, demand, packing, onto)
     confined = sorted(numbers, key=lambda number: (bool(problem.allowed[:, number].any()), number))
     missing = demand - placement.placed(len(demand)) + (onto or Placement()).placed(len(demand))
     if confined == in_line or not missing[numbers].any() or not any(_meets(problem, number) for number in numbers):
         return placement
-    other = _placed_in_order(confined, (problem, relations), demand, packing, onto)
+    other = _place_in_order(confined, problem, relations, demand, packing, onto)
     return other if other.placed(len(demand)).sum() > placement.placed(len(demand)).sum() else placement
 
 
@@ -227,14 +227,14 @@ def _meets(problem: ScaleUpProblem, number: int) -> bool:
     return problem.table.classes[number].scheduling_key.has_pod_constraints
 
 
-def _placed_in_order(
+def _place_in_order(
     numbers: Sequence[int],
-    on: tuple[ScaleUpProblem, PodRelations],
+    problem: ScaleUpProblem,
+    relations: PodRelations,
     demand: Ints,
     packing: PackingOptions,
     onto: Placement | None,
 ) -> Placement:
-    problem, relations = on
     placement = onto or Placement()
     failed = packing.failed
     for number in failed.given_up.intersection(numbers):
@@ -268,7 +268,7 @@ def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
 
 
 def spread_holds(view: PlacementView, of: Placement) -> bool:
-    """Whether spread over zones still holds for pods that a draft had placed, with everything that came since."""
+    """Whether spread over zones still holds for pods that a placement had placed, with everything that came since."""
     for number in np.flatnonzero(of.placed(len(view.problem.table))).tolist():
         for spread_count in view.problem.rules.spreads(number):
             if spread_count.key == HOSTNAME or not spread_count.counts_itself:

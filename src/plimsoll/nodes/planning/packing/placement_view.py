@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Existing nodes, batches of planned nodes, offers of new ones."""
+    """Existing nodes, batches of planned nodes, options of new ones."""
 
     rows: Flags
     batches: Flags
@@ -46,7 +46,7 @@ class Places:
 
 
 class PlacementView:
-    """The board with a draft on it."""
+    """The problem with a placement on it."""
 
     def __init__(self, problem: ScaleUpProblem, placement: Placement, relations: PodRelations) -> None:
         self.problem = problem
@@ -59,7 +59,7 @@ class PlacementView:
 
     @cached_property
     def _placed(self) -> dict[int, Ints]:
-        """Made when asked for, like what is free: many a scene is only asked about new nodes."""
+        """Made when asked for, like what is free: many views is only asked about new nodes."""
         return self.placement.rows_of(len(self.problem.arrays))
 
     @cached_property
@@ -127,12 +127,12 @@ class PlacementView:
     # ---- domains
 
     def domains(self, key: str) -> tuple[str, ...]:
-        """All values of a topology key, of nodes and offers, in the order of their names."""
+        """All values of a topology key, of nodes and options, in the order of their names."""
         problem = self.problem
         return tuple(sorted({*problem.arrays.label_values(key), *problem.option_arrays.label_values(key)}))
 
     def planned_domains(self, key: str) -> set[str]:
-        """Where the draft puts new nodes."""
+        """Where the placement puts new nodes."""
         return {*self._option_names(key, self._batch_options)}
 
     def existing_domains(self, key: str) -> set[str]:
@@ -170,7 +170,7 @@ class PlacementView:
     # ---- who is where
 
     def _whereabouts(self, label_groups: set[int]) -> tuple[Flags, Flags]:
-        """Rows and batches that hold pods of these parties because the draft put them there."""
+        """Rows and batches that hold pods of these label groups because the placement put them there."""
         rows = np.zeros(len(self.problem.arrays), dtype=np.bool_)
         for number, placed in self._placed.items():
             if self.relations.label_group_of[number] in label_groups:
@@ -211,7 +211,7 @@ class PlacementView:
         return problem.table.classes[number].has_anti_affinity or bool(problem.arrays.running_pods.anti_affinity_rows)
 
     def affinity_places(self, number: int) -> Places | None:
-        """Where the company is that a class wants; None when there is nobody yet, anywhere."""
+        """Where the company is that a class wants; None when there is none yet, anywhere."""
         known = self.problem.rules.affinity_counts(number)
         rows, batches = self._whereabouts({*self.relations.affinity_targets[self.relations.label_group_of[number]]})
         rows = rows | (known.targets > 0)
@@ -252,16 +252,16 @@ class PlacementView:
         return found
 
     def rows_with(self, number: int) -> Flags:
-        """[N]: rows where the draft put pods of the class; `batches_with` likewise."""
+        """[N]: rows where the placement put pods of the class; `batches_with` likewise."""
         placed = self._placed.get(number)
         return np.zeros(len(self.problem.arrays), dtype=np.bool_) if placed is None else placed > 0
 
     def domains_with(self, number: int, key: str) -> set[str]:
-        """Where the draft put pods of the class."""
+        """Where the placement put pods of the class."""
         return self._names(key, self.rows_with(number), self.batches_with(number))
 
     def in_existing_domains(self) -> Flags:
-        """[T]: offers in zones (of every key that a waiting class is spread over) where nodes are by now."""
+        """[T]: options in zones (of every key that a waiting class is spread over) where nodes are by now."""
         found = np.ones(len(self.problem.options), dtype=np.bool_)
         spreads = (
             spread_count
@@ -300,6 +300,6 @@ if TYPE_CHECKING:
 
 
 def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
-    """Whether there are nodes wherever the first scene has some, as far as any of these classes is spread over it."""
+    """Whether there are nodes wherever the first view has some, as far as any of these classes is spread over it."""
     keys = {spread_count.key for number in numbers for spread_count in first.problem.rules.spreads(number)} - {HOSTNAME}
     return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)

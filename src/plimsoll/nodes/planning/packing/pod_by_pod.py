@@ -178,7 +178,7 @@ class _PodByPodPlacer:
         )
 
     def _open_for(self, number: int) -> list[_Spot]:
-        """A new node of the cheapest offer that takes the pod now; of one that grows whole, all of its nodes."""
+        """A new node of the cheapest option that takes the pod now; of one that grows whole, all of its nodes."""
         if self._questions < 0:
             return []
         problem = self._problem
@@ -249,7 +249,7 @@ _MANNERS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementRequest:
-    """What a draft is to answer: pods by class [C], on top of what, by which means."""
+    """What a placement is to answer: pods by class [C], on top of what, by which means."""
 
     problem: ScaleUpProblem
     relations: PodRelations
@@ -268,7 +268,7 @@ class PlacementRequest:
 
 
 def improve_placement(request: PlacementRequest, placement: Placement) -> Placement:
-    """The draft, or one that helps more pods, or as many for less money."""
+    """The placement, or one that schedules more pods, or as many for less money."""
     if not _is_worth_it(request, placement):
         return placement
     problem = request.problem

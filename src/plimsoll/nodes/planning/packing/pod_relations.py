@@ -55,11 +55,11 @@ class PodRelations:
     def sample(self, label_group: int) -> PodClass:
         return self._table.classes[self.members[label_group][0]]
 
-    # ---- between parties
+    # ---- between label groups
 
     @cached_property
     def affinity_targets(self) -> list[tuple[int, ...]]:
-        """Of each party: those whose pods it wants near it, itself among them if it matches its own terms."""
+        """Of each label group: those whose pods it wants near it, itself among them if it matches its own terms."""
         return [self._affinity_targets(label_group) for label_group in self.label_groups]
 
     def _affinity_targets(self, label_group: int) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ class PodRelations:
 
     @cached_property
     def avoided(self) -> list[dict[int, tuple[str, ...]]]:
-        """Of each party: those that keep it away or that it keeps away, by topology keys; maybe itself."""
+        """Of each label group: those that keep it away or that it keeps away, by topology keys; maybe itself."""
         found: list[dict[int, tuple[str, ...]]] = [{} for _ in self.label_groups]
         for label_group in self.label_groups:
             if not self.sample(label_group).has_anti_affinity:
@@ -85,7 +85,7 @@ class PodRelations:
 
     @cached_property
     def counted(self) -> list[tuple[int, ...]]:
-        """Of each party: those whose pods its spread constraints count."""
+        """Of each label group: those whose pods its spread constraints count."""
         return [self._counted(label_group) for label_group in self.label_groups]
 
     def _counted(self, label_group: int) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ class PodRelations:
         return self._meant[one]
 
     def _candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
-        """Parties that one of the selectors can mean: mostly it leaves a label one value, and few have that."""
+        """Label groups that one of the selectors can mean: mostly it leaves a label one value, and few have that."""
         found: set[int] = set()
         for selector in selectors:
             exact = [(requirement.key, selector.exact(requirement.key)) for requirement in selector]
@@ -121,7 +121,7 @@ class PodRelations:
         return found
 
     def clique(self, label_group: int) -> tuple[int, ...]:
-        """Parties whose pods all avoid each other and themselves over the same keys: one per domain of them all.
+        """Label groups whose pods all avoid each other and themselves over the same keys: one per domain of them all.
 
         Empty where it is not so simple.
         """
@@ -134,7 +134,7 @@ class PodRelations:
         return tuple(sorted(avoided)) if alike and same else ()
 
     def mutual_group(self, label_group: int) -> tuple[int, ...]:
-        """Parties that all want each other's targets and their own; empty for one that is no company to itself."""
+        """Label groups that all want each other's targets and their own; empty for one that is no company to itself."""
         targets = self.affinity_targets[label_group]
         return (
             targets if label_group in targets and all(self.affinity_targets[one] == targets for one in targets) else ()
@@ -144,7 +144,7 @@ class PodRelations:
 def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
     """Classes in the order of planning, and those that want targets in a circle: nobody can say who comes first.
 
-    `classes` stand in line: who is in the way of somebody, and not wanted by anybody, is placed in that order.
+    `classes` stand in the queue: who is in the way of somebody, and not wanted by anybody, is placed in that order.
     """
     level: dict[int, int] = {}
     circular: set[int] = set()
@@ -174,7 +174,7 @@ def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[i
 
 
 def _counted_first(label_groups: Iterable[int], relations: PodRelations, level: Mapping[int, int]) -> Iterator[int]:
-    """Company before who wants it; of these, who is counted before who counts; otherwise as they stand in line."""
+    """Company before who wants it; of these, who is counted before who counts; otherwise as they stand in the queue."""
     for _, alike in groupby(sorted(label_groups, key=level.__getitem__), key=level.__getitem__):
         waiting = dict.fromkeys(alike)
         while waiting:
@@ -233,6 +233,6 @@ def _counts_itself_on_nodes(problem: ScaleUpProblem, relations: PodRelations, nu
 
 
 def _counts_nobody_in(waiting: Mapping[int, None], relations: PodRelations) -> int:
-    """A party whose constraints count none of the others; where all count somebody, the first of them."""
+    """A label group whose constraints count none of the others; where all count somebody, the first of them."""
     free = (one for one in waiting if not any(other in waiting and other != one for other in relations.counted[one]))
     return next(free, next(iter(waiting)))

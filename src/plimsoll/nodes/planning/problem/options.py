@@ -45,9 +45,9 @@ class ScaleUpOptions:
     skipped_groups: tuple[SkippedGroup, ...]
     label_sets: tuple[LabelSet, ...]
     ceilings: tuple[ResourceLimit, ...]
-    """The cluster's limits, which all offers share."""
+    """The cluster's limits, which all options share."""
     new_groups_left: int
-    """So many groups may be made in all, however many are offered."""
+    """So many groups may be made in all, however many are available."""
     impossible: Mapping[str, Reason] = field(default_factory=dict)
     """By key of a pending entry: why no group can be made for it."""
     regions: Mapping[str, str] = field(default_factory=dict)

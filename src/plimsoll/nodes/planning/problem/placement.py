@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeBatch:
-    """New nodes of one offer that hold the same: pods by class, on each of them."""
+    """New nodes of one option that hold the same: pods by class, on each of them."""
 
     option: int
     nodes: int
@@ -40,7 +40,7 @@ class Placement:
     worths: Mapping[int, float] = field(default_factory=dict, compare=False)
     """What a pod of each class on new nodes was worth when they were chosen: `cost_bounds` makes a bound of it."""
     _counted: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What `placed` has counted: a draft does not change, and is asked many times."""
+    """What `placed` has counted: a placement does not change, and is asked many times."""
 
     @property
     def is_empty(self) -> bool:
@@ -64,7 +64,7 @@ class Placement:
         return replace(self, existing={}).placed(classes)
 
     def nodes_of(self, options: int) -> Ints:
-        """[T]: new nodes of each offer."""
+        """[T]: new nodes of each option."""
         found = np.zeros(options, dtype=np.int64)
         for batch in self.batches:
             found[batch.option] += batch.nodes

@@ -54,7 +54,7 @@ class ScaleUpProblem:
     option_set: ScaleUpOptions
     option_arrays: NodeArrays
     option_rules: Predicates
-    """Over one empty node of each offer."""
+    """Over one empty node of each option."""
     names: tuple[str, ...]
     requests: Ints
     """[C, R]"""
@@ -137,7 +137,7 @@ class ScaleUpProblem:
 
     @property
     def available(self) -> Ints:
-        """[T]: nodes that each offer allows by itself."""
+        """[T]: nodes that each option allows by itself."""
         return np.array([min(option.room, UNBOUNDED) for option in self.options], dtype=np.int64)
 
 
@@ -171,7 +171,7 @@ def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
 
 
 def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicates) -> tuple[str, ...]:
-    """Drivers that waiting pods use, and of which some node or offer has a limit."""
+    """Drivers that waiting pods use, and of which some node or option has a limit."""
     using = [pod_class.index for pod_class in rules.table if pod_class.volumes and pod_class.problem is None]
     if not storage.csi_nodes or not using:
         return ()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
 
 PODS_REPLAYED: Final = 20_000
-"""So many pods that look at others are replayed one by one (specs/nodes.md 7.4)."""
+"""So many pods that look at others are replayed one by one (docs/design/nodes.md 7.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def _alone(pod: Pod) -> Pod:
 def _refuted_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> list[RefutedPod]:
     """Orders are tried until one holds: existing nodes filled before new ones join; all nodes there from the start.
 
-    Who looks at nobody comes last in both; as that may make a difference, then both again with everybody in line.
+    Who looks at nobody comes last in both; as that may make a difference, then both again with everybody in the queue.
     """
     refuted: list[RefutedPod] = []
     for existing_first, in_line in ((True, False), (False, False), (True, True), (False, True)):
@@ -192,7 +192,7 @@ def _in_order(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) 
 def _place_in_order(
     replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Place what fits; who wants company waits for it, and is asked again before the next in line. The rest is left."""
+    """Place what fits. A pod with affinity waits for its targets and is retried before the next key; the rest is left."""
     later: list[tuple[str, str]] = []
     for _, positions in groupby(waiting, key=itemgetter(0)):
         later = _place_once(replay, groups, [*positions, *later])

@@ -35,7 +35,7 @@ def balance(
 
 
 def similar_options(problem: ScaleUpProblem) -> list[list[int]]:
-    """Families of offers that growth is shared out among; none unless the policy asks for it."""
+    """Families of options that scale-up is shared out among; none unless the policy asks for it."""
     rules = problem.policy.balancing
     if not rules.enabled:
         return []

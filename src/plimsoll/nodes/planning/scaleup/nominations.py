@@ -41,13 +41,13 @@ class Nomination:
 
 
 class PodNominations:
-    """Of one planner, from turn to turn."""
+    """The nominations of one planner, from loop to loop."""
 
     def __init__(self) -> None:
         self._nominations: list[Nomination] = []
 
     def make(self, snapshot: Snapshot, scheduled: Places, scaled_up: Iterable[tuple[str, int, GroupScaleUp]]) -> None:
-        """`scaled_up`: a group, nodes it got, and the growth of the plan that they are a part of.
+        """`scaled_up`: a group, nodes it got, and the scale-up of the plan that they are a part of.
 
         `scheduled` are the pods that have a place without it.
         """
@@ -88,7 +88,7 @@ class PodNominations:
 
 
 class _EntryQueue:
-    """Waiting pods by entry, the first in line first."""
+    """Waiting pods by entry, in queue order."""
 
     def __init__(self, snapshot: Snapshot, scheduled: Places) -> None:
         self._entries = {pending.key: pending for pending in snapshot.pending}

@@ -19,6 +19,7 @@ from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOpt
 from plimsoll.nodes.planning.packing.exact_fallback import ExactFallback
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
+from plimsoll.nodes.planning.packing.pod_by_pod import PlacementRequest
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.problem.placement import Placement
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
@@ -47,7 +48,7 @@ _SAME_MONEY: Final = 1e-9
 _PRESELECTION_WORK: Final = 20_000
 """From so many classes times new groups on, a hasty plan first says which groups are not worth their number."""
 _FEW: Final = 1_000
-"""Up to so many classes times offers more than one way is tried to do with fewer groups."""
+"""Up to so many classes times options more than one way is tried to do with fewer groups."""
 _ROUNDS: Final = 4
 """So often a refuted plan is mended pod by pod; what is refuted after that is left out of the plan."""
 
@@ -128,7 +129,7 @@ def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses
 
 
 def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing: PackingOptions) -> Flags:
-    """[T]: offers to plan with. Where a plan would make too many groups, a hasty one says which to do without."""
+    """[T]: options to plan with. Where a plan would make too many groups, a hasty one says which to do without."""
     new = sum(not option.exists for option in problem.options)
     if new <= problem.option_set.new_groups_left or new * len(problem.table) < _PRESELECTION_WORK:
         return packing.usable
@@ -138,7 +139,7 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
 
 
 def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[Served, Flags]:
-    """A plan that makes no more groups than may be made, and the offers it was made with."""
+    """A plan that makes no more groups than may be made, and the options it was made with."""
     problem = placer.problem
     served = placer.served(replace(packing, usable=usable))
     ways = ways_with_fewer_groups(problem, served.placement, usable)
@@ -151,7 +152,7 @@ def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Placer:
-    """Pods in line, with fewer zones where some hold pods back, and the last word on what that leaves."""
+    """Pods in the queue, with fewer zones where some hold pods back, and the last word on what that leaves."""
 
     problem: ScaleUpProblem
     relations: PodRelations
@@ -179,11 +180,14 @@ class _Placer:
 
     def _place(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         placement = place(self.problem, self.relations, demand, packing, onto)
-        return place_with_affinity_targets(self.problem, self.relations, (demand, onto, packing), placement)
+        request = PlacementRequest(
+            problem=self.problem, relations=self.relations, demand=demand, onto=onto, packing=packing
+        )
+        return place_with_affinity_targets(request, placement)
 
 
 def _reduce_groups(placer: _Placer, served: Served, packing: PackingOptions) -> Served:
-    """For the same money and zones rather fewer groups than fewer nodes (specs/nodes.md 8.4), where it costs little."""
+    """Prefer fewer groups to fewer nodes at the same cost and zones (docs/design/nodes.md 8.4), for small plans."""
     problem = placer.problem
     made = new_groups_used(problem, served.placement)
     few = served.placement.nodes_of(len(problem.options)).sum() <= _REDUCED_NODES

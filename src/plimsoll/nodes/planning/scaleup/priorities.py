@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
     Place = Callable[[Ints, Placement | None], Placement]
-    """Pods by class [C] on top of a draft; None: on nothing, and nobody will come after them."""
+    """Pods by class [C] on top of a placement; None: on nothing, and nobody will come after them."""
 
 
 def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
-    """All together if that works; else in line."""
+    """All together if that works; else in the queue."""
     queue = queue_units(problem)
     together = place(demand_of(problem, queue), None)
     if not _may_serve_more(problem, queue, together):
@@ -54,14 +54,14 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
 
 
 def _retry_affinity(problem: ScaleUpProblem, accepted: Sequence[Unit], placement: Placement, place: Place) -> Placement:
-    """Who wants company and stood in line before it is asked once more when it is there."""
+    """Who wants company and stood in the queue before it is asked once more when it is there."""
     left = demand_of(problem, accepted) - placement.placed(len(problem.table))
     left[[not pod_class.has_affinity for pod_class in problem.table]] = 0
     return place(left, placement) if left.any() else placement
 
 
 def _ranked(queue: Sequence[Unit], served: Served) -> list[int]:
-    """Pods served of each unit, the first in line first: more for somebody goes before more for all behind."""
+    """Pods served of each unit, in queue order: more for somebody goes before more for all behind."""
     return [sum(served.pods[index] for index in unit.entries) for unit in queue]
 
 
@@ -103,14 +103,14 @@ def _may_serve_more(problem: ScaleUpProblem, queue: Sequence[Unit], placement: P
 
 
 def _fits_somewhere(problem: ScaleUpProblem, number: int) -> bool:
-    """Whether some node, there or offered, would take such a pod if nobody else came."""
+    """Whether some node, there or available, would take such a pod if nobody else came."""
     if problem.allowed[:, number].any():
         return True
     return bool(problem.rules.node_predicates.fits(number, problem.arrays.free, {}).any())
 
 
 def _longest_prefix(problem: ScaleUpProblem, queue: Sequence[Unit], place: Place) -> int:
-    """How many of the first in line can all be served together, found by halving."""
+    """How many of the first in the queue can all be served together, found by halving."""
     low, high = 0, len(queue)
     while low < high:
         middle = (low + high + 1) // 2

@@ -37,17 +37,17 @@ _WAYS: Final = 8
 
 
 def new_groups_used(problem: ScaleUpProblem, placement: Placement) -> list[int]:
-    """Offers of new groups that the draft uses, those with the most nodes last."""
+    """Options of new groups that the placement uses, those with the most nodes last."""
     nodes = placement.nodes_of(len(problem.options))
     used = [index for index in np.flatnonzero(nodes).tolist() if not problem.options[index].exists]
     return sorted(used, key=lambda index: (int(nodes[index]), index))
 
 
 def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable: Flags) -> tuple[Flags, ...]:
-    """Ways to do with as many new groups as may be made, the safest first; none where the draft makes no more.
+    """Ways to do with as many new groups as may be made, the safest first; none where the placement makes no more.
 
     A zone that nobody has a node in holds nobody to it: other ways give such zones up. And what a group is worth in the
-    draft says little of what it costs to do without it: each has its way in which it goes first.
+    placement says little of what it costs to do without it: each has its way in which it goes first.
     """
     made = new_groups_used(problem, placement)
     too_many = len(made) - problem.option_set.new_groups_left
@@ -83,7 +83,7 @@ def _can_spare(index: int, left: Flags, candidate_sets: Sequence[Flags]) -> bool
 
 
 def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
-    """[T] each: offers of which one must be left, for every class; maybe in every domain that it is spread over."""
+    """[T] each: options of which one must be left, for every class; maybe in every domain that it is spread over."""
     known: set[bytes] = set()
     batch_options = np.array([batch.option for batch in placement.batches], dtype=np.int64)
     for pod_class in problem.table:
@@ -98,7 +98,7 @@ def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain:
 
 
 def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
-    """[T] each: the domains of these offers, where the class is spread over any; else everywhere."""
+    """[T] each: the domains of these options, where the class is spread over any; else everywhere."""
     keys = sorted({spread_count.key for spread_count in problem.rules.spreads(number)} - {HOSTNAME}) if options else []
     if not keys:
         yield np.ones(len(problem.options), dtype=np.bool_)
@@ -109,13 +109,13 @@ def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> It
 
 
 _WORK: Final = 200_000
-"""Classes times offers over all tries of a plan: each plans anew."""
+"""Classes times options over all tries of a plan: each plans anew."""
 _TRIES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningContext:
-    """A draft that may be bettered: what it is to place [C], on top of what, by which means, and who drafts."""
+    """A placement that may be bettered: what it is to place [C], on top of what, by which means, and who placements."""
 
     wanted: Ints
     onto: Placement
@@ -124,7 +124,7 @@ class PruningContext:
 
 
 class ZonePruning:
-    """Of one plan. Counts its tries; everything else it is told."""
+    """The zone pruning of one plan; it counts its attempts."""
 
     def __init__(self, problem: ScaleUpProblem, relations: PodRelations) -> None:
         self._problem = problem
@@ -132,7 +132,7 @@ class ZonePruning:
         self._left = min(_TRIES, _WORK // max(len(problem.table) * len(problem.options), 1))
 
     def prune(self, placement: Placement, asked: PruningContext) -> Placement:
-        """The draft, or one that opens fewer zones and so places more."""
+        """The placement, or one that opens fewer zones and so places more."""
         best = tried = placement
         usable = asked.packing.usable
         while self._left and (closed := self._next_to_close(asked, tried)) is not None:
@@ -153,7 +153,7 @@ class ZonePruning:
         return tried if tried.placed(classes).sum() > placement.placed(classes).sum() else placement
 
     def _next_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
-        """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
+        """[T]: options in the opened zone with the fewest pods of classes that lack places; None if no zone can be spared."""
         before, after = (PlacementView(self._problem, pods, self._relations) for pods in (asked.onto, placement))
         opened: dict[tuple[str, str], int] = {}
         for number, spread_count in self._short(placement, asked):
@@ -168,7 +168,7 @@ class ZonePruning:
         return after.inside(key, {name}).options
 
     def _one_each(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
-        """[T] each: offers of one zone that could be opened, and of those that are; pods may all want to be in one."""
+        """[T] each: options of one zone that could be opened, and of those that are; pods may all want to be in one."""
         before = PlacementView(self._problem, asked.onto, self._relations)
         for key in sorted({spread_count.key for _, spread_count in self._short(placement, asked)}):
             there = before.existing_domains(key)

@@ -67,7 +67,7 @@ def _result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[Unschedul
 
 
 def _unschedulable(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
-    """Pods that are left, those with the same reasons together."""
+    """The pods without a place, grouped by their reasons."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
     for index, pending in enumerate(problem.table.pending):
@@ -77,7 +77,7 @@ def _unschedulable(problem: ScaleUpProblem, served: Served, usable: Flags) -> tu
             nearest = served.tries.get(index)
             key = (number, -1 if nearest is None else id(nearest))
             if key not in known:
-                known[key] = _explain(problem, served, (number, nearest), usable)
+                known[key] = _explain(problem, served, number, nearest, usable)
             reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][pending.key] = left
     return tuple(
@@ -85,9 +85,10 @@ def _unschedulable(problem: ScaleUpProblem, served: Served, usable: Flags) -> tu
     )
 
 
-def _explain(problem: ScaleUpProblem, served: Served, of: tuple[int, Try | None], usable: Flags) -> tuple[Reason, ...]:
-    """Of a class outside bundles, or of one in a bundle that was tried."""
-    number, nearest = of
+def _explain(
+    problem: ScaleUpProblem, served: Served, number: int, nearest: Try | None, usable: Flags
+) -> tuple[Reason, ...]:
+    """The reasons of a class outside bundles, or of one in a bundle with its closest attempt."""
     if nearest is not None:
         return _explain_bundle(problem, nearest, number, usable)
     waits = served.waits.get(number)
@@ -95,7 +96,7 @@ def _explain(problem: ScaleUpProblem, served: Served, of: tuple[int, Try | None]
 
 
 def _explain_bundle(problem: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
-    """Of pods in a bundle: how much of it would have found a place and, if they are among the rest, what they lack."""
+    """The reasons of pods in a bundle: how many of its pods fit and, for classes that do not fit, what they lack."""
     message = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
     facts = {"fit": nearest.placed, "pods": nearest.pods}
     lacking = explain_unschedulable(problem, nearest.placement, number, usable) if number in nearest.short else ()
