@@ -192,7 +192,7 @@ def _in_order(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) 
 def _place_in_order(
     replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Place what fits. A pod with affinity waits for its targets and is retried before the next key; the rest is left."""
+    """Place what fits. A pod with affinity is retried after its targets, before the next key; the rest is left."""
     later: list[tuple[str, str]] = []
     for _, positions in groupby(waiting, key=itemgetter(0)):
         later = _place_once(replay, groups, [*positions, *later])

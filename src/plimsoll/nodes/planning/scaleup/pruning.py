@@ -153,7 +153,7 @@ class ZonePruning:
         return tried if tried.placed(classes).sum() > placement.placed(classes).sum() else placement
 
     def _next_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
-        """[T]: options in the opened zone with the fewest pods of classes that lack places; None if no zone can be spared."""
+        """[T]: options in the opened zone with the fewest pods of short classes; None if no zone can be spared."""
         before, after = (PlacementView(self._problem, pods, self._relations) for pods in (asked.onto, placement))
         opened: dict[tuple[str, str], int] = {}
         for number, spread_count in self._short(placement, asked):
