@@ -108,10 +108,10 @@ class LabelSelector:
     requirements: tuple[Requirement, ...]
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, impossible: bool = False) -> None:
-        self.requirements = tuple(sorted(requirements, key=lambda one: one.key))
+        self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
         self._rules: dict[str, _KeyRule] = {}
-        for one in self.requirements:
-            self._rules.setdefault(one.key, _KeyRule()).narrow(one)
+        for wanted in self.requirements:
+            self._rules.setdefault(wanted.key, _KeyRule()).narrow(wanted)
         self._present = frozenset(key for key, rule in self._rules.items() if rule.present)
         self._impossible = impossible
 

@@ -106,7 +106,7 @@ class Anonymiser:
                 return self._selection(value)
             return {key: self._under(key, held) for key, held in value.items() if key not in self._rules.dropped}
         if isinstance(value, list):
-            return [self._hidden(one) for one in value]
+            return [self._hidden(item) for item in value]
         return value
 
     def name(self, text: str) -> str:
@@ -153,7 +153,7 @@ class Anonymiser:
         if isinstance(value, str):
             return self.name(value)
         if isinstance(value, list):
-            return [self._names(one) for one in value]
+            return [self._names(item) for item in value]
         return self._hidden(value)
 
     def _values(self, value: Any) -> Any:
@@ -176,7 +176,7 @@ class Anonymiser:
 
     def _annotation(self, key: str, value: Any) -> Any:
         if key in self._rules.annotated_lists and isinstance(value, str):
-            return ",".join(self.name(one.strip()) for one in value.split(","))
+            return ",".join(self.name(part.strip()) for part in value.split(","))
         return self._names(value)
 
 
@@ -193,8 +193,8 @@ def _is_selection(value: Mapping[str, Any]) -> bool:
 def _ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
     """Names of pods and of their volumes that bring a claim along, wherever pods stand in the value."""
     if isinstance(value, list):
-        for one in value:
-            yield from _ephemeral_volumes(one)
+        for item in value:
+            yield from _ephemeral_volumes(item)
     if not isinstance(value, dict):
         return
     match value:
@@ -203,16 +203,16 @@ def _ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
                 match volume:
                     case {"name": str(name), "ephemeral": dict()}:
                         yield pod, name
-    for one in value.values():
-        yield from _ephemeral_volumes(one)
+    for held in value.values():
+        yield from _ephemeral_volumes(held)
 
 
 def _is_flat(value: Any) -> bool:
     """A map of labels, and not an object that happens to stand under the same key (`nodeSelector` of a volume)."""
-    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
 def _each(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     if not isinstance(value, list):
         return value
-    return [change(one) if isinstance(one, dict) else one for one in value]
+    return [change(item) if isinstance(item, dict) else item for item in value]

@@ -47,7 +47,7 @@ def why_lines(stories: Iterable[Story], *, now: datetime) -> Iterator[str]:
             yield ""
         entry = "" if story.number is None else f", entry {story.number}"
         yield f"{_time(story.at)} ({_ago(story.at, now)}), {harmless(story.subsystem)}{entry}"
-        ended = {msgspec.json.encode(one.action): one for one in story.outcomes}
+        ended = {msgspec.json.encode(outcome.action): outcome for outcome in story.outcomes}
         for action in story.actions:
             whose = "" if action.target == story.ref else f" {action.target}"
             what = f"{action.verb}{whose}" + "".join(
@@ -119,7 +119,7 @@ def journal_data(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 def entry_lines(entry: Entry) -> Iterator[str]:
     """All of one entry: a line for everything done, with its end, and for everything not done."""
     yield f"{entry.number}  {_time(entry.at)}  {harmless(entry.plan.sentence())}"
-    ended = {msgspec.json.encode(one.action): one for one in entry.outcomes}
+    ended = {msgspec.json.encode(outcome.action): outcome for outcome in entry.outcomes}
     for action in entry.plan.actions:
         outcome = ended.get(msgspec.json.encode(action))
         yield harmless(f"+ {action} [{_result(outcome)}]")

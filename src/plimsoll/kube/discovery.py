@@ -55,7 +55,7 @@ async def groups(client: Client) -> tuple[Group, ...]:
     """All groups, the core one (whose name is empty) first."""
     core = _strings(_member(await client.get_json("/api"), "versions"))
     listed = _member(await client.get_json("/apis"), "groups")
-    return (Group(name="", versions=core), *(_group(one) for one in listed if isinstance(one, dict)))
+    return (Group(name="", versions=core), *(_group(group) for group in listed if isinstance(group, dict)))
 
 
 async def resources(client: Client, api_version: str) -> tuple[ServedResource, ...]:
@@ -68,7 +68,7 @@ async def resources(client: Client, api_version: str) -> tuple[ServedResource, .
 
 
 def _group(value: dict[str, Any]) -> Group:
-    listed = [str(one.get("version", "")) for one in _member(value, "versions") if isinstance(one, dict)]
+    listed = [str(version.get("version", "")) for version in _member(value, "versions") if isinstance(version, dict)]
     preferred = value.get("preferredVersion")
     first = str(preferred.get("version", "")) if isinstance(preferred, dict) else ""
     versions = sorted(listed, key=lambda version: version != first)

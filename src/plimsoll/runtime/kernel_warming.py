@@ -62,7 +62,12 @@ def load_kernels() -> int:
     package = importlib.import_module(kernels.PACKAGE)
     names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{kernels.PACKAGE}.")]
     modules = [importlib.import_module(name) for name in names]
-    found = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, kernels.Kernel)}
-    for one in found.values():
-        one.compiled()
+    found = {
+        id(kernel): kernel
+        for module in modules
+        for kernel in vars(module).values()
+        if isinstance(kernel, kernels.Kernel)
+    }
+    for kernel in found.values():
+        kernel.compiled()
     return len(found)

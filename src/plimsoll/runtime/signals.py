@@ -35,12 +35,12 @@ async def run_until_signalled(
         received.append(number)
         log.info("signal.received", signal=number.name, forcing=len(received) > 1)
         if len(received) > 1:
-            for each in signals:
-                loop.remove_signal_handler(each)
+            for signal_number in signals:
+                loop.remove_signal_handler(signal_number)
         task.cancel()
 
-    for each in signals:
-        loop.add_signal_handler(each, on_signal, each)
+    for signal_number in signals:
+        loop.add_signal_handler(signal_number, on_signal, signal_number)
     try:
         await task
     except asyncio.CancelledError:
@@ -48,6 +48,6 @@ async def run_until_signalled(
         if not received or (ourselves is not None and ourselves.cancelling()):
             raise
     finally:
-        for each in signals:
-            loop.remove_signal_handler(each)
+        for signal_number in signals:
+            loop.remove_signal_handler(signal_number)
     return received[0] if received else None

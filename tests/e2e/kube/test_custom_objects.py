@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from plimsoll.kube.controller.finalizers import Finalizer, Kept
+from plimsoll.kube.controller.finalizers import Finalizer, FinalizerOutcome
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
 from plimsoll.kube.requests.options import Selection
 from tests.e2e.kube.clusters import exists
@@ -51,15 +51,17 @@ async def test_a_finalizer_keeps_an_object_until_it_is_removed(client: Client, n
     made = await client.create(gauges, gauge("one"), namespace=namespace)
     finalizer, late = Finalizer(client, "plimsoll.example/clean-up"), Finalizer(client, "plimsoll.example/late")
     try:
-        assert await finalizer.add(gauges, made.metadata) is Kept.CHANGED
-        assert await finalizer.add(gauges, made.metadata) is Kept.UNCHANGED  # from metadata that is out of date
+        assert await finalizer.add(gauges, made.metadata) is FinalizerOutcome.CHANGED
+        assert (
+            await finalizer.add(gauges, made.metadata) is FinalizerOutcome.UNCHANGED
+        )  # from metadata that is out of date
         await client.delete(gauges, "one", namespace=namespace)
         leaving = await client.get(gauges, "one", namespace=namespace)
         assert leaving.metadata.deletion_timestamp is not None
-        assert await late.add(gauges, leaving.metadata) is Kept.BEING_DELETED
-        assert await finalizer.remove(gauges, leaving.metadata) is Kept.CHANGED
+        assert await late.add(gauges, leaving.metadata) is FinalizerOutcome.BEING_DELETED
+        assert await finalizer.remove(gauges, leaving.metadata) is FinalizerOutcome.CHANGED
         assert not await exists(client, gauges, "one", namespace=namespace)
-        assert await finalizer.remove(gauges, leaving.metadata) is Kept.GONE
+        assert await finalizer.remove(gauges, leaving.metadata) is FinalizerOutcome.GONE
     finally:
         # Whatever failed, nothing may keep the definition and the namespace from going.
         with suppress(NotFound):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.controller.finalizers import ATTEMPTS, Finalizer, Kept
+from plimsoll.kube.controller.finalizers import ATTEMPTS, Finalizer, FinalizerOutcome
 from plimsoll.kube.errors import AnswerLost, Conflict
 from plimsoll.objects.api.core import ConfigMap
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
@@ -72,28 +72,28 @@ def finalizer(world: KubeWorld) -> Finalizer:
 
 def test_it_goes_on_behind_what_is_there(world: KubeWorld):
     metadata = made(world, THEIRS)
-    assert world.do(finalizer(world).add(ConfigMap, metadata)) is Kept.CHANGED
+    assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS, OURS)
 
 
 def test_putting_it_on_twice_is_putting_it_on_once(world: KubeWorld):
     metadata = made(world)
     world.do(finalizer(world).add(ConfigMap, metadata))
-    assert world.do(finalizer(world).add(ConfigMap, metadata)) is Kept.UNCHANGED
+    assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.UNCHANGED
     assert read(world).finalizers == (OURS,)
 
 
 def test_it_comes_off_and_leaves_the_others(world: KubeWorld):
     metadata = made(world, OURS, THEIRS)
-    assert world.do(finalizer(world).remove(ConfigMap, metadata)) is Kept.CHANGED
+    assert world.do(finalizer(world).remove(ConfigMap, metadata)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS,)
-    assert world.do(finalizer(world).remove(ConfigMap, metadata)) is Kept.UNCHANGED
+    assert world.do(finalizer(world).remove(ConfigMap, metadata)) is FinalizerOutcome.UNCHANGED
 
 
 def test_taking_it_off_lets_a_deleted_object_go(world: KubeWorld):
     metadata = made(world, OURS)
     world.ask("DELETE", URL)
-    assert world.do(finalizer(world).remove(ConfigMap, metadata)) is Kept.CHANGED
+    assert world.do(finalizer(world).remove(ConfigMap, metadata)) is FinalizerOutcome.CHANGED
     assert world.server.ask("GET", URL).status == 404
 
 
@@ -101,47 +101,47 @@ def test_nothing_is_put_on_an_object_that_is_being_deleted(world: KubeWorld):
     stale = made(world, THEIRS)
     world.ask("DELETE", URL)
     for metadata in (stale, read(world)):
-        assert world.do(finalizer(world).add(ConfigMap, metadata)) is Kept.BEING_DELETED
+        assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.BEING_DELETED
     assert read(world).finalizers == (THEIRS,)
 
 
 def test_what_is_gone_is_gone(world: KubeWorld):
     metadata = made(world)
     world.ask("DELETE", URL)
-    assert world.do(finalizer(world).add(ConfigMap, metadata)) is Kept.GONE
+    assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.GONE
 
 
 def test_another_object_of_the_same_name_is_not_touched(world: KubeWorld):
     old = made(world)
     world.ask("DELETE", URL)
     made(world, OURS)
-    assert world.do(finalizer(world).add(ConfigMap, old)) is Kept.GONE
-    assert world.do(finalizer(world).remove(ConfigMap, old)) is Kept.GONE
+    assert world.do(finalizer(world).add(ConfigMap, old)) is FinalizerOutcome.GONE
+    assert world.do(finalizer(world).remove(ConfigMap, old)) is FinalizerOutcome.GONE
     assert read(world).finalizers == (OURS,)
 
 
 def test_a_cache_that_does_not_know_of_it_yet_does_not_leave_it_on(world: KubeWorld):
     stale = made(world, THEIRS)
     world.do(finalizer(world).add(ConfigMap, stale))
-    assert world.do(finalizer(world).remove(ConfigMap, stale)) is Kept.CHANGED
+    assert world.do(finalizer(world).remove(ConfigMap, stale)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS,)
 
 
 def test_a_cache_that_still_has_it_does_not_make_us_believe_it_is_on(world: KubeWorld):
     stale = made(world, OURS)
     patched(world, finalizers=None)
-    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.CHANGED
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (OURS,)
     world.ask("DELETE", URL)
-    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.UNCHANGED, "on its way out, and kept"
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.UNCHANGED, "on its way out, and kept"
     patched(world, finalizers=None)
-    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.GONE
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.GONE
 
 
 def test_a_finalizer_that_came_in_between_is_kept(world: KubeWorld):
     stale = made(world)
     patched(world, finalizers=[THEIRS])
-    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.CHANGED
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS, OURS)
 
 
@@ -199,7 +199,7 @@ async def _life(ours: Finalizer, world: KubeWorld) -> None:
             return
         try:
             if found.deletion_timestamp is None:
-                if await ours.add(ConfigMap, found) is Kept.CHANGED:
+                if await ours.add(ConfigMap, found) is FinalizerOutcome.CHANGED:
                     await theirs.merge_patch(ConfigMap, "a", {"data": {"held": "yes"}}, namespace="here")
                 await theirs.delete(ConfigMap, "a", namespace="here")
             else:

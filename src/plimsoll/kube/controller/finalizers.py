@@ -5,7 +5,7 @@ at which the list was read: a write in between makes ours a conflict, and the ob
 other finalizer is lost, and ours is never added to an object that is being deleted.
 
 The given metadata may come from a stale cache. So UNCHANGED is returned only after a GET. A controller that calls `add`
-in every pass and can rely on its cache checks `is_on` first, which saves the read. Nothing here waits: the caller
+in every pass and can rely on its cache checks `is_set` first, which saves the read. Nothing here waits: the caller
 retries what the server cannot do now.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 5
 
 
-class Kept(StrEnum):
+class FinalizerOutcome(StrEnum):
     """The outcome of a change to the finalizers."""
 
     CHANGED = "changed"
@@ -50,39 +50,41 @@ class Finalizer:
         self.name = name
         self._client = client
 
-    def is_on(self, metadata: ObjectMeta) -> bool:
+    def is_set(self, metadata: ObjectMeta) -> bool:
         """Whether this metadata has the finalizer."""
         return self.name in metadata.finalizers
 
-    async def add(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> Kept:
+    async def add(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> FinalizerOutcome:
         """Add it. Create what needs cleaning up only after CHANGED or UNCHANGED."""
         return await self._settle(of, metadata, is_wanted=True)
 
-    async def remove(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> Kept:
+    async def remove(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> FinalizerOutcome:
         """Remove it."""
         return await self._settle(of, metadata, is_wanted=False)
 
-    async def _settle(self, of: type[WireObject] | Resource, metadata: ObjectMeta, *, is_wanted: bool) -> Kept:
+    async def _settle(
+        self, of: type[WireObject] | Resource, metadata: ObjectMeta, *, is_wanted: bool
+    ) -> FinalizerOutcome:
         current: ObjectMeta | None = metadata
 
         async def read_again(_failures: int = 0) -> None:
             nonlocal current
             current = await self._read(of, metadata)
 
-        async def attempt() -> Kept:
+        async def attempt() -> FinalizerOutcome:
             if current is None or current.uid != metadata.uid:
-                return Kept.GONE
-            if self.is_on(current) == is_wanted:
-                return Kept.UNCHANGED
+                return FinalizerOutcome.GONE
+            if self.is_set(current) == is_wanted:
+                return FinalizerOutcome.UNCHANGED
             if is_wanted and current.deletion_timestamp is not None:
-                return Kept.BEING_DELETED
+                return FinalizerOutcome.BEING_DELETED
             try:
                 await self._write(of, current, is_wanted=is_wanted)
             except NotFound:
-                return Kept.GONE
-            return Kept.CHANGED
+                return FinalizerOutcome.GONE
+            return FinalizerOutcome.CHANGED
 
-        if self.is_on(metadata) == is_wanted:
+        if self.is_set(metadata) == is_wanted:
             await read_again()
         return await retry_on_conflict(attempt, attempts=ATTEMPTS, before_retry=read_again)
 

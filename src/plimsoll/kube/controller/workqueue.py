@@ -146,7 +146,7 @@ class WorkQueue(Generic[K]):
         entry = (due_s, next(self._numbers), key)
         heapq.heappush(self._timetable, entry)
         if len(self._timetable) > 2 * len(self._due) + _FEW:
-            self._timetable = [one for one in self._timetable if self._due.get(one[2]) == one[0]]
+            self._timetable = [entry for entry in self._timetable if self._due.get(entry[2]) == entry[0]]
             heapq.heapify(self._timetable)
         if self._timetable[0] is entry:
             # Whoever waits, waits for a later one.

@@ -149,7 +149,9 @@ async def inhabited(client: Client, requirements: Requirements, seen: Mapping[st
     """
     subject = requirements.custom_resources[0] if requirements.custom_resources else None
     served = seen[subject.name].versions if subject is not None else ()
-    version = next((one for one in subject.versions if one in served), "") if subject is not None else ""
+    version = (
+        next((preferred for preferred in subject.versions if preferred in served), "") if subject is not None else ""
+    )
     if subject is None or not version:
         return ()
     resource = Resource(

@@ -111,7 +111,9 @@ class Election(Value):
             stamp=claim.stamp, acquire_time=claim.acquire_time, transitions=claim.transitions, sent_at_s=now_s
         )
         own, since_s = self.own_write, now_s - self.settings.duration_s
-        return self._with(writes=(*(one for one in self.writes if one is own or one.sent_at_s > since_s), write))
+        return self._with(
+            writes=(*(earlier for earlier in self.writes if earlier is own or earlier.sent_at_s > since_s), write)
+        )
 
     def lost_sight(self) -> Election:
         """A write was refused or not answered: what stands there now is not known, what did is not forgotten."""

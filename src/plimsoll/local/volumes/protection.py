@@ -54,7 +54,7 @@ class ClaimProtectionController:
         if claim.metadata.deletion_timestamp is None:
             await self._finalizer.add(PersistentVolumeClaim, claim.metadata)
             return Done()
-        if not self._finalizer.is_on(claim.metadata):
+        if not self._finalizer.is_set(claim.metadata):
             return Done()
         user = next((pod for pod in pods_using(self._pods, key) if pod.spec.node_name), None)
         if user is not None:
@@ -103,7 +103,7 @@ class VolumeProtectionController:
             return Done()
         if volume.metadata.deletion_timestamp is None:
             await self._finalizer.add(PersistentVolume, volume.metadata)
-        elif self._finalizer.is_on(volume.metadata) and volume.status.phase != "Bound":
+        elif self._finalizer.is_set(volume.metadata) and volume.status.phase != "Bound":
             await self._finalizer.remove(PersistentVolume, volume.metadata)
             return Done(said="let go")
         return Done()

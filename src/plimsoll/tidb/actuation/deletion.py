@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from plimsoll.core.values import Value
-from plimsoll.kube.controller.finalizers import Finalizer, Kept
+from plimsoll.kube.controller.finalizers import Finalizer, FinalizerOutcome
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
@@ -101,13 +101,16 @@ class Finalization:
         """
         if self.has_finalizer(autoscaler, component=component, namespace=namespace):
             return True
-        return await self._finalizer.add(TidbClusterAutoScaler, autoscaler) in {Kept.CHANGED, Kept.UNCHANGED}
+        return await self._finalizer.add(TidbClusterAutoScaler, autoscaler) in {
+            FinalizerOutcome.CHANGED,
+            FinalizerOutcome.UNCHANGED,
+        }
 
     def has_finalizer(self, autoscaler: ObjectMeta, *, component: Component, namespace: str) -> bool:
         """Whether the autoscaler that was read needs no finalizer, or has it already."""
         if component is not Component.TIKV and namespace == autoscaler.namespace:
             return True
-        return self._finalizer.is_on(autoscaler) and autoscaler.deletion_timestamp is None
+        return self._finalizer.is_set(autoscaler) and autoscaler.deletion_timestamp is None
 
     async def finalize(
         self,

@@ -109,8 +109,8 @@ class WritableCache(Cache[V]):
         if name in self._indexes:
             raise InvalidInput(f"there is an index {name!r} already", path="name")
         index = self._indexes[name] = Index(name, keys_of)
-        for one in self.list():
-            index.file(one, ident_of(one))
+        for value in self.list():
+            index.file(value, ident_of(value))
 
     def put(self, key: KeyTuple, new: V | BadObject) -> None:
         for trail in self._trails:
