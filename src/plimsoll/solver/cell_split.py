@@ -20,7 +20,7 @@ def split_alike(sizes: Floats, counts: Floats, kinds: Ints, cells: int) -> Ints:
     points = np.log(np.maximum(sizes, 1e-9))
     cell = np.unique(kinds, return_inverse=True)[1].astype(np.int64)
     made = int(cell.max(initial=-1)) + 1
-    queue = [_ranked(points, counts, np.flatnonzero(cell == one), one) for one in range(made)]
+    queue = [_ranked(points, counts, np.flatnonzero(cell == number), number) for number in range(made)]
     heapq.heapify(queue)
     while made < cells and queue:
         rank, _, dimension, members = heapq.heappop(queue)

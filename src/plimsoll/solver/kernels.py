@@ -108,7 +108,7 @@ def compile_all() -> int:
         return 0
     for module in pkgutil.walk_packages(importlib.import_module(PACKAGE).__path__, f"{PACKAGE}."):
         importlib.import_module(module.name)
-    ours = [each for each in _kernels if each.plain.__module__.startswith(PACKAGE)]
+    ours = [found_kernel for found_kernel in _kernels if found_kernel.plain.__module__.startswith(PACKAGE)]
     if not cache_is_warm():
         for our in ours:
             our.compiled()
@@ -235,30 +235,34 @@ def _machine_type(hint: Any, numba: Any) -> Any:
     return {int: numba.int64, float: numba.float64, bool: numba.boolean, type(None): numba.void}[hint]
 
 
-def _compile(one: Kernel[P, R]) -> Callable[P, R]:
+def _compile(kernel_: Kernel[P, R]) -> Callable[P, R]:
     numba: Any = importlib.import_module("numba")
     if cache_is_warm():
         # The machine code of what a kernel calls is part of its own: loading it needs none of them.
         # Where it is missing after all, compiling fails, and is tried again with all of them.
         with suppress(numba.core.errors.NumbaError):
-            return _made(one, numba, calling={})
-    function = cast("types.FunctionType", one.plain)
+            return _made(kernel_, numba, calling={})
+    function = cast("types.FunctionType", kernel_.plain)
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    calling = {name: each.compiled() for name, each in called.items() if isinstance(each, Kernel)}
-    return _made(one, numba, calling=calling)
+    calling = {
+        name: found_kernel.compiled() for name, found_kernel in called.items() if isinstance(found_kernel, Kernel)
+    }
+    return _made(kernel_, numba, calling=calling)
 
 
-def _made(one: Kernel[P, R], numba: Any, *, calling: dict[str, Callable[..., Any]]) -> Callable[P, R]:
-    function = cast("types.FunctionType", one.plain)
+def _made(kernel_: Kernel[P, R], numba: Any, *, calling: dict[str, Callable[..., Any]]) -> Callable[P, R]:
+    function = cast("types.FunctionType", kernel_.plain)
     scope = {**function.__globals__, **calling}
     linked = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
     linked.__qualname__ = function.__qualname__
     numba.config.CACHE_DIR = str(cache_directory())
     cached = _writable(cache_directory())
-    signature = one.signature or _annotated_signature(one.plain, numba)
+    signature = kernel_.signature or _annotated_signature(kernel_.plain, numba)
     options = {"cache": cached, "nogil": True, "error_model": "numpy"}
     # Numba's own word for doing without its run time, which is what counts references.
-    compiler: Any = numba.njit(signature, **options) if one.allocates else numba.njit(signature, **options, _nrt=False)
+    compiler: Any = (
+        numba.njit(signature, **options) if kernel_.allocates else numba.njit(signature, **options, _nrt=False)
+    )
     return cast("Callable[P, R]", compiler(linked))
 
 

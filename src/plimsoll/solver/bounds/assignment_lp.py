@@ -72,10 +72,10 @@ class AssignmentProgram:
     def add_types(self, types: Ints) -> None:
         """Bins, capacity rows and shares of types that are not in the program yet."""
         relaxation, resources = self._market, self._market.sizes.shape[1]
-        for one in types.tolist():
+        for type_ in types.tolist():
             shares = self._shares
-            classes = np.flatnonzero(relaxation.fit[one] > 0)
-            shares.types.append(one)
+            classes = np.flatnonzero(relaxation.fit[type_] > 0)
+            shares.types.append(type_)
             shares.bins.append(self._columns)
             shares.first.append(self._columns + 1)
             shares.capacity.append(self._rows)
@@ -83,8 +83,8 @@ class AssignmentProgram:
             shares.capped.append(set())
             self._program.add_rows(np.full(resources, -INFINITE), np.zeros(resources))
             cost = np.zeros(1 + len(classes))
-            cost[0] = relaxation.price[one]
-            self._program.add_columns(cost, entries=self._entries(one, classes))
+            cost[0] = relaxation.price[type_]
+            self._program.add_columns(cost, entries=self._entries(type_, classes))
             self._rows += resources
             self._columns += 1 + len(classes)
         self._program.prefer(self._method)
@@ -99,7 +99,7 @@ class AssignmentProgram:
             solved = self._program.solve()
         return None if solved is None else self._proposal(solved)
 
-    def _entries(self, one: int, classes: Ints) -> Sparse:
+    def _entries(self, type_: int, classes: Ints) -> Sparse:
         """Columns: the bins of a type give capacity, each share meets its class's demand and takes capacity."""
         relaxation, resources = self._market, self._market.sizes.shape[1]
         volume = relaxation.sizes[classes] * relaxation.counts[classes, None] / self._scale
@@ -110,18 +110,18 @@ class AssignmentProgram:
         return Sparse(
             starts=starts.astype(np.int64),
             indices=np.concatenate([rows, share_rows.ravel()]),
-            values=np.concatenate([-relaxation.capacity[one], share_values.ravel()]),
+            values=np.concatenate([-relaxation.capacity[type_], share_values.ravel()]),
         )
 
     def _cap(self, solved: Solved) -> bool:
         """Rows for the shares that need more bins than there are; False when none does."""
         relaxation, shares = self._market, self._shares
         found: list[tuple[float, int, int]] = []
-        for index, one in enumerate(shares.types):
+        for index, type_ in enumerate(shares.types):
             classes = shares.classes[index]
             first = shares.first[index]
             needs = solved.primal[first : first + len(classes)] * relaxation.counts[classes]
-            needs /= relaxation.fit[one, classes] * self._scale
+            needs /= relaxation.fit[type_, classes] * self._scale
             excess = needs - solved.primal[shares.bins[index]]
             for at in np.flatnonzero(excess > TOLERANCE * np.maximum(needs, 1e-3)).tolist():
                 if at not in shares.capped[index]:
@@ -135,10 +135,13 @@ class AssignmentProgram:
         relaxation, shares = self._market, self._shares
         indices, values = [], []
         for index, at in found:
-            one = shares.classes[index][at]
+            class_ = shares.classes[index][at]
             shares.capped[index].add(at)
             indices += [shares.bins[index], shares.first[index] + at]
-            values += [-1.0, float(relaxation.counts[one] / (relaxation.fit[shares.types[index], one] * self._scale))]
+            values += [
+                -1.0,
+                float(relaxation.counts[class_] / (relaxation.fit[shares.types[index], class_] * self._scale)),
+            ]
         entries = Sparse(
             starts=2 * np.arange(len(found)), indices=np.array(indices, dtype=np.int64), values=np.array(values)
         )

@@ -191,7 +191,7 @@ def reachable_sum(price: Floats, bound: float) -> float:
         smallest = min(smallest, float(sums[at]) if at < len(sums) else math.inf)
         if smallest <= bound * (1 + CLOSE):
             break
-        new = [each for each in sums[:at].tolist() if each not in seen]
+        new = [total for total in sums[:at].tolist() if total not in seen]
         seen.update(new)
         below += new
     return bound

@@ -181,7 +181,7 @@ class _Generator:
         for _ in range(DIVES):
             solution = self._master.solve(demand)
             taken = [] if solution is None else self._master.take_whole(solution.amounts, demand, threshold)
-            fillings += (self._to_pattern(*each) for each in taken)
+            fillings += (self._to_pattern(*pattern) for pattern in taken)
             if not taken or not demand.left.any():
                 break
         if demand.left.any():

@@ -78,7 +78,7 @@ def _listed(problem: PackingProblem) -> _Listed | None:
             return None
     if not found:
         return None
-    return _Listed(np.array([one for one, _ in found]), np.array([content for _, content in found]))
+    return _Listed(np.array([type_ for type_, _ in found]), np.array([content for _, content in found]))
 
 
 class _Bin:
@@ -108,29 +108,29 @@ class _Bin:
         if self.steps <= 0:
             return
         if depth == len(self._order):
-            if not any(self._takes_one_more(one, free, keys) for one in self._order):
+            if not any(self._takes_one_more(class_, free, keys) for class_ in self._order):
                 yield self._content.copy()
             return
-        one = self._order[depth]
-        takes = self._takes[one]
-        top = min((have // each for have, each in zip(free, takes, strict=True) if each > 0), default=UNBOUNDED)
-        top = 0 if keys & self._keys[one] else min(top, self._most[one])
+        class_ = self._order[depth]
+        takes = self._takes[class_]
+        top = min((have // amount for have, amount in zip(free, takes, strict=True) if amount > 0), default=UNBOUNDED)
+        top = 0 if keys & self._keys[class_] else min(top, self._most[class_])
         for items in range(top, -1, -1):
-            if items < top and not self._keys[one] and self._stays_open(depth, free, items + 1):
+            if items < top and not self._keys[class_] and self._stays_open(depth, free, items + 1):
                 break
-            self._content[one] = items
-            rest = [have - items * each for have, each in zip(free, takes, strict=True)]
-            yield from self._deeper(depth + 1, rest, keys | self._keys[one] if items else keys)
+            self._content[class_] = items
+            rest = [have - items * amount for have, amount in zip(free, takes, strict=True)]
+            yield from self._deeper(depth + 1, rest, keys | self._keys[class_] if items else keys)
 
     def _stays_open(self, depth: int, free: list[int], items: int) -> bool:
         """Whether so many of a class still fit when everything that comes after it is in the bin."""
         lines = zip(free, self._takes[self._order[depth]], self._later[depth], strict=True)
-        return all(items * each + later <= have for have, each, later in lines if each > 0)
+        return all(items * amount + later <= have for have, amount, later in lines if amount > 0)
 
-    def _takes_one_more(self, one: int, free: list[int], keys: frozenset[int]) -> bool:
-        if self._content[one] >= self._most[one] or keys & self._keys[one]:
+    def _takes_one_more(self, class_: int, free: list[int], keys: frozenset[int]) -> bool:
+        if self._content[class_] >= self._most[class_] or keys & self._keys[class_]:
             return False
-        return all(each <= have for have, each in zip(free, self._takes[one], strict=True))
+        return all(amount <= have for have, amount in zip(free, self._takes[class_], strict=True))
 
 
 def _times(problem: PackingProblem, listed: _Listed, cost: float, effort: Effort) -> Ints:
@@ -189,6 +189,6 @@ def _filled(counts: Ints, listed: _Listed, times: Ints) -> list[BinPattern]:
             left -= items
             inside = np.flatnonzero(items)
             if len(inside):
-                classes, each = tuple(inside.tolist()), tuple(items[inside].tolist())
-                found.append(BinPattern(type=int(listed.types[at]), bins=1, classes=classes, items=each))
+                classes, counts_ = tuple(inside.tolist()), tuple(items[inside].tolist())
+                found.append(BinPattern(type=int(listed.types[at]), bins=1, classes=classes, items=counts_))
     return found

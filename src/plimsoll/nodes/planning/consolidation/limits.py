@@ -42,7 +42,7 @@ _MOST_DISTURBING: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedLimits:
-    """The limits. `remaining` is used up in place; everything else stays."""
+    """Limits shared by removals. Only `remaining` changes, in place."""
 
     use: Ints
     remaining: Ints

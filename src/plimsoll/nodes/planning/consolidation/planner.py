@@ -94,7 +94,7 @@ class Consolidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationOptions:
-    """How far it may go."""
+    """Budgets of a consolidation, and whether it may replace nodes."""
 
     budgets: tuple[DisruptionBudget, ...] = DEFAULT_BUDGETS
     may_replace: bool = True
@@ -126,7 +126,7 @@ def consolidate(
 
 
 class _Consolidator:
-    """Nodes that may go, what limits them, and what was decided so far."""
+    """Candidates, their limits, and the decisions so far."""
 
     def __init__(self, problem: ScaleDownProblem, checker: EligibilityChecker, options: ConsolidationOptions) -> None:
         self._problem = problem
@@ -207,7 +207,7 @@ class _Consolidator:
         self._moved_pods = {
             row: kept
             for row, listed in moved_pods.items()
-            if (kept := [one for one in listed if one[0].key not in stays])
+            if (kept := [moved for moved in listed if moved[0].key not in stays])
         }
         for row in np.flatnonzero(found.statuses == RemovalStatus.NO_ROOM).tolist():
             self._unremovable[row] = no_place_reason(self._problem.first_of_class(row, int(found.stuck[row])))
@@ -345,7 +345,7 @@ class _Consolidator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """First the growth, then, when it is there, the nodes that go."""
+    """A scale-up, and the nodes that are removed once its nodes are ready."""
 
     nodes: tuple[str, ...]
     pods: tuple[PodKey, ...]

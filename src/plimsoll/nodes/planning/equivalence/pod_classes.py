@@ -49,7 +49,7 @@ _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """All pods of one Pending belong to one class."""
+    """An entry of pending pods, all of which belong to one class."""
 
     pending: int
     """Its index in the snapshot."""
@@ -58,7 +58,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodClass:
-    """Pods alike to every rule. `pod` stands for each of them."""
+    """Pods that are equal to every scheduling rule. `pod` represents all of them."""
 
     index: int
     pod: Pod
@@ -66,7 +66,7 @@ class PodClass:
     volumes: tuple[Any, ...]
     """Normal form of what its volumes ask; empty when they ask nothing."""
     members: tuple[Member, ...]
-    """Who waits longest comes first."""
+    """Oldest first."""
     count: int
     created: datetime | None
     """The oldest of them."""
@@ -188,7 +188,7 @@ class ClassTable:
 
 
 class _ClassBuilder:
-    """Sorts pods into classes and describes each class once."""
+    """Sorts pods into classes and builds each class once."""
 
     def __init__(
         self,
@@ -234,14 +234,14 @@ class _ClassBuilder:
         classes = list(before.classes)
         class_of = [*before.class_of.tolist()]
         for index, form in enumerate(forms, start=len(before.pending)):
-            one = self._pending[index]
-            number = keys.setdefault(self._key(one.pod, form, ()), len(classes))
+            pending = self._pending[index]
+            number = keys.setdefault(self._key(pending.pod, form, ()), len(classes))
             if number == len(classes):
                 classes.append(self._described(number, form, (), [index]))
             else:
                 known = classes[number]
-                members = (*known.members, Member(pending=index, count=one.count))
-                classes[number] = replace(known, members=members, count=known.count + one.count)
+                members = (*known.members, Member(pending=index, count=pending.count))
+                classes[number] = replace(known, members=members, count=known.count + pending.count)
             class_of.append(number)
         return ClassTable(
             pending=self._pending,
@@ -288,8 +288,8 @@ class _ClassBuilder:
         return None
 
     def _created(self, index: int) -> datetime | None:
-        one = self._pending[index]
-        return one.created or one.pod.metadata.creation_timestamp
+        pending = self._pending[index]
+        return pending.created or pending.pod.metadata.creation_timestamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SchedulingKey:
-    """The normal form of a spec. One object for each within a `SchedulingKeys`: equal means identical."""
+    """The normal form of a spec. Within one `SchedulingKeys`, equal keys are identical objects."""
 
     number: int
     identity: Key
@@ -66,7 +66,7 @@ class SchedulingKey:
 
 
 class SchedulingKeys:
-    """Makes forms, each once. `forget_unused` drops what was not asked for since the last time it was called."""
+    """Builds and caches keys. `forget_unused` drops keys not requested since its last call."""
 
     def __init__(self) -> None:
         self._by_pod: dict[tuple[str, str], SchedulingKey] = {}
@@ -296,15 +296,15 @@ def _term_key(term: PodAffinityTerm) -> Key:
     )
 
 
-def _spread_key(one: TopologySpreadConstraint) -> Key:
+def _spread_key(constraint: TopologySpreadConstraint) -> Key:
     return (
-        one.topology_key,
-        one.max_skew,
-        1 if one.min_domains is None else one.min_domains,
-        selector_key(one.label_selector),
-        one.node_affinity_policy or "Honor",
-        one.node_taints_policy or "Ignore",
-        tuple(sorted(set(one.match_label_keys))),
+        constraint.topology_key,
+        constraint.max_skew,
+        1 if constraint.min_domains is None else constraint.min_domains,
+        selector_key(constraint.label_selector),
+        constraint.node_affinity_policy or "Honor",
+        constraint.node_taints_policy or "Ignore",
+        tuple(sorted(set(constraint.match_label_keys))),
     )
 
 
@@ -313,8 +313,8 @@ def term_label_keys(term: PodAffinityTerm) -> set[str]:
     return {*_selector_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys}
 
 
-def _spread_label_keys(one: TopologySpreadConstraint) -> set[str]:
-    return {*_selector_keys(one.label_selector), *one.match_label_keys}
+def _spread_label_keys(constraint: TopologySpreadConstraint) -> set[str]:
+    return {*_selector_keys(constraint.label_selector), *constraint.match_label_keys}
 
 
 def _selector_keys(selector: LabelSelector | None) -> set[str]:

@@ -73,7 +73,7 @@ class AttachDemand:
 
     def amount(self, driver: str, pods: int) -> int:
         """What each of so many pods takes of the limit; volumes that several of them share are not counted."""
-        shared = sum(one[0] == driver for one in self.shared) if pods <= 1 else 0
+        shared = sum(handle[0] == driver for handle in self.shared) if pods <= 1 else 0
         return self.own.get(driver, 0) + shared
 
 
@@ -147,7 +147,7 @@ class AttachLimits:
         """What is attached of a driver, and what one more pod would attach."""
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64)).copy()
         more = np.full(self._count, wanted.own.get(driver, 0), dtype=np.int64)
-        handles = [one for one in wanted.shared if one[0] == driver]
+        handles = [handle for handle in wanted.shared if handle[0] == driver]
         by_trial: dict[Handle, Ints] = {}
         for other, rows in placed:
             used += other.own.get(driver, 0) * rows

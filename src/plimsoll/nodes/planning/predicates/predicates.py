@@ -98,8 +98,8 @@ class Predicates:
     @property
     def interacts(self) -> Flags:
         """[C]: classes with terms, ports or volumes, and those that anti-affinity of a waiting class means."""
-        found = np.array([not one.is_simple for one in self.table], dtype=np.bool_)
-        avoiding = [self.terms(one.index) for one in self.table if one.has_anti_affinity]
+        found = np.array([not spread.is_simple for spread in self.table], dtype=np.bool_)
+        avoiding = [self.terms(spread.index) for spread in self.table if spread.has_anti_affinity]
         for pod_class in self.table:
             if not found[pod_class.index]:
                 found[pod_class.index] = any(
@@ -200,12 +200,12 @@ class Predicates:
             return True
         return any(self.table.classes[other].has_anti_affinity for other in placed)
 
-    def current_spread(self, one: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
+    def current_spread(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
         """[D]: what a constraint counts by domain, with what a trial has placed."""
-        counts = one.base
+        counts = spread.base
         for other, rows in placed.items():
-            if one.matches(self.table.classes[other].pod):
-                counts = counts + one.count_by_domain(rows)
+            if spread.matches(self.table.classes[other].pod):
+                counts = counts + spread.count_by_domain(rows)
         return counts
 
     def affinity_conflicts(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
@@ -230,14 +230,14 @@ class Predicates:
             codes = then(codes, skewed * self.node_predicates.refusals.code(TOO_SKEWED))
         return codes
 
-    def _headroom(self, one: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
+    def _headroom(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
         """[N]: pods that can come to the row's domain before the skew binds, if the emptiest domain stays as it is."""
-        if not one.counts_itself or not len(one.base):
+        if not spread.counts_itself or not len(spread.base):
             return np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
-        counts = self.current_spread(one, placed)
-        left = np.maximum(one.max_skew + one.minimum(counts) - counts, 0)
+        counts = self.current_spread(spread, placed)
+        left = np.maximum(spread.max_skew + spread.minimum(counts) - counts, 0)
         # A row that does not count itself never fills its domain.
-        return np.where(one.eligible, left[np.maximum(one.domains, 0)], UNBOUNDED)
+        return np.where(spread.eligible, left[np.maximum(spread.domains, 0)], UNBOUNDED)
 
     def _with_affinity(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         for refusal, rows in zip(

@@ -49,7 +49,7 @@ _PROOFS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A request that only asks. `reserves`: the room it finds is kept from those behind it."""
+    """A capacity check. `reserves`: later requests cannot use the room it found."""
 
     name: str
     pods: tuple[PendingPods, ...]
@@ -60,7 +60,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """The answer to one; with reasons it is no."""
+    """The result of one check; it failed if there are reasons."""
 
     name: str
     pods: int
@@ -109,7 +109,7 @@ class CheckQueue:
     def _together(self, checks: Sequence[Check]) -> int:
         """As many of the first as find room all at once, found by halving; each of them keeps it."""
         keepers = next(
-            (number for number, one in enumerate(checks) if one.is_scale_up or not one.reserves), len(checks)
+            (number for number, check in enumerate(checks) if check.is_scale_up or not check.reserves), len(checks)
         )
         low, high, best = 0, keepers, self._left.placement
         while low < high:
@@ -181,9 +181,9 @@ class CheckQueue:
     def _record(self, check: Check, got: dict[int, int]) -> None:
         """Places by class go to its pod sets as they stand."""
         for index in self._entries[check.name]:
-            one = self._problem.table.pending[index]
-            taken = min(got.get(self.class_of[one.key], 0), one.count)
-            got[self.class_of[one.key]] = got.get(self.class_of[one.key], 0) - taken
+            pending = self._problem.table.pending[index]
+            taken = min(got.get(self.class_of[pending.key], 0), pending.count)
+            got[self.class_of[pending.key]] = got.get(self.class_of[pending.key], 0) - taken
             self._pods[index] = taken
 
     def _pack(self, check: Check) -> None:
@@ -287,12 +287,12 @@ class CheckQueue:
         reasons = [Reason(code=NO_CAPACITY, message=message, facts={"fit": placed, "pods": _size(check)})]
         if isinstance(settled, Impossible):
             reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
-        blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
+        blocking = {number: _each_once((*reasons, *listed_)) for number, listed_ in why.items()}
         return CheckResult(
             name=check.name,
             pods=_size(check),
             placed=placed,
-            reasons=_each_once(reason for each in blocking.values() for reason in each) or tuple(reasons),
+            reasons=_each_once(reason for listed_ in blocking.values() for reason in listed_) or tuple(reasons),
             blocking={
                 pending.key: blocking[of] for pending in check.pods if (of := self.class_of[pending.key]) in blocking
             },
@@ -306,7 +306,7 @@ class CheckQueue:
             return [Reason(code=refusal.code, message=str(refusal))]
         codes = problem.rules.codes(number, free=free, placed=placed)
         words: Counter[str] = Counter()
-        for code, nodes in zip(*(each.tolist() for each in np.unique(codes, return_counts=True)), strict=True):
+        for code, nodes in zip(*(listed_.tolist() for listed_ in np.unique(codes, return_counts=True)), strict=True):
             if code:
                 words.update(dict.fromkeys(problem.rules.refusal(code).messages, nodes))
         listed = sorted(f"{nodes} {message}" for message, nodes in words.items())

@@ -47,7 +47,7 @@ def share_costs(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, 
 
 
 class _Weights:
-    """Whose pods are which, and how much of a node each of them is."""
+    """The request of each pod, and its weight on a node."""
 
     def __init__(self, pending: Sequence[PendingPods]) -> None:
         self.bundle_of = {pending_pods.key: pending_pods.bundle for pending_pods in pending}

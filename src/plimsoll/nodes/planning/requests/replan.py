@@ -55,11 +55,11 @@ def repack(
     return plan if verify(replace(snapshot, nominations={}), held) else found
 
 
-def _on_growths(growths: Collection[GroupScaleUp], pending: Sequence[PendingPods]) -> tuple[PendingPods, ...]:
+def _on_growths(scale_ups: Collection[GroupScaleUp], pending: Sequence[PendingPods]) -> tuple[PendingPods, ...]:
     """Those that have their places there, and so many of them."""
     counts: dict[str, int] = {}
-    for growth in growths:
-        for pattern in growth.patterns:
+    for scale_up in scale_ups:
+        for pattern in scale_up.patterns:
             for key, pods in pattern.pods.items():
                 counts[key] = counts.get(key, 0) + pods * pattern.nodes
     return tuple(
@@ -69,24 +69,24 @@ def _on_growths(growths: Collection[GroupScaleUp], pending: Sequence[PendingPods
     )
 
 
-def _with_nodes_of(growths: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> list[NodeGroup]:
+def _with_nodes_of(scale_ups: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> list[NodeGroup]:
     """The groups as they were before they grew, with room for what they grew by."""
     known = {node_group.id: node_group for node_group in snapshot.groups}
     found: list[NodeGroup] = []
-    for name, growth in growths.items():
-        group = known.get(name) or _made(growth)
-        found.append(replace(group, max_size=min(group.max_size, growth.after)))
+    for name, scale_up in scale_ups.items():
+        group = known.get(name) or _made(scale_up)
+        found.append(replace(group, max_size=min(group.max_size, scale_up.after)))
     return found
 
 
-def _made(growth: GroupScaleUp) -> NodeGroup:
+def _made(scale_up: GroupScaleUp) -> NodeGroup:
     """One that the plan makes, as if it had been there."""
-    offer = growth.option
+    offer = scale_up.option
     return NodeGroup(
         id=offer.group,
         min_size=0,
-        max_size=growth.after,
-        target_size=growth.before,
+        max_size=scale_up.after,
+        target_size=scale_up.before,
         template=offer.node,
         daemons=offer.daemons,
         daemons_are_known=True,
@@ -99,19 +99,19 @@ def _made(growth: GroupScaleUp) -> NodeGroup:
 
 def _put_together(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPlan) -> ScaleUpPlan:
     patterns = {up.option.group: up.patterns for up in anew.scale_ups}
-    growths: list[GroupScaleUp] = []
+    scale_ups: list[GroupScaleUp] = []
     for scale_up in plan.scale_ups:
         group = scale_up.option.group
         if group not in loose:
-            growths.append(scale_up)
+            scale_ups.append(scale_up)
         elif group in patterns:
             after = scale_up.before + sum(pattern.nodes for pattern in patterns[group])
-            growths.append(replace(scale_up, patterns=patterns[group], after=after))
-    others = sum(up.added * up.option.price_per_hour for up in growths if up.option.group not in loose)
+            scale_ups.append(replace(scale_up, patterns=patterns[group], after=after))
+    others = sum(up.added * up.option.price_per_hour for up in scale_ups if up.option.group not in loose)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
         plan,
-        scale_ups=tuple(growths),
+        scale_ups=tuple(scale_ups),
         existing=merged(plan.existing, anew.existing),
         cost_per_hour=round(others + anew.cost_per_hour, 9),
         lower_bound_per_hour=round(others * part + anew.lower_bound_per_hour, 9),
@@ -134,14 +134,16 @@ def without_requests(
     }
     if not had:
         return plan
-    growths = tuple(kept for scale_up in plan.scale_ups if (kept := scale_up_without(scale_up, had.keys())) is not None)
+    scale_ups = tuple(
+        kept for scale_up in plan.scale_ups if (kept := scale_up_without(scale_up, had.keys())) is not None
+    )
     existing = {node: _but(pods, had.keys()) for node, pods in plan.existing.items()}
-    cost = round(sum(scale_up.added * scale_up.option.price_per_hour for scale_up in growths), 9)
+    cost = round(sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
         plan,
-        result=Result.NEEDED if growths else Result.NO_OPTIONS,
-        scale_ups=growths,
+        result=Result.NEEDED if scale_ups else Result.NO_OPTIONS,
+        scale_ups=scale_ups,
         existing={node: pods for node, pods in existing.items() if pods},
         scheduled=plan.scheduled - sum(had.values()),
         unschedulable=(*plan.unschedulable, UnschedulablePods(pods=sum(had.values()), keys=had, reasons=(why,))),
@@ -150,17 +152,17 @@ def without_requests(
     )
 
 
-def scale_up_without(growth: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
+def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
     """None: nobody else wants anything of it. A group that grows to its maximum or not at all stays whole."""
     patterns: list[Pattern] = []
-    for pattern in growth.patterns:
+    for pattern in scale_up.patterns:
         pods = _but(pattern.pods, keys)
-        if pods or not pattern.pods or growth.option.zero_or_max:
+        if pods or not pattern.pods or scale_up.option.zero_or_max:
             patterns.append(Pattern(nodes=pattern.nodes, pods=pods))
-    if not any(one.pods for one in patterns):
+    if not any(pattern.pods for pattern in patterns):
         return None
-    after = growth.before + sum(one.nodes for one in patterns)
-    return replace(growth, patterns=tuple(patterns), after=after)
+    after = scale_up.before + sum(pattern.nodes for pattern in patterns)
+    return replace(scale_up, patterns=tuple(patterns), after=after)
 
 
 def _but(pods: Mapping[str, int], keys: Collection[str]) -> dict[str, int]:

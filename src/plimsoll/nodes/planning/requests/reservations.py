@@ -50,7 +50,7 @@ class ReservedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservations:
-    """By node, in the order of nodes, pods by key; and by key how many found none."""
+    """Booked pods per node and key, and the number of pods per key without a node."""
 
     by_node: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unplaced: Mapping[str, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def reserve(
 
 
 class _Booking:
-    """Rows with the pods that are booked on them, while they are being found."""
+    """The booking in progress: pods per row."""
 
     def __init__(self, problem: ScaleUpProblem, doubts: FailedClasses) -> None:
         self._problem = problem
@@ -122,8 +122,8 @@ class _Booking:
 
     def _is_plain(self, number: int) -> bool:
         """Volumes are looked at anew each time: what may attach where changes with others."""
-        one = self._problem.table.classes[number]
-        return one.problem is None and not one.volumes
+        pod_class = self._problem.table.classes[number]
+        return pod_class.problem is None and not pod_class.volumes
 
     def _rows_of(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
         """Fillings of nodes that are there; those of others on nodes of their group that hold none."""
@@ -271,12 +271,14 @@ class _Booking:
     def refuted(self) -> frozenset[int]:
         """Classes that look at other pods, and may not be where they are."""
         looking = {key for key, number in self._class_of.items() if self._interacts[number]}
-        places = {name: {key: pods for key, pods in one.items() if key in looking} for name, one in self._named()}
-        places = {name: one for name, one in places.items() if one}
+        places = {name: {key: pods for key, pods in counts.items() if key in looking} for name, counts in self._named()}
+        places = {name: counts for name, counts in places.items() if counts}
         if not places:
             return frozenset()
-        others = {name: {key: pods for key, pods in one.items() if key not in looking} for name, one in self._named()}
-        others = {name: one for name, one in others.items() if one}
+        others = {
+            name: {key: pods for key, pods in counts.items() if key not in looking} for name, counts in self._named()
+        }
+        others = {name: counts for name, counts in others.items() if counts}
         snapshot = self._problem.snapshot
         with_others = replace(snapshot, view=PlaceholderPods().add_to(snapshot.view, others, snapshot.pending))
         plan = ScaleUpPlan(result=Result.NOT_NEEDED, existing=places)

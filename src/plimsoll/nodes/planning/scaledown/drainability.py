@@ -50,7 +50,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class DrainOutcome(StrEnum):
-    """What becomes of a pod when its node goes."""
+    """What happens to a pod when its node is removed."""
 
     SKIP = "skip"
     """It is not evicted, and nothing waits for it."""
@@ -78,7 +78,7 @@ class DrainabilityStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerInfo:
-    """What is known of a pod's owner."""
+    """What is known about a pod's controller."""
 
     exists: bool = True
     replicas: int | None = None
@@ -89,7 +89,7 @@ ControllerKey = tuple[str, str, str]
 """Namespace, kind, name."""
 
 UNKNOWN: Final = ControllerInfo()
-"""Nobody looked: it counts as there, with replicas enough."""
+"""Not looked up: it counts as existing, with enough replicas."""
 
 
 def is_overdue(pod: Pod, now: datetime) -> bool:

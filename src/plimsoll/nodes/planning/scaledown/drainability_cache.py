@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KindDrainability:
-    """The verdicts of one turn, by the number of the kind [K]."""
+    """Drainability per pod kind [K] in one loop iteration."""
 
     statuses: tuple[DrainabilityStatus, ...]
     moves: Flags
     blocks: Flags
-    """Those that keep their node."""
+    """Kinds that block the removal of their node."""
     by_pdb: Mapping[int, tuple[int, ...]]
-    """Disruption budget to the kinds that it means."""
+    """Disruption budget to the kinds that it selects."""
 
 
 class DrainabilityCache:
-    """For kinds numbered by one `PodKinds`; with another one everything is asked anew."""
+    """Statuses of kinds numbered by one `PodKinds`; with another one everything is checked again."""
 
     def __init__(self) -> None:
         self._numbered_by: PodKinds | None = None

@@ -49,7 +49,7 @@ UNREADABLE: Final = "UnexpectedError"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDownState:
-    """What the controller remembers between turns, and what it looked up; all of it may be missing."""
+    """What the controller remembers between loop iterations, and what it looked up; all of it is optional."""
 
     unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
     """Node to when it was first found unneeded, without a break since."""
@@ -79,7 +79,7 @@ def with_bookings(known: ScaleDownState, pods_by_node: PodsByNode) -> ScaleDownS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShrinkableGroup:
-    """A group, and how many of its nodes may go."""
+    """A group, and how many of its nodes may be removed."""
 
     group: NodeGroup
     spare: int
@@ -105,7 +105,7 @@ def shrinkable_groups(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EligibilityChecker:
-    """The questions about a node, asked in order."""
+    """The eligibility rules, in order."""
 
     snapshot: Snapshot
     policy: Policy

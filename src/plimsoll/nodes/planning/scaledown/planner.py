@@ -73,11 +73,11 @@ class ScaleDownSimulation:
 
     @property
     def cache(self) -> PlannerCache:
-        """For the next turn."""
+        """For the next loop iteration."""
         return self.problem.cache
 
     def pod_hints(self) -> dict[PodKey, str]:
-        """Where each pod would go: next turn tries there first."""
+        """Where each pod would go: the next loop iteration tries there first."""
         moved_pods = self._moved_pods or apply_moves(self.problem, self._bulk)[0]
         names = self.problem.arrays.names
         return {placed.key: names[row] for row, listed in sorted(moved_pods.items()) for placed, _ in listed}
@@ -112,7 +112,7 @@ def find_unneeded(
 
 
 class _Candidates:
-    """Candidates and what became of them."""
+    """The candidates and their outcomes."""
 
     def __init__(self, problem: ScaleDownProblem, utilization: Utilization, checker: EligibilityChecker) -> None:
         self._problem = problem

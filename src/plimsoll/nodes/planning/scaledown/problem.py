@@ -126,13 +126,18 @@ class ScaleDownProblem:
         starts = np.searchsorted(found, np.arange(len(self.arrays) + 1) * classes)
         return starts.astype(np.int64), np.column_stack((found % classes, pods)).astype(np.int64)
 
-    def static_fit(self, one: PodClass) -> Flags:
+    def static_fit(self, pod_class: PodClass) -> Flags:
         """[N]: rows that cordon, taints and node affinity leave to a class."""
         fits = np.ones(len(self.arrays), dtype=np.bool_)
-        if one.problem is not None:
+        if pod_class.problem is not None:
             return ~fits
         known = self.predicates.node_predicates.static
-        for codes in (known.unschedulable(one), known.node_name(one), known.taints(one), known.node_affinity(one)):
+        for codes in (
+            known.unschedulable(pod_class),
+            known.node_name(pod_class),
+            known.taints(pod_class),
+            known.node_affinity(pod_class),
+        ):
             if codes is not None:
                 fits &= codes == 0
         return fits

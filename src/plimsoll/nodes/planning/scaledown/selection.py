@@ -48,7 +48,7 @@ def _in_removal_order(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
 
 
 class _Selection:
-    """Nodes taken in line until something has run out."""
+    """Nodes selected in order until a limit is reached."""
 
     def __init__(self, simulation: ScaleDownSimulation, policy: Policy, known: ScaleDownState, now: datetime) -> None:
         self._simulation = simulation
@@ -68,35 +68,35 @@ class _Selection:
         due = [node for node in line if self._is_due(node)]
         whole = {node.group for node in due if self._simulation.groups[node.group].group.zero_or_max}
         for group in sorted(whole):
-            self._pick_whole(group, [node for node in due if node.group == group])
+            self._pick_group(group, [node for node in due if node.group == group])
         for unneeded_node in due:
             if unneeded_node.group not in whole:
-                self._pick_one(unneeded_node)
+                self._pick_node(unneeded_node)
         self._replay()
 
-    def _is_due(self, one: UnneededNode) -> bool:
+    def _is_due(self, candidate: UnneededNode) -> bool:
         """Strictly longer than it has to be."""
-        rules = self._simulation.groups[one.group].group.shrinking or self._policy.scale_down
-        wait = rules.unneeded_time_s if one.is_ready else rules.unready_time_s
-        since = self._known.unneeded_since.get(one.node)
+        rules = self._simulation.groups[candidate.group].group.shrinking or self._policy.scale_down
+        wait = rules.unneeded_time_s if candidate.is_ready else rules.unready_time_s
+        since = self._known.unneeded_since.get(candidate.node)
         if since is not None and since + timedelta(seconds=wait) < self._now:
             return True
-        code = NOT_LONG_ENOUGH if one.is_ready else NOT_UNREADY_LONG_ENOUGH
-        self._keep(one, code, f"not unneeded for {wait:g} s yet")
+        code = NOT_LONG_ENOUGH if candidate.is_ready else NOT_UNREADY_LONG_ENOUGH
+        self._reject(candidate, code, f"not unneeded for {wait:g} s yet")
         return False
 
-    def _pick_one(self, one: UnneededNode) -> None:
-        if self._left <= 0 or (not one.is_empty and self._drains <= 0):
+    def _pick_node(self, candidate: UnneededNode) -> None:
+        if self._left <= 0 or (not candidate.is_empty and self._drains <= 0):
             what = "removed" if self._left <= 0 else "drained"
-            self._keep(one, TOO_MANY_AT_ONCE, f"no more nodes are {what} at once")
-        elif self._spare[one.group] <= 0:
-            self._keep(one, MIN_SIZE_REACHED, f"group {one.group} would fall below its minimum size")
-        elif broken := broken_floors(self._floors, self._counted(one)):
-            self._keep(one, BELOW_MINIMUM, str(broken[0]))
+            self._reject(candidate, TOO_MANY_AT_ONCE, f"no more nodes are {what} at once")
+        elif self._spare[candidate.group] <= 0:
+            self._reject(candidate, MIN_SIZE_REACHED, f"group {candidate.group} would fall below its minimum size")
+        elif broken := broken_floors(self._floors, self._counted(candidate)):
+            self._reject(candidate, BELOW_MINIMUM, str(broken[0]))
         else:
-            self._take([one])
+            self._take([candidate])
 
-    def _pick_whole(self, group: str, due: list[UnneededNode]) -> None:
+    def _pick_group(self, group: str, due: list[UnneededNode]) -> None:
         """All of its nodes or none; the first such group may go though it is more than may go at once."""
         room = self._simulation.groups[group]
         drains = sum(1 for node in due if not node.is_empty)
@@ -115,7 +115,7 @@ class _Selection:
             self._take(due)
             return
         for unneeded_node in due:
-            self._keep(unneeded_node, ATOMIC_FAILED, reason)
+            self._reject(unneeded_node, ATOMIC_FAILED, reason)
 
     def _broken(self, due: Sequence[UnneededNode]) -> Floor | None:
         left = self._floors
@@ -145,7 +145,7 @@ class _Selection:
             dropped = [node for node in self._chosen if node == failed or (whole and node.group == failed.group)]
             for unneeded_node in dropped:
                 if unneeded_node != failed:
-                    self._keep(unneeded_node, ATOMIC_FAILED, f"node {failed.node} of group {failed.group} cannot go")
+                    self._reject(unneeded_node, ATOMIC_FAILED, f"node {failed.node} of group {failed.group} cannot go")
             self._chosen = [node for node in self._chosen if node not in dropped]
 
     def _failing(self) -> UnneededNode | None:
@@ -164,16 +164,16 @@ class _Selection:
         for unneeded_node in drained:
             found = simulator.simulate_removal(row_of[unneeded_node.node])
             if isinstance(found, Unplaceable):
-                self._keep(unneeded_node, NO_PLACE, f"pod {found.pod} fits on no node that stays")
+                self._reject(unneeded_node, NO_PLACE, f"pod {found.pod} fits on no node that stays")
                 return unneeded_node
             self._moves[unneeded_node.node] = found
         return None
 
-    def _counted(self, one: UnneededNode) -> Counted:
-        return Counted.of(self._simulation.problem.snapshot.view.nodes[one.node].node)
+    def _counted(self, candidate: UnneededNode) -> Counted:
+        return Counted.of(self._simulation.problem.snapshot.view.nodes[candidate.node].node)
 
-    def _keep(self, one: UnneededNode, code: str, message: str) -> None:
-        self._unremovable[one.node] = Reason(code=code, message=message)
+    def _reject(self, candidate: UnneededNode, code: str, message: str) -> None:
+        self._unremovable[candidate.node] = Reason(code=code, message=message)
 
     def result(self) -> NodesToDelete:
         ordered = _in_removal_order(self._chosen)
@@ -184,19 +184,19 @@ class _Selection:
             ),
         )
 
-    def _removal(self, one: UnneededNode) -> NodeRemoval:
+    def _removal(self, candidate: UnneededNode) -> NodeRemoval:
         problem = self._simulation.problem
-        row = problem.arrays.row_of[one.node]
-        share = f"used to {one.utilization:.1%}"
-        message = "empty" if one.is_empty else f"{share}, and its {one.pods} pods fit elsewhere"
-        code = "Unready" if not one.is_ready else "Empty" if one.is_empty else "Underutilized"
+        row = problem.arrays.row_of[candidate.node]
+        share = f"used to {candidate.utilization:.1%}"
+        message = "empty" if candidate.is_empty else f"{share}, and its {candidate.pods} pods fit elsewhere"
+        code = "Unready" if not candidate.is_ready else "Empty" if candidate.is_empty else "Underutilized"
         return NodeRemoval(
-            node=one.node,
-            group=one.group,
-            is_empty=one.is_empty,
-            moves=self._moves.get(one.node, ()),
+            node=candidate.node,
+            group=candidate.group,
+            is_empty=candidate.is_empty,
+            moves=self._moves.get(candidate.node, ()),
             daemons=tuple(placed.key for placed in problem.disposable_pods(row)),
-            is_risky=one.is_risky,
-            atomic=self._simulation.groups[one.group].group.zero_or_max,
-            reason=Reason(code=code, message=message, facts={"utilization": one.utilization}),
+            is_risky=candidate.is_risky,
+            atomic=self._simulation.groups[candidate.group].group.zero_or_max,
+            reason=Reason(code=code, message=message, facts={"utilization": candidate.utilization}),
         )

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints
 
 MAX_CHECKS: Final = 200_000
-"""So many pairs of pod and node are looked at one by one in one plan."""
+"""Pairs of pod and node that one plan checks one by one."""
 MANY_REMOVALS: Final = 200
-"""From so many removals on, those in front are emptied into those at the end first."""
+"""From this many removals on, the first candidates are emptied into the last ones first."""
 
 MovedPods = dict[int, list[tuple["PlacedPod", int]]]
 """Row to pods that were moved there and are there still, with their classes."""
@@ -41,11 +41,11 @@ MovedPods = dict[int, list[tuple["PlacedPod", int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaceable:
-    """Why a node cannot be emptied: this pod finds no place."""
+    """The pod for which no other node was found."""
 
     pod: PodKey
     gave_up: bool = False
-    """Nobody looked everywhere: too many questions were asked already."""
+    """The budget of checks was used up before all nodes were tried."""
 
 
 def build_node_set(
@@ -182,7 +182,7 @@ def find_refused_moves(
 
 
 class RemovalSimulator:
-    """A cluster whose nodes are emptied one after the other by the plain rules. Failed tries leave no trace."""
+    """A cluster whose nodes are removed one after the other by the plain rules. A failed attempt changes nothing."""
 
     def __init__(
         self,

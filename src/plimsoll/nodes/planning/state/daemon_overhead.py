@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.workloads import DaemonSet
 
-# What the daemon set controller lets its pods tolerate, whatever their template says.
+# Tolerations that the DaemonSet controller adds to every pod.
 _ALWAYS_TOLERATED: Final = (
     Toleration(key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute"),
     Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute"),
@@ -43,14 +43,14 @@ _ON_HOST_NETWORK: Final = Toleration(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonOverhead:
-    """Daemon and mirror pods of a node, and what they take together."""
+    """The daemon and mirror pods of a node, and their total demand."""
 
     pods: tuple[Pod, ...] = ()
     demand: ResourceVector = ZERO
 
 
 class _Daemon:
-    """One daemon set, read once and asked about many nodes. Raises `InvalidSelector`, `InvalidQuantity`."""
+    """One DaemonSet, parsed once for many nodes. Raises `InvalidSelector`, `InvalidQuantity`."""
 
     __slots__ = ("_affinity", "_node_name", "_selector", "_tolerations", "demand", "owner", "pod")
 
@@ -95,11 +95,13 @@ class _Daemon:
 
 
 class DaemonSets:
-    """All daemon sets of a cluster. One that Kubernetes itself could make no pod of runs nowhere."""
+    """All DaemonSets of a cluster. A DaemonSet of which Kubernetes could create no pod runs nowhere."""
 
     def __init__(self, daemon_sets: Iterable[DaemonSet]) -> None:
         self._daemons: list[_Daemon] = []
-        for daemon_set in sorted(daemon_sets, key=lambda each: (each.metadata.namespace, each.metadata.name)):
+        for daemon_set in sorted(
+            daemon_sets, key=lambda daemon_set: (daemon_set.metadata.namespace, daemon_set.metadata.name)
+        ):
             if daemon_set.metadata.deletion_timestamp is not None:
                 continue
             try:
@@ -108,25 +110,25 @@ class DaemonSets:
                 continue
 
     def overhead_on(self, node: Node, *, existing: Iterable[Pod] = ()) -> DaemonOverhead:
-        """A pod of every daemon set that would run there and is not among `existing`, which come first."""
+        """A pod of every DaemonSet that would run there and has none among `existing`, which come first."""
         there = tuple(existing)
         owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _daemon_set_owners(pod)}
-        missing = [one for one in self._daemons if one.owner not in owners and one.runs_on(node)]
+        missing = [daemon for daemon in self._daemons if daemon.owner not in owners and daemon.runs_on(node)]
         demand = total_demand(there) if there else ZERO
         for daemon in missing:
             demand += daemon.demand
-        return DaemonOverhead(pods=(*there, *(one.pod_on(node) for one in missing)), demand=demand)
+        return DaemonOverhead(pods=(*there, *(daemon.pod_on(node) for daemon in missing)), demand=demand)
 
 
 def group_daemon_overhead(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> DaemonOverhead:
-    """What the next node of a group brings; `force` (force-ds) adds daemon sets that its real nodes lack."""
+    """The daemons of the next node of a group; `force` (force-ds) adds DaemonSets that its real nodes lack."""
     if group.daemons_are_known and not force:
         return DaemonOverhead(pods=group.daemons, demand=total_demand(group.daemons))
     return sets.overhead_on(node, existing=group.daemons)
 
 
 def total_demand(pods: Iterable[Pod]) -> ResourceVector:
-    """What they take. A pod that nobody can read takes nothing: the API server would not have let it in."""
+    """The total demand of pods. A pod that cannot be parsed counts nothing: the API server would have rejected it."""
     total = ZERO
     for pod in pods:
         try:

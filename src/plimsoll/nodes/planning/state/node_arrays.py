@@ -43,7 +43,7 @@ T = TypeVar("T")
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 # More than any machine has, and small enough that sums of a few do not leave 64 bits.
 _MOST: Final = 1 << 60
-# Kinds are only ever added; past this many unused ones they are numbered anew.
+# Numbers are only ever added; past this many unused ones they are assigned anew.
 _STALE_KINDS: Final = 4096
 
 
@@ -62,7 +62,7 @@ class NodeArraysCache:
 
 
 class Columns:
-    """Which resource stands in which column: the four every node has, then the others by name."""
+    """The order of resources: the four that every node has, then the others by name."""
 
     __slots__ = ("index", "names")
 
@@ -77,7 +77,7 @@ class Columns:
         return all(name in self.index for name in names)
 
     def vector(self, amounts: ResourceVector) -> Ints:
-        """[R]; amounts no machine can have are cut to what 64 bits can still add up."""
+        """[R]; amounts that no machine can have are clipped so that sums stay within 64 bits."""
         found: Ints = self.matrix([amounts])[0]
         return found
 
@@ -89,7 +89,7 @@ class Columns:
         try:
             return np.clip(np.array(amounts, dtype=np.int64), -_MOST, _MOST)
         except OverflowError:
-            return np.array([[min(max(one, -_MOST), _MOST) for one in line] for line in amounts], dtype=np.int64)
+            return np.array([[min(max(amount, -_MOST), _MOST) for amount in row] for row in amounts], dtype=np.int64)
 
 
 class NodeArrays:
@@ -104,12 +104,12 @@ class NodeArrays:
         self.alloc: Ints = columns.matrix([node_state.allocatable for node_state in self.states])
         self.free: Ints = columns.matrix([node_state.free for node_state in self.states])
         self.unreadable: Flags = np.array([bool(node_state.problem) for node_state in self.states], dtype=np.bool_)
-        """[N]: rows of which nobody can say what is free."""
+        """[N]: rows whose free resources are unknown."""
         self._of_nodes: dict[tuple[str, ...], Any] = {}
 
     @classmethod
     def of(cls, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
-        """`resources` are names that must have a column even if no node offers them: what pods ask for."""
+        """`resources` get a column even if no node has them: what pods request."""
         return cls.of_states(view.nodes.values(), resources=resources)
 
     @classmethod
@@ -120,7 +120,7 @@ class NodeArrays:
         return cls(listed, columns=_columns(listed, resources), running_pods=RunningPods(kinds, contents))
 
     def with_view(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
-        """The same for a later view, by what changed. Gives what `of` gives."""
+        """The arrays of a later view, updated by what changed. The result equals `of`."""
         wanted = tuple(resources)
         stale = len(self.running_pods.label_groups.label_groups) - len(self.running_pods.nodes) * 4
         if stale > _STALE_KINDS:
@@ -168,7 +168,7 @@ class NodeArrays:
     def _columns_for(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
         # Few nodes differ in what there is a name for: each set of names is looked at once.
         sets = {tuple(amounts) for row in fresh for amounts in (states[row].allocatable, states[row].used)}
-        names = {name for one in sets for name in one}
+        names = {name for resource_names in sets for name in resource_names}
         return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
 
     def _take_over(
@@ -303,7 +303,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 @dataclass(frozen=True, slots=True)
 class LabelGroup:
-    """One kind of kin, as a selector sees it."""
+    """Pods with the same namespace and labels, as a selector sees them."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -311,14 +311,14 @@ class LabelGroup:
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityGroup:
-    """Running pods of one kin with the same required anti-affinity."""
+    """Running pods of one label group with the same required anti-affinity."""
 
     pod: Pod
     terms: tuple[AffinityTerm, ...]
 
 
 class LabelGroups:
-    """Numbers for kinds, given once and never changed: arrays of several turns may share one."""
+    """Numbers of label groups, assigned once: arrays of several loop iterations share them."""
 
     def __init__(self) -> None:
         self.label_groups: list[LabelGroup] = []
@@ -361,7 +361,7 @@ class LabelGroups:
 
 
 class NodeContents:
-    """The pods of one node: what few pods have is read at once, kinds of kin when somebody counts them."""
+    """The pods of one node. Label groups are counted when they are first needed."""
 
     __slots__ = ("_label_counts", "_place", "anti_affinity_groups", "claims", "ports")
 
@@ -390,12 +390,12 @@ class NodeContents:
 
 
 class LabelCounts(NamedTuple):
-    """Kinds of kin on one node, with how many pods each has."""
+    """The label groups on one node, with the number of pods of each."""
 
     groups: Ints
     total: Ints
     not_terminating: Ints
-    """Without pods on their way out."""
+    """Without terminating pods."""
 
 
 def _count_labels(pods: Iterable[PlacedPod], kinds: LabelGroups) -> LabelCounts:
@@ -415,7 +415,7 @@ def _count_labels(pods: Iterable[PlacedPod], kinds: LabelGroups) -> LabelCounts:
 
 
 class RunningPods:
-    """Households of all rows, with the flat arrays over them made when first asked for."""
+    """The running pods of all rows; flat arrays over them are built when first needed."""
 
     def __init__(self, kinds: LabelGroups, households: Sequence[NodeContents]) -> None:
         self.label_groups = kinds
@@ -424,7 +424,7 @@ class RunningPods:
         self._avoider_rows: dict[int, Ints] | None = None
 
     def counts(self, selected: Flags, *, skip_terminating: bool) -> Ints:
-        """[N]: pods on each row whose kind of kin is meant; `not_terminating` leaves out those on their way out."""
+        """[N]: pods on each row whose label group is selected."""
         row, kin, total, remaining = self._entries()
         chosen = selected[kin]
         weights = (remaining if skip_terminating else total)[chosen]
@@ -448,7 +448,7 @@ class RunningPods:
         )
 
     def none_selected(self) -> Flags:
-        """[kinds of kin]: none is meant. From here on everybody who is on a row has a number."""
+        """[label groups]: none selected. Numbers all label groups on the rows first."""
         self._entries()
         return np.zeros(len(self.label_groups.label_groups), dtype=np.bool_)
 

@@ -51,7 +51,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodKind:
-    """Pods alike in everything that decides whether and where they can move."""
+    """Pods that are equal in everything that decides whether and where they can move."""
 
     number: int
     pod: Pod
@@ -61,19 +61,19 @@ class PodKind:
 
     @property
     def stays_on_node(self) -> bool:
-        """It belongs to its node."""
+        """Whether its pods never move to another node."""
         return self.is_mirror or self.is_daemon
 
 
 class PodKinds:
-    """Numbers for kinds, given once: homes of several turns share them."""
+    """Numbers of pod kinds, assigned once and shared by several loop iterations."""
 
     def __init__(self) -> None:
         self.kinds: list[PodKind] = []
         self.terminating: list[int] = []
-        """Kinds of pods on their way out."""
+        """Kinds of terminating pods."""
         self.placeholders: list[int] = []
-        """Kinds of pods that are not there: requests are to have them."""
+        """Kinds of placeholder pods."""
         self._numbers: dict[Key, int] = {}
 
     def number_of(self, placed: PlacedPod) -> int:
@@ -95,7 +95,7 @@ class PodKinds:
 
 
 def without_node(pod: Pod) -> Pod:
-    """The pod as its controller would make it again: with no node of its own."""
+    """The pod as its controller would create it again: without spec.nodeName."""
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name="")) if pod.spec.node_name else pod
 
 
@@ -126,7 +126,7 @@ def _key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodePods:
-    """One node's pods, and the kind of each."""
+    """The pods of one node, and the kind of each."""
 
     state: NodeState
     pods: tuple[PlacedPod, ...]
@@ -159,7 +159,7 @@ class NodePods:
 
 
 class PodsByNode:
-    """All nodes of a view, in its order."""
+    """The pods of all nodes of a view, in its order."""
 
     def __init__(self, kinds: PodKinds, homes: Sequence[NodePods]) -> None:
         self.kind_index = kinds
@@ -186,7 +186,7 @@ class PodsByNode:
         return before if homes is None else cls(before.kind_index, homes)
 
     def read_changed(self, states: tuple[NodeState, ...]) -> list[NodePods] | None:
-        """Homes of these nodes, read where they are not the very same as before; None where all are."""
+        """The pods of these nodes, read where a state changed; None if none did."""
         kinds = self.kind_index
         if len(states) == len(self.states):
             changed = [row for row, same in enumerate(map(is_, states, self.states)) if not same]
@@ -201,7 +201,7 @@ class PodsByNode:
         return [_home(state, kinds, known.get(state.name)) for state in states]
 
     def placeholder_rows(self) -> Ints:
-        """Nodes that hold something for a request."""
+        """Nodes with placeholder pods."""
         if not self.placeholder_kinds:
             return np.zeros(0, dtype=np.int64)
         meant = np.zeros(len(self.kinds), dtype=np.bool_)
@@ -235,13 +235,13 @@ SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFlags:
-    """Of one node."""
+    """What a node object says about its own removal."""
 
     ready: bool
-    """A node that says nothing of it is taken for ready: files leave conditions out."""
+    """A node without the condition counts as ready: files leave conditions out."""
     being_deleted: bool
     upcoming: bool
-    """It stands for a machine that has not joined yet."""
+    """It represents a machine that has not joined yet."""
     scale_down_disabled: bool
     """Annotated not to be removed."""
 

@@ -28,7 +28,7 @@ REQUEST_KIND: Final = "ProvisioningRequest"
 
 
 class PlaceholderPods:
-    """Puts lumps onto nodes. Kept from one turn to the next, a node on which nothing changed is the very same then."""
+    """Puts placeholder pods onto nodes. Reused between loop iterations, it keeps the states of unchanged nodes."""
 
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
@@ -44,25 +44,25 @@ class PlaceholderPods:
         if any(pods.get(key) != pod for key, pod in self._pods.items()):
             self._made, self._states = {}, {}
         self._pods = pods
-        self._states = {name: self._state(view.nodes[name], filling, kinds) for name, filling in places.items()}
+        self._states = {name: self._state(view.nodes[name], counts, kinds) for name, counts in places.items()}
         return view.with_states([state for _, _, state in self._states.values()]) if places else view
 
     def _state(
-        self, place: NodeState, filling: Mapping[str, int], kinds: Mapping[str, PendingPods]
+        self, place: NodeState, counts: Mapping[str, int], kinds: Mapping[str, PendingPods]
     ) -> tuple[NodeState, Mapping[str, int], NodeState]:
         known = self._states.get(place.name)
-        if known is not None and known[0] is place and known[1] == filling:
+        if known is not None and known[0] is place and known[1] == counts:
             return known
-        added = [self.make(kinds[key], count, place.name) for key, count in filling.items()]
-        return place, filling, place.with_pods(added)
+        added = [self.make(kinds[key], count, place.name) for key, count in counts.items()]
+        return place, counts, place.with_pods(added)
 
-    def make(self, one: PendingPods, count: int, node: str) -> PlacedPod:
-        """So many of them for a node. No pod that runs can have a name with a slash, as these do."""
-        found = self._made.get((one.key, count))
+    def make(self, pending: PendingPods, count: int, node: str) -> PlacedPod:
+        """A placeholder for `count` pods on a node. Its name has a slash, which no running pod can have."""
+        found = self._made.get((pending.key, count))
         if found is None:
-            found = PlacedPod(placeholder_pod(one.pod, count, request=one.bundle or one.key))
-            self._made[one.key, count] = found
-        return found.named(f"{one.key}@{node}")
+            found = PlacedPod(placeholder_pod(pending.pod, count, request=pending.bundle or pending.key))
+            self._made[pending.key, count] = found
+        return found.named(f"{pending.key}@{node}")
 
 
 def placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
@@ -82,6 +82,6 @@ def placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
 
 
 def is_placeholder(pod: Pod) -> bool:
-    """Whether it only stands for pods that a request is to have."""
+    """Whether the pod represents booked pods of a ProvisioningRequest."""
     owner = controller_of(pod.metadata)
     return owner is not None and owner.kind == REQUEST_KIND

@@ -55,7 +55,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotInputs:
-    """What else a snapshot holds: little enough to be said anew each time."""
+    """The rest of a snapshot, which is small enough to pass every time."""
 
     at: datetime
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class SnapshotInputs:
 
 
 class SnapshotBuilder:
-    """Of one cluster. Whoever plans with a snapshot is done before the next one is asked for."""
+    """Builds the snapshots of one cluster. Planning with a snapshot must end before the next one is built."""
 
     def __init__(self) -> None:
         self.cache = PlannerCache()
@@ -158,10 +158,10 @@ class SnapshotBuilder:
         changed = [key for key in keys if there.get(key) is not held.get(key)]
         state = before.exchanged(
             [key for key in changed if key in there],
-            [one for key in changed if isinstance(one := held.get(key), PlacedPod)],
+            [pod for key in changed if isinstance(pod := held.get(key), PlacedPod)],
         )
-        for _, one in sorted((key, one) for key in changed if isinstance(one := held.get(key), BadObject)):
-            state = state.with_unreadable(one)
+        for _, pod in sorted((key, pod) for key in changed if isinstance(pod := held.get(key), BadObject)):
+            state = state.with_unreadable(pod)
         return state
 
     def _snapshot(self, inputs: SnapshotInputs) -> Snapshot:
@@ -197,7 +197,7 @@ _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class PendingPodGroups:
-    """Entries by what their pods have in common; only those are made anew whose pods changed."""
+    """Entries by group key; only entries whose pods changed are built again."""
 
     def __init__(self) -> None:
         self._groups: dict[SimilarityRules, _Group] = {}
@@ -218,7 +218,7 @@ class PendingPodGroups:
             self._changed[group_key] = None
 
     def drop(self, key: PodKey) -> None:
-        """It waits no longer. One that never did is nobody's business."""
+        """The pod is no longer pending. Unknown pods are ignored."""
         group_key = self._group_key.pop(key, None)
         if group_key is not None:
             self._groups[group_key].drop(key)
@@ -239,7 +239,7 @@ class PendingPodGroups:
 
 
 class _Group:
-    """Pods of one entry; who waits longest comes first."""
+    """The pods of one entry, oldest first."""
 
     def __init__(self) -> None:
         self._pods: dict[PodKey, Pod] = {}
