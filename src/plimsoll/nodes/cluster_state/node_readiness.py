@@ -1,7 +1,7 @@
 """Whether a single node is ready, since when, and if not, why. Pure.
 
-Conditions and taints of Kubernetes first; then what the autoscaler adds (specs/nodes.md 6.1): a node with a startup
-taint, and one that should have accelerators but shows none yet, count as not ready.
+Conditions and taints of Kubernetes first; then what the autoscaler adds (docs/design/nodes.md 6.1): a node with a
+startup taint, and one that should have accelerators but shows none yet, count as not ready.
 """
 
 from __future__ import annotations

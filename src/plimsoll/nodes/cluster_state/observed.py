@@ -1,8 +1,6 @@
-"""What the registry is told each turn: nodes from Kubernetes, groups and instances from the provider. Data only.
+"""The input of the cluster state: nodes from Kubernetes, groups and instances from the provider. Data only.
 
-The observing side of the controller fills these from informers and the provider's ports; nothing here asks anybody.
-
-The provider's words in the registry's: thin on purpose, so that neither side follows the other's changes. Pure.
+Values of the provider are converted here, so that the cluster state does not depend on the provider protocol.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class InstanceState(IntEnum):
-    """The numbers are the wire's (specs/nodes.md 9.1)."""
+    """The numbers are the wire's (docs/design/nodes.md 9.1)."""
 
     RUNNING = 1
     CREATING = 2

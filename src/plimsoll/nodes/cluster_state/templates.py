@@ -1,8 +1,8 @@
-"""What the next node of each group would be: from a real node, one remembered, the provider, or as a last resort any.
+"""Node templates: what the next node of each group would be (docs/design/nodes.md 6.5).
 
-A node of the group is the best example, when it is ready for more than a minute, schedulable and not on its way out;
-such a example is remembered for when the group is empty (specs/nodes.md 6.5). What is only passing on a node (its name,
-startup and status taints) the planner takes off; taints that Kubernetes puts on for a node's condition go here. Pure.
+A template comes from a ready node of the group, else from a remembered one, else from the provider, and as a last
+resort from any node of the group. What is temporary on a node (its name, taints of its state) is removed when the
+template is used.
 """
 
 from __future__ import annotations

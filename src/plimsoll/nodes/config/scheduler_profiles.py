@@ -2,7 +2,7 @@
 
 Read at start, from a KubeSchedulerConfiguration; `observing.profiled_pods` gives it its meaning. What only scores,
 orders or preempts is passed over. What would change where pods fit and cannot be simulated is refused with its place: a
-plan that promises room where the scheduler sees none would never end (specs/nodes.md 6.3).
+plan that promises room where the scheduler sees none would never end (docs/design/nodes.md 6.3).
 """
 
 from __future__ import annotations

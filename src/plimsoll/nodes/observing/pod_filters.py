@@ -1,12 +1,9 @@
-"""Every pod where a turn wants it: on a node, waiting to be planned for, set aside. Sorted again only where it changed.
+"""Filters pods for planning: on a node, pending, or left out with a reason (docs/design/nodes.md 4.1, 6.1, 6.4). Pure.
 
-`PodFilter` follows the book of pods (`pod_books`); what `waiting_pods` says of a pod stands until the pod is another
-one, the rules are, or the time comes that it waits for. The result is the same as if all had been looked at.
-
-Which pods wait for a node, which of them a turn plans for, and why not for the others. Pure.
-
-specs/nodes.md 4.1, 6.1, 6.4. What runs, has ended or is leaving waits for nothing. A pod that the scheduler has not
-looked at yet may find its place by itself, so it is not planned for, unless its scheduler is one that is bypassed.
+Pods that run, have ended or are being deleted are not pending. A pod that the scheduler has not seen yet may find a
+node by itself, so it is not planned for, unless its scheduler is bypassed. `PodFilter` follows the pod store and
+filters a pod again only when the pod or the rules change, or when its waiting time ends; the result equals filtering
+all pods.
 """
 
 from __future__ import annotations
@@ -86,7 +83,7 @@ class PodFilter:
     """Filters the pods of one autoscaler; only changed pods are filtered again."""
 
     def __init__(self) -> None:
-        self._book: PodStore | None = None
+        self._store: PodStore | None = None
         self._trail = ChangedKeys()
         self._news = ChangedKeys()
         self._from: PodFilterContext | None = None
@@ -95,42 +92,42 @@ class PodFilter:
         self._unprocessed: dict[KeyTuple, None] = {}
         self._set_aside: dict[KeyTuple, FilteredPod] = {}
 
-    def filter(self, book: PodStore, viewpoint: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
+    def filter(self, store: PodStore, context: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
         """`extra_pods` are pods that the cluster does not show, or not as they are to be seen; few."""
-        if book is not self._book:
-            self._book, self._trail = book, book.follow()
-        for place in self._to_look_at(book, viewpoint):
-            pod = book.get(place)
-            self._put(place, None if pod is None else viewpoint.filter_pod(pod))
-        self._from = viewpoint
+        if store is not self._store:
+            self._store, self._trail = store, store.follow()
+        for place in self._find_changed(store, context):
+            pod = store.get(place)
+            self._put(place, None if pod is None else context.filter_pod(pod))
+        self._from = context
         self._trail.caught_up()
-        fates = [viewpoint.filter_pod(guest) for guest in extra_pods]
+        results = [context.filter_pod(pod) for pod in extra_pods]
         aside = [self._set_aside[place] for place in sorted(self._set_aside)]
         return FilteredPods(
             counted=self._counted,
             changed_keys=self._news,
-            extra_pods=tuple([fate for fate in fates if _is_counted(fate)]),
-            pending=len(self._pending) + sum(_is_counted(fate) and not fate.spec.node_name for fate in fates),
-            unprocessed=len(self._unprocessed) + fates.count(UNPROCESSED),
-            set_aside=(*aside, *(fate for fate in fates if isinstance(fate, FilteredPod))),
+            extra_pods=tuple([result for result in results if _is_counted(result)]),
+            pending=len(self._pending) + sum(_is_counted(result) and not result.spec.node_name for result in results),
+            unprocessed=len(self._unprocessed) + results.count(UNPROCESSED),
+            set_aside=(*aside, *(result for result in results if isinstance(result, FilteredPod))),
         )
 
-    def _to_look_at(self, book: PodStore, viewpoint: PodFilterContext) -> list[KeyTuple]:
-        changed = self._trail.changed if viewpoint.filters_like(self._from) else None
+    def _find_changed(self, store: PodStore, context: PodFilterContext) -> list[KeyTuple]:
+        changed = self._trail.changed if context.filters_like(self._from) else None
         if changed is None:
             known = (*self._counted, *self._unprocessed, *self._set_aside)
-            return [*dict.fromkeys((*known, *book.places()))]
+            return [*dict.fromkeys((*known, *store.places()))]
         waited_with = [place for place, set_aside in self._set_aside.items() if set_aside.reason.code == TOO_NEW]
         return [*changed, *waited_with]
 
-    def _put(self, place: KeyTuple, fate: FilterResult) -> None:
+    def _put(self, place: KeyTuple, result: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._set_aside):
             elsewhere.pop(place, None)
-        if isinstance(fate, FilteredPod):
-            self._set_aside[place] = fate
-        elif fate is UNPROCESSED:
+        if isinstance(result, FilteredPod):
+            self._set_aside[place] = result
+        elif result is UNPROCESSED:
             self._unprocessed[place] = None
-        counted = fate if _is_counted(fate) else None
+        counted = result if _is_counted(result) else None
         if counted is not None and not counted.spec.node_name:
             self._pending[place] = None
         before = self._counted.pop(place, None)
@@ -140,8 +137,8 @@ class PodFilter:
             self._news.note(place)
 
 
-def _is_counted(fate: FilterResult) -> TypeGuard[Pod]:
-    return fate is not None and fate is not UNPROCESSED and not isinstance(fate, FilteredPod)
+def _is_counted(result: FilterResult) -> TypeGuard[Pod]:
+    return result is not None and result is not UNPROCESSED and not isinstance(result, FilteredPod)
 
 
 SCALE_UP_DELAY: Final = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"

@@ -2,7 +2,7 @@
 
 A filter that a profile leaves out finds nothing to judge by: what it looks at is taken off the pod before anybody
 plans. Default constraints, added affinity and ignored resources likewise become the pod's own. So nothing in planning
-has to know of profiles (specs/nodes.md 6.3).
+has to know of profiles (docs/design/nodes.md 6.3).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Runs scale-down: asks the planner which nodes to remove and hands them to actuation."""
+"""Runs scale-down: asks the planner which nodes to remove and passes them to actuation."""

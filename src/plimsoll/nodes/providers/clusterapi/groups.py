@@ -62,11 +62,11 @@ class ClusterApiGroup:
         *,
         holdings: ClusterApiCache,
         surroundings: InfrastructureTemplates,
-        remover: MachineDeleter,
+        deleter: MachineDeleter,
     ) -> None:
         self._holdings = holdings
         self._surroundings = surroundings
-        self._remover = remover
+        self._deleter = deleter
         self._group = group
         self.id = group.id
         self.min_size = group.sizes.least
@@ -127,10 +127,10 @@ class ClusterApiGroup:
         return await self._changed(self._decrease(delta, expected))
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        return await self._changed(self._remover.remove(self._group, nodes, floor=self.min_size))
+        return await self._changed(self._deleter.remove(self._group, nodes, floor=self.min_size))
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        return await self._changed(self._remover.remove(self._group, nodes, floor=0))
+        return await self._changed(self._deleter.remove(self._group, nodes, floor=0))
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         return refused(f"node group {self.id} exists already")

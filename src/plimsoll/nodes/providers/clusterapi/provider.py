@@ -46,7 +46,7 @@ class ClusterApiProvider:
     def __init__(self, management: Client, workload: Client, settings: ClusterApiSettings = _PLAIN) -> None:
         self._holdings = ClusterApiCache(management, settings)
         self._surroundings = InfrastructureTemplates(management, workload)
-        self._remover = MachineDeleter(self._holdings)
+        self._deleter = MachineDeleter(self._holdings)
 
     async def refresh(self) -> None:
         self._surroundings.forget()
@@ -104,7 +104,7 @@ class ClusterApiProvider:
     # ---- inside
 
     def _existing(self, group: GroupObject) -> ClusterApiGroup:
-        return ClusterApiGroup(group, holdings=self._holdings, surroundings=self._surroundings, remover=self._remover)
+        return ClusterApiGroup(group, holdings=self._holdings, surroundings=self._surroundings, deleter=self._deleter)
 
     async def _kind(self, template: Scalable) -> MachineType | TemplateProblem:
         infrastructure = await self._surroundings.infrastructure(template)
