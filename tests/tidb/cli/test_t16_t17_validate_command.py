@@ -316,7 +316,7 @@ def test_a_status_is_not_judged(tmp_path: Path):
     ("given", "others", "complaint"),
     [
         ("{", [cluster()], "tac.yaml: line"),
-        (cluster(), [cluster()], "tac.yaml: holds 0 TidbClusterAutoScalers"),
+        (cluster(), [cluster()], "tac.yaml: has 0 TidbClusterAutoScalers"),
         (autoscaler(), [autoscaler()], "--tc: has no TidbCluster db; found none"),
         (autoscaler(), [{**cluster(), "spec": {"tikv": {"replicas": "3"}}}], "tc.yaml: spec.tikv.replicas"),
         (autoscaler(cluster={"name": "other"}), [cluster()], "has no TidbCluster other; found prod/db"),

@@ -161,7 +161,7 @@ class TestOfAClusterBefore:
         world.settings = msgspec.structs.replace(world.settings, pd="http://other-pd.prod:2379")
         world.pass_by(1800, every_s=60)
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
-        assert "whose PD cannot be asked" in world.message("ScaleInBlocked")
+        assert "whose PD is unknown" in world.message("ScaleInBlocked")
 
     def test_a_name_that_no_cluster_has_moves_nothing(self, world: TwoClustersWorld) -> None:
         self.begin(world)

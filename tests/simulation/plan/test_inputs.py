@@ -12,7 +12,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.simulation.plan.inputs import PlanInput, read_plan_input
 
 Json = dict[str, Any]
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "kubernetes" / "golden" / "scheduler.jsonl"
+GOLDEN = Path(__file__).parents[2] / "fixtures" / "kubernetes" / "golden" / "scheduler.jsonl"
 
 
 def pod(name: str, *, spec: Json | None = None, status: Json | None = None, **metadata: Any) -> Json:
