@@ -48,9 +48,9 @@ class RequestStatusWriter:
 
     async def write_all(self, updates: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
         """The same updates, each with whether it was written."""
-        turns = asyncio.Semaphore(_AT_ONCE)
+        slots = asyncio.Semaphore(_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._in_turn(turns, update)) for update in updates]
+            tasks = [group.create_task(self._write_in_slot(slots, update)) for update in updates]
         return tuple(task.result() for task in tasks)
 
     async def write(self, view: RequestView, conditions: Conditions, details: Details) -> bool:
@@ -94,7 +94,7 @@ class RequestStatusWriter:
 
     # ---- inside
 
-    async def _in_turn(self, turns: asyncio.Semaphore, update: StatusUpdate) -> StatusUpdate:
-        async with turns:
+    async def _write_in_slot(self, slots: asyncio.Semaphore, update: StatusUpdate) -> StatusUpdate:
+        async with slots:
             is_written = await self.write(update.view, update.conditions, update.details)
         return replace(update, is_written=is_written)

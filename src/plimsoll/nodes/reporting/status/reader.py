@@ -75,7 +75,7 @@ def _problems(
         held = in_force.get(flag.name)
         used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
-            told = f"{flag.name} is configured as {wanted}, and the last turn ran {_with(used)}"
+            told = f"{flag.name} is configured as {wanted}, and the last loop ran {_with(used)}"
             yield f"{told}: {_why_not(steering.configured_at, told_at)}"
 
 
