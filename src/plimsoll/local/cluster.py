@@ -108,7 +108,7 @@ class LocalCluster:
         self.kubelet = Kubelet(
             parts.component("kubelet", manager=KUBELET),
             settings=settings.kubelet,
-            told=told,
+            liveness=told,
             writes=settings.writes_heartbeats,
         )
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None

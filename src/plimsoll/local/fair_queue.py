@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LEASES: Final = "/apis/coordination.k8s.io/"
 _EVENTS: Final = "events"
 # Of so many turns one is an event's while others wait.
-_TURNS_FOR_AN_EVENT: Final = 8
+_REQUESTS_PER_EVENT: Final = 8
 
 
 class FairQueue:
@@ -42,7 +42,7 @@ class FairQueue:
             yield
         finally:
             self._free += 1
-            self._let_in()
+            self._admit_next()
 
     async def _enter(self, part: str) -> None:
         if self._free and not self._waiting:
@@ -50,17 +50,17 @@ class FairQueue:
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(part, deque()).append(place)
-        self._let_in()
+        self._admit_next()
         try:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 # It was our turn already: somebody else's now.
                 self._free += 1
-            self._let_in()
+            self._admit_next()
             raise
 
-    def _let_in(self) -> None:
+    def _admit_next(self) -> None:
         while self._free and self._waiting:
             place = self._next()
             if not place.done():
@@ -77,7 +77,7 @@ class FairQueue:
 
     def _next_part(self) -> str:
         others = next((part for part in self._waiting if part != _EVENTS), _EVENTS)
-        if others == _EVENTS or (_EVENTS in self._waiting and self._without_event >= _TURNS_FOR_AN_EVENT):
+        if others == _EVENTS or (_EVENTS in self._waiting and self._without_event >= _REQUESTS_PER_EVENT):
             self._without_event = 0
             return _EVENTS
         self._without_event += 1
@@ -89,13 +89,13 @@ class FairQueueTransport:
 
     def __init__(self, inner: Transport, door: FairQueue, *, part: str) -> None:
         self._inner = inner
-        self._door = door
+        self._queue = door
         self._part = part
 
     async def send(self, call: Request) -> Response:
         if call.is_stream:
             return await self._inner.send(call)
-        async with self._door.admit(self._part_of(call)):
+        async with self._queue.admit(self._part_of(call)):
             return await self._inner.send(call)
 
     async def aclose(self) -> None:

@@ -59,7 +59,7 @@ class _Renewal(NamedTuple):
     """What stands in a lease, and when that was first seen."""
 
     renew_time: datetime | None
-    seen_s: float
+    renewed_s: float
 
 
 class LeaseLiveness:
@@ -73,7 +73,7 @@ class LeaseLiveness:
         self._leases = leases
         self._clock = clock
         self._renewals: dict[str, _Renewal] = {}
-        self._tells: list[OnChange] = []
+        self._callbacks: list[OnChange] = []
         leases.add_handler(self._changed, name="node liveness")
 
     @classmethod
@@ -82,7 +82,7 @@ class LeaseLiveness:
 
     def last_heard_s(self, node_name: str) -> float | None:
         known = self._renewals.get(node_name)
-        return None if known is None else known.seen_s
+        return None if known is None else known.renewed_s
 
     async def ask(self, node_name: str, client: Client) -> None:
         try:
@@ -95,7 +95,7 @@ class LeaseLiveness:
         return False
 
     def on_change(self, tell: OnChange) -> None:
-        self._tells.append(tell)
+        self._callbacks.append(tell)
 
     async def synced(self) -> None:
         """Return once all leases are known."""
@@ -110,11 +110,11 @@ class LeaseLiveness:
             case Added(new=new):
                 now = self._clock.now()
                 age = now - min(new.spec.renew_time or now, now)
-                seen_s = self._clock.monotonic_s() - age.total_seconds()
-                self._renewals[name] = _Renewal(new.spec.renew_time, seen_s)
+                renewed_s = self._clock.monotonic_s() - age.total_seconds()
+                self._renewals[name] = _Renewal(new.spec.renew_time, renewed_s)
             case _:
                 self._renewals.pop(name, None)
-        for tell in self._tells:
+        for tell in self._callbacks:
             tell(name)
 
     def _is_news(self, lease: Lease) -> bool:
@@ -133,7 +133,7 @@ class ReportedLiveness:
         self._clock = clock
         self._alive: set[str] = set()
         self._last_s: dict[str, float] = {}
-        self._tells: list[OnChange] = []
+        self._callbacks: list[OnChange] = []
 
     def last_heard_s(self, node_name: str) -> float | None:
         return self._clock.monotonic_s() if node_name in self._alive else self._last_s.get(node_name)
@@ -145,7 +145,7 @@ class ReportedLiveness:
         return node_name in self._alive
 
     def on_change(self, tell: OnChange) -> None:
-        self._tells.append(tell)
+        self._callbacks.append(tell)
 
     async def synced(self) -> None:
         """Nothing to wait for: the reports begin with the kubelet."""
@@ -155,13 +155,13 @@ class ReportedLiveness:
     def report_alive(self, node_name: str) -> None:
         if node_name not in self._alive:
             self._alive.add(node_name)
-            self._tell(node_name)
+            self._notify(node_name)
 
     def report_silent(self, node_name: str) -> None:
         if node_name in self._alive:
             self._alive.remove(node_name)
             self._last_s[node_name] = self._clock.monotonic_s()
-            self._tell(node_name)
+            self._notify(node_name)
 
     def forget(self, node_name: str) -> None:
         """There is no such node any more."""
@@ -169,37 +169,37 @@ class ReportedLiveness:
         self._alive.discard(node_name)
         self._last_s.pop(node_name, None)
         if was_known:
-            self._tell(node_name)
+            self._notify(node_name)
 
-    def _tell(self, node_name: str) -> None:
-        for tell in self._tells:
+    def _notify(self, node_name: str) -> None:
+        for tell in self._callbacks:
             tell(node_name)
 
 
 class CombinedLiveness:
     """Liveness from the virtual kubelet of this process for its nodes, and from Leases for all others."""
 
-    def __init__(self, told: ReportedLiveness, leases: LeaseLiveness) -> None:
-        self._told = told
+    def __init__(self, reported: ReportedLiveness, leases: LeaseLiveness) -> None:
+        self._reported = reported
         self._leases = leases
 
     def last_heard_s(self, node_name: str) -> float | None:
-        heard = (self._told.last_heard_s(node_name), self._leases.last_heard_s(node_name))
+        heard = (self._reported.last_heard_s(node_name), self._leases.last_heard_s(node_name))
         return max((item for item in heard if item is not None), default=None)
 
     async def ask(self, node_name: str, client: Client) -> None:
-        if not self._told.is_steady(node_name):
+        if not self._reported.is_steady(node_name):
             await self._leases.ask(node_name, client)
 
     def is_steady(self, node_name: str) -> bool:
-        return self._told.is_steady(node_name)
+        return self._reported.is_steady(node_name)
 
     def on_change(self, tell: OnChange) -> None:
         def if_unknown(node_name: str) -> None:
-            if not self._told.is_steady(node_name):
+            if not self._reported.is_steady(node_name):
                 tell(node_name)
 
-        self._told.on_change(tell)
+        self._reported.on_change(tell)
         self._leases.on_change(if_unknown)
 
     async def synced(self) -> None:

@@ -19,7 +19,7 @@ SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
 class KubeletWorld(LocalWorld):
-    """`told`: heartbeats are told to `self.liveness`; otherwise they are written. `writes`: both."""
+    """`liveness`: heartbeats are told to `self.liveness`; otherwise they are written. `writes`: both."""
 
     def __init__(
         self, *, told: bool = False, writes: bool = False, through: Any = lambda port: port, **settings: Any
@@ -34,7 +34,7 @@ class KubeletWorld(LocalWorld):
         self.liveness = ReportedLiveness(clock=self.run.clock)
         component = parts.component("kubelet", manager=KUBELET)
         told = self.liveness if self._told or self._writes else None
-        self.kubelet = Kubelet(component, settings=self._settings, told=told, writes=self._writes or not self._told)
+        self.kubelet = Kubelet(component, settings=self._settings, liveness=told, writes=self._writes or not self._told)
         return self.kubelet.services()
 
     # ---- the world's things

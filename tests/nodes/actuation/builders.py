@@ -69,7 +69,7 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     parts = Components(lambda _: connect(), clock=clock, entropy=SeededEntropy("cluster"))
     settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, tells_events=False, resync_s=0.0)
     told = ReportedLiveness(clock=clock)
-    kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, told=told)
+    kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, liveness=told)
     clouds = controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
     working = [Service(name=one.name, run=one.run) for one in (kubelet.pods.controller, *clouds)]
     budgets = disruption_services(parts)

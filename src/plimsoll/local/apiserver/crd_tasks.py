@@ -46,7 +46,7 @@ class CrdTasks:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if not task.done():
-                task.add_done_callback(_tell_failure)
+                task.add_done_callback(_log_failure)
             raise
 
     def add_watch(self, definition: str, watch: EndableWatch) -> None:
@@ -63,7 +63,7 @@ class CrdTasks:
             session.end()
 
 
-def _tell_failure(task: asyncio.Task[Any]) -> None:
+def _log_failure(task: asyncio.Task[Any]) -> None:
     """Log the failure: no caller waits for the task any more."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, StatusError):

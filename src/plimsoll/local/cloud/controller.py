@@ -103,9 +103,9 @@ class CloudController:
         await self._boot(planned)
         orphans = [machine for machine in planned.orphans if await self._is_orphan(machine)]
         await self._shrink(view, [*planned.removals, *orphans])
-        await self._tell_groups(view)
+        await self._write_group_statuses(view)
         has_acted = bool(orphans) or not planned.is_empty
-        await self._tell_bill(view, has_news=has_acted)
+        await self._write_bill(view, has_news=has_acted)
         return self._next(planned, has_acted=has_acted)
 
     # ---- observe
@@ -120,7 +120,7 @@ class CloudController:
             offer=sold_machine_types(cloud.spec),
             groups=self._groups.list(),
             machines=machines,
-            nodes=await self._seen_nodes({machine.metadata.name for machine in machines}),
+            nodes=await self._observed_nodes({machine.metadata.name for machine in machines}),
             now=self._clock.now(),
         )
 
@@ -131,7 +131,7 @@ class CloudController:
         except AlreadyExists:
             return await self._client.get(Cloud, THE_CLOUD)
 
-    async def _seen_nodes(self, machines: set[str]) -> tuple[ObservedNode, ...]:
+    async def _observed_nodes(self, machines: set[str]) -> tuple[ObservedNode, ...]:
         seen = []
         for node in sorted(self._nodes.cache.list(), key=lambda item: item.metadata.name):
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -172,7 +172,7 @@ class CloudController:
         if not unwanted:
             return
         # Keeps the next number, before it can no longer be told from the machines: no name comes back.
-        await self._tell_groups(view)
+        await self._write_group_statuses(view)
         leaving = [await self._actuator.begin_removal(item) for item in unwanted]
         for machine in leaving:
             await self._actuator.remove_node(machine)
@@ -199,7 +199,7 @@ class CloudController:
 
     # ---- tell
 
-    async def _tell_groups(self, view: CloudView) -> None:
+    async def _write_group_statuses(self, view: CloudView) -> None:
         machines = self._machines.list()
         members: dict[str, list[Machine]] = {}
         for machine in machines:
@@ -212,9 +212,9 @@ class CloudController:
             if set(group.spec.deletions) - names:
                 group = await self._actuator.forget_deletions(group, names)  # noqa: PLW2901 - the same, newer
                 self._groups.wrote(group)
-            await self._tell_group(group, members.get(group.metadata.name, []))
+            await self._write_group_status(group, members.get(group.metadata.name, []))
 
-    async def _tell_group(self, group: NodeGroup, members: list[Machine]) -> None:
+    async def _write_group_status(self, group: NodeGroup, members: list[Machine]) -> None:
         status = _group_status(group, members)
         before = group.status
         known = {
@@ -232,7 +232,7 @@ class CloudController:
             body = {"metadata": {"uid": group.metadata.uid}, "status": status}
             self._groups.wrote(await self._client.merge_patch(NodeGroup, name, body, subresource="status"))
 
-    async def _tell_bill(self, view: CloudView, *, has_news: bool) -> None:
+    async def _write_bill(self, view: CloudView, *, has_news: bool) -> None:
         cloud = self._clouds.cache.get(THE_CLOUD)
         if cloud is None:
             return

@@ -136,10 +136,10 @@ class LeaseHeartbeats:
     are_written = True
 
     def __init__(
-        self, leases: Leases, *, clock: Clock, settings: KubeletSettings, told: ReportedLiveness | None = None
+        self, leases: Leases, *, clock: Clock, settings: KubeletSettings, liveness: ReportedLiveness | None = None
     ) -> None:
         self._leases = leases
-        self._told = told
+        self._liveness = liveness
         self._clock = clock
         self._round_s = settings.renew_s
         self._at_a_time = asyncio.Semaphore(settings.workers)
@@ -158,19 +158,19 @@ class LeaseHeartbeats:
             return
         await self._leases.take(node)
         self._alive[name] = node
-        if self._told is not None:
-            self._told.report_alive(name)
+        if self._liveness is not None:
+            self._liveness.report_alive(name)
         if name not in self._slot_of:
             self._enter(name)
 
     def stop(self, name: str) -> None:
-        if self._told is not None:
-            self._told.report_silent(name)
+        if self._liveness is not None:
+            self._liveness.report_silent(name)
         self._stop(name)
 
     def forget(self, name: str) -> None:
-        if self._told is not None:
-            self._told.forget(name)
+        if self._liveness is not None:
+            self._liveness.forget(name)
         self._stop(name)
 
     def _stop(self, name: str) -> None:

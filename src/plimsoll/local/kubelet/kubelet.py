@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kubelet:
-    """The virtual kubelet of all simulated nodes. It reports liveness to `told` and writes Leases by default.
+    """The virtual kubelet of all simulated nodes. It reports liveness to `liveness` and writes Leases by default.
 
     The component should come from `components.component("kubelet", manager=KUBELET)`.
     """
@@ -29,15 +29,15 @@ class Kubelet:
         component: Component,
         *,
         settings: KubeletSettings | None = None,
-        told: ReportedLiveness | None = None,
+        liveness: ReportedLiveness | None = None,
         writes: bool = True,
     ) -> None:
         settings = settings or KubeletSettings()
         leases = Leases(component.client, clock=component.clock, settings=settings)
         self._heartbeats: Heartbeats = (
-            LeaseHeartbeats(leases, clock=component.clock, settings=settings, told=told)
-            if writes or told is None
-            else ReportedHeartbeats(told, leases)
+            LeaseHeartbeats(leases, clock=component.clock, settings=settings, liveness=liveness)
+            if writes or liveness is None
+            else ReportedHeartbeats(liveness, leases)
         )
         self.nodes = NodeController(component, self._heartbeats, settings)
         self.pods = PodController(component, self.nodes, settings)

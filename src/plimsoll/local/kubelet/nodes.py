@@ -105,7 +105,7 @@ class NodeController:
             if not await self._write(node, plan):
                 return Done()
             if plan.became_ready:
-                self._tell_ready(node)
+                self._record_ready(node)
         # After the status: a heart that beats in a node whose status says otherwise is no sign of life.
         await self._heartbeats.start(node)
         return Done() if isinstance(plan, NodeStatusUpdate) or plan.until is None else self._at(plan.until)
@@ -121,7 +121,7 @@ class NodeController:
             return False
         return True
 
-    def _tell_ready(self, node: Node) -> None:
+    def _record_ready(self, node: Node) -> None:
         if self._settings.tells_events:
             about = reference_to(self._client.calls.resource(Node), node)
             message = f"Node {node.metadata.name} status is now: NodeReady"

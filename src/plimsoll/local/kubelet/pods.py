@@ -52,7 +52,7 @@ class PodController:
         self._clock = component.clock
         self._nodes = nodes
         self._settings = settings
-        self._books = AdmittedPods()
+        self._admitted = AdmittedPods()
         self._addresses = AddressPools(settings.pod_addresses)
         # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
         self._told: dict[str, str] = {}
@@ -102,7 +102,7 @@ class PodController:
             case Updated(old=old, new=new) if _looks_alike(old, new):
                 return ()
             case Deleted(last=node):
-                self._books.remove_node(node.metadata.name)
+                self._admitted.remove_node(node.metadata.name)
                 self._addresses.close(node.spec.pod_cidr)
         self._told.clear()
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
@@ -143,23 +143,23 @@ class PodController:
         if pod.status.phase in TERMINAL:
             self._let_go(pod)
         elif not self._is_admitted(pod):
-            refused = self._books.check(pod, node)
+            refused = self._admitted.check(pod, node)
             if refused is not None:
                 return rejected(pod, now, reason=refused.reason, message=refused.message)
-            self._books.add(pod)
+            self._admitted.add(pod)
         return pod_status_at(pod, now, place=self._place(pod, node), pace=pace_of(pod, self._settings))
 
     def _is_admitted(self, pod: Pod) -> bool:
         """Whether the node has taken the pod before, this process or an earlier one; on its way out it is taken."""
         name = pod.spec.node_name
-        if not self._books.has_node(name):
-            self._books.add_node(name)
+        if not self._admitted.has_node(name):
+            self._admitted.add_node(name)
             for item in self._on(name):
                 if item.status.start_time is not None and item.status.phase not in TERMINAL:
-                    self._books.add(item)
+                    self._admitted.add(item)
         if pod.status.start_time is not None or pod.metadata.deletion_timestamp is not None:
-            self._books.add(pod)
-        return self._books.has(pod)
+            self._admitted.add(pod)
+        return self._admitted.has(pod)
 
     def _place(self, pod: Pod, node: Node) -> PodAddresses:
         host_ip = internal_ip(node)
@@ -210,7 +210,7 @@ class PodController:
     def _let_go(self, pod: Pod) -> None:
         """What has ended takes nothing any more, and its address is free."""
         self._told.pop(pod.metadata.uid, None)
-        self._books.remove(pod.metadata.uid)
+        self._admitted.remove(pod.metadata.uid)
         self._addresses.release(pod.metadata.uid)
 
     def _forget(self, pod: Pod) -> None:

@@ -63,7 +63,7 @@ class PodClass:
         self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
         self._scores = NodeScores(pod)
         self._asks = requirements_key(pod)
-        self._kin = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
+        self._labels_key = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
         self._judgements: dict[str, NodeEvaluation] = {}
         self._ranking = Ranking()
         self._ranked_to = 0
@@ -119,7 +119,7 @@ class PodClass:
         if known is None:
             verdict = self.rules.verdict(place)
             known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
-        found = self._judgements[name] = NodeEvaluation(place, known[0], known[1], load.kins.get(self._kin, 0))
+        found = self._judgements[name] = NodeEvaluation(place, known[0], known[1], load.kins.get(self._labels_key, 0))
         return found
 
 

@@ -106,9 +106,9 @@ class EventHandlers:
         match change:
             case Added(new=pod):
                 self._cache.drop_bad_pod(pod_key(pod))
-                self._pod_seen(None, pod)
+                self._pod_added_or_updated(None, pod)
             case Updated(old=old, new=pod):
-                self._pod_seen(old, pod)
+                self._pod_added_or_updated(old, pod)
             case Deleted(last=pod):
                 self._classes.forget_pod(pod.metadata.uid)
                 self._pod_left(pod_key(pod))
@@ -119,7 +119,7 @@ class EventHandlers:
                 if node := self._cache.drop_bad_pod(PodKey(*change.key)):
                     self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 
-    def _pod_seen(self, old: Pod | None, pod: Pod) -> None:
+    def _pod_added_or_updated(self, old: Pod | None, pod: Pod) -> None:
         if pod.status.phase in _ENDED:
             self._pod_left(pod_key(pod))
         elif pod.spec.node_name:

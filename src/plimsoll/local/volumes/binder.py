@@ -116,7 +116,7 @@ class VolumeBinder:
             case ProvisionVolume(provisioner=provisioner):
                 await self._writes.ask_provisioner(claim, provisioner)
                 why = ClaimEvent(type=EventType.NORMAL, reason="ExternalProvisioning", message=_EXTERNAL % provisioner)
-                self._tell(claim, why)
+                self._record(claim, why)
                 return f"to be provisioned by {provisioner}"
             case AssignClass(class_name=name):
                 await self._writes.take_class(claim, name)
@@ -124,7 +124,7 @@ class VolumeBinder:
             case ClaimWaits(phase=phase, notice=notice):
                 is_news = await self._writes.claim_phase(claim, phase)
                 if notice is not None and (is_news or phase != "Lost"):
-                    self._tell(claim, notice)
+                    self._record(claim, notice)
                 return "" if notice is None else notice.message
 
     def _view(self, claim: PersistentVolumeClaim) -> ClaimView:
@@ -172,7 +172,7 @@ class VolumeBinder:
             self.controller.queue.add(BinderKey(*key_of(claim)))
         is_news = await self._writes.volume_as_planned(volume, plan)
         if plan.notice is not None:
-            self._tell(volume, plan.notice)
+            self._record(volume, plan.notice)
         return f"{volume.status.phase} → {plan.phase}" if is_news else ""
 
     async def _claim_on_server(self, name: str, namespace: str) -> PersistentVolumeClaim | None:
@@ -235,7 +235,7 @@ class VolumeBinder:
         ]
         return [BinderKey(*key_of(claim)) for claim in sorted(waiting, key=_age_of)]
 
-    def _tell(self, about: PersistentVolumeClaim | PersistentVolume, notice: ClaimEvent) -> None:
+    def _record(self, about: PersistentVolumeClaim | PersistentVolume, notice: ClaimEvent) -> None:
         resource = self._client.calls.resource(type(about))
         self._recorder.record(reference_to(resource, about), notice.type, reason=notice.reason, message=notice.message)
 

@@ -87,7 +87,7 @@ class Provisioner:
         where = self._place(claim, storage_class)
         if where is None:
             return await self._give_back(claim)
-        self._tell(claim, "Provisioning", f'External provisioner is provisioning volume for claim "{key}"')
+        self._record(claim, "Provisioning", f'External provisioner is provisioning volume for claim "{key}"')
         try:
             made = await self._client.create(PersistentVolume, volume_body(claim, storage_class, where))
         except AlreadyExists:
@@ -95,7 +95,7 @@ class Provisioner:
         if self._volumes.cache.get(name) is None:
             # Otherwise it has been seen already, and nobody would take it out again.
             self._made[name] = made
-        self._tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        self._record(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
         return Done(said=f"made {name}")
 
     def _place(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> VolumeLocation | None:
@@ -116,7 +116,7 @@ class Provisioner:
         """The scheduler is to choose again."""
         meta = claim.metadata
         why = f'failed to get target node: node "{meta.annotations[SELECTED_NODE]}" not found'
-        self._tell(claim, "ProvisioningFailed", why, event_type=EventType.WARNING)
+        self._record(claim, "ProvisioningFailed", why, event_type=EventType.WARNING)
         identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         body = {"metadata": {**identity, "annotations": {SELECTED_NODE: None}}}
         try:
@@ -139,7 +139,7 @@ class Provisioner:
         self._made.pop(change.key.name, None)
         return (change.key,)
 
-    def _tell(
+    def _record(
         self, claim: PersistentVolumeClaim, reason: str, message: str, *, event_type: EventType = EventType.NORMAL
     ) -> None:
         about = reference_to(self._client.calls.resource(PersistentVolumeClaim), claim)

@@ -31,7 +31,7 @@ _BOUND: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 _EVERYTHING: Final = (Rule(verbs=(ALL,), api_groups=(ALL,), resources=(ALL,)), Rule(verbs=(ALL,), urls=(ALL,)))
 _NEEDS_EVERYTHING: Final = "must have cluster-admin privileges to use an aggregationRule"
 # What the garbage collector and finalizers change, and what every write changes.
-_BOOK_KEEPING: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
+_METADATA_FIELDS: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
 
 
 def check_escalation(
@@ -43,7 +43,7 @@ def check_escalation(
     `namespace` is the request's: empty for the cluster's resources.
     """
     group, _, resource = stored_as.rpartition("/")
-    if group != GROUP or MASTERS in user.groups or (old is not None and _is_book_keeping(obj, old)):
+    if group != GROUP or MASTERS in user.groups or (old is not None and _is_metadata_only(obj, old)):
         return None
     if resource in _ROLES:
         return _role_refusal(authorizer, user, obj, resource=resource, namespace=namespace, old=old)
@@ -115,12 +115,12 @@ def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, n
     return f"{text}\n{lines}{problems}"
 
 
-def _is_book_keeping(new: Json, old: Json) -> bool:
+def _is_metadata_only(new: Json, old: Json) -> bool:
     return _substance(new) == _substance(old)
 
 
 def _substance(obj: Json) -> Json:
-    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _BOOK_KEEPING}
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _METADATA_FIELDS}
     return {**obj, "metadata": metadata}
 
 

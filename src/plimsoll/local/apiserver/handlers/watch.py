@@ -53,7 +53,7 @@ async def watch(server: Server, call: RequestContext) -> Answer:
         stream = await _joined(server, call, options, matches)
     except Compacted as error:
         return Answer(status=200, body=_only(_gone(error.requested, error.oldest)), content_type=JSON)
-    session = _Session(server, call, form=form, options=options, stream=stream)
+    session = _WatchStream(server, call, form=form, options=options, stream=stream)
     return Answer(status=200, body=session.frames(), content_type=JSON)
 
 
@@ -87,7 +87,7 @@ async def _only(frame: bytes) -> AsyncIterator[bytes]:
     yield frame
 
 
-class _Session:
+class _WatchStream:
     """One watch under way."""
 
     def __init__(

@@ -193,7 +193,7 @@ def _is_from_template(value: Json) -> bool:
 
 
 # Kept by the server itself.
-_BOOKS: Final = frozenset({"managedFields", "resourceVersion", "generation"})
+_SERVER_METADATA: Final = frozenset({"managedFields", "resourceVersion", "generation"})
 
 
 def _is_all_but_status_kept(new: Json, old: Json) -> bool:
@@ -201,6 +201,7 @@ def _is_all_but_status_kept(new: Json, old: Json) -> bool:
     if any(new.get(name) is not item for name, item in old.items() if name not in {"metadata", "status"}):
         return False
     now, then = (
-        {name: item for name, item in element["metadata"].items() if name not in _BOOKS} for element in (new, old)
+        {name: item for name, item in element["metadata"].items() if name not in _SERVER_METADATA}
+        for element in (new, old)
     )
     return same(now, then)

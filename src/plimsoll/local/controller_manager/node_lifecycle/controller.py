@@ -120,15 +120,15 @@ class NodeLifecycleController:
         now = self._clock.now()
         if self._counts_as_silent(node) and silent_conditions(node, now):
             try:
-                node = await self._tell_silent(await self._asked(node), now)
+                node = await self._mark_silent(await self._asked(node), now)
             except NotFound:
                 # Deleted meanwhile: its going is an event of its own.
                 return Done()
         self._put(name, _place(node))
         if is_silent(node):
             await self._mark_pods(node)
-        turn_s = await self._taint(node, now)
-        return self._next_look(node, turn_s)
+        eviction_s = await self._taint(node, now)
+        return self._next_look(node, eviction_s)
 
     # ---- when it was heard of
 
@@ -138,7 +138,7 @@ class NodeLifecycleController:
 
     def _silent_s(self, node: Node) -> float:
         heard_s = self._liveness.last_heard_s(node.metadata.name)
-        known_s = max(self._seen(node).at_s, self._amnesty_s)
+        known_s = max(self._last_report(node).at_s, self._amnesty_s)
         return silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
 
     async def _asked(self, node: Node) -> Node:
@@ -147,7 +147,7 @@ class NodeLifecycleController:
         found: Node = await self._client.get(Node, node.metadata.name)
         return found
 
-    def _seen(self, node: Node) -> _Report:
+    def _last_report(self, node: Node) -> _Report:
         """The last report; a new one if another writer changed the Ready condition."""
         name, uid = node.metadata.name, node.metadata.uid
         ready = condition(node, READY)
@@ -168,9 +168,9 @@ class NodeLifecycleController:
         if name not in self._timed:
             self.controller.queue.add(name)
 
-    def _next_look(self, node: Node, turn_s: float | None) -> Done | Again:
+    def _next_look(self, node: Node, eviction_s: float | None) -> Done | Again:
         name = node.metadata.name
-        waits = [] if turn_s is None else [turn_s]
+        waits = [] if eviction_s is None else [eviction_s]
         if not self._liveness.is_steady(name) and readiness(node) != "Unknown":
             waits.append(self._silent_s(node) - self._clock.monotonic_s())
             self._timed.add(name)
@@ -178,7 +178,7 @@ class NodeLifecycleController:
 
     # ---- acting
 
-    async def _tell_silent(self, node: Node, now: datetime) -> Node:
+    async def _mark_silent(self, node: Node, now: datetime) -> Node:
         conditions = silent_conditions(node, now)
         if not conditions or not self._counts_as_silent(node):
             return node
@@ -203,19 +203,19 @@ class NodeLifecycleController:
     async def _taint(self, node: Node, now: datetime) -> float | None:
         """Keep taints and metadata as they should be; returns the seconds until the node may be evicted."""
         wanted = with_taints(node.spec.taints, unschedulable_keys(node), NO_SCHEDULE, now)
-        key, turn_s = self._evicting(node)
+        key, eviction_s = self._evicting(node)
         wanted = with_taints(wanted, [key] if key else [], NO_EXECUTE, now)
         body: dict[str, Any] = {"metadata": missing_metadata(node, len(self._nodes.cache))}
         if wanted != node.spec.taints:
             body["spec"] = {"taints": taints_body(wanted)}
         if not body["metadata"] and "spec" not in body:
-            return turn_s
+            return eviction_s
         body["metadata"] |= {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         try:
             await self._client.merge_patch(Node, node.metadata.name, body)
         except NotFound:
             return None
-        return turn_s
+        return eviction_s
 
     def _evicting(self, node: Node) -> tuple[str, float | None]:
         """The evicting taint to have now, and in how many seconds it may get another."""
@@ -224,8 +224,8 @@ class NodeLifecycleController:
             return "", None
         if present:
             return key, None
-        turn_s = self._zones.next_eviction_s(node.metadata.name, self._clock.monotonic_s())
-        return (key, None) if turn_s == 0 else ("", turn_s)
+        eviction_s = self._zones.next_eviction_s(node.metadata.name, self._clock.monotonic_s())
+        return (key, None) if eviction_s == 0 else ("", eviction_s)
 
     # ---- the whole
 

@@ -56,7 +56,7 @@ class _Zone:
     state: ZoneState = ZoneState.NORMAL
     last_s: float | None = None
     """When the last node may be, or was, emptied."""
-    turns: dict[str, float] = field(default_factory=dict)
+    next_evictions: dict[str, float] = field(default_factory=dict)
 
 
 class Zones:
@@ -100,15 +100,15 @@ class Zones:
         rate = self._rate(zone)
         if rate <= 0:
             return None
-        if name not in zone.turns:
+        if name not in zone.next_evictions:
             zone.last_s = now_s if zone.last_s is None else max(now_s, zone.last_s + 1 / rate)
-            zone.turns[name] = zone.last_s
-        return max(0.0, zone.turns[name] - now_s)
+            zone.next_evictions[name] = zone.last_s
+        return max(0.0, zone.next_evictions[name] - now_s)
 
     def cancel_eviction(self, name: str) -> None:
         """The node need not be emptied after all."""
         for zone in self._zones.values():
-            zone.turns.pop(name, None)
+            zone.next_evictions.pop(name, None)
 
     # ---- inside
 
@@ -130,7 +130,7 @@ class Zones:
             state = zone_state(zone.ready, zone.not_ready, self._rates)
             if state is not zone.state:
                 zone.state = state
-                zone.turns.clear()
+                zone.next_evictions.clear()
                 zone.last_s = None
                 has_changed = True
         inhabited = [zone for zone in self._zones.values() if zone.ready or zone.not_ready]

@@ -35,7 +35,7 @@ def best_node(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) ->
     _add(scores, _spread_scores(pod, fitting, view))
     terms = _preferred_terms(pod)
     if terms:
-        _add(scores, _company_scores(terms, fitting, view))
+        _add(scores, _pod_affinity_scores(terms, fitting, view))
     highest = max(scores)
     return min(judgement.place.name for judgement, score in zip(fitting, scores, strict=True) if score == highest)
 
@@ -138,7 +138,7 @@ def _preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
     return terms
 
 
-def _company_scores(
+def _pod_affinity_scores(
     terms: Iterable[tuple[int, AffinityTerm]], fitting: Sequence[NodeEvaluation], view: ClusterView
 ) -> Sequence[int]:
     liking = [0] * len(fitting)

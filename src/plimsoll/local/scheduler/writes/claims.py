@@ -41,7 +41,7 @@ class ClaimWrites:
             await self._tell(claim, node, volume)
         except Conflict:
             # Others write into claims too, and an attempt before may have told this already.
-            return await self._told_anew(claim, node, volume)
+            return await self._retry(claim, node, volume)
         except NotFound:
             return False
         return True
@@ -52,7 +52,7 @@ class ClaimWrites:
         else:
             await self._reserve(volume, claim)
 
-    async def _told_anew(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
+    async def _retry(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
         """Try again with the current objects, unless another writer has chosen differently."""
         meta = claim.metadata
         try:

@@ -47,7 +47,7 @@ class ResourceQuotas:
             await ledger.catch_up(now)
         charged = self._judge(attempt, ledgers)
         if not attempt.dry_run:
-            await self._tell_all(attempt, charged)
+            await self._write_statuses(attempt, charged)
 
     def release(self, attempt: AdmissionAttributes) -> None:
         for ledger in self._ledgers.values():
@@ -100,7 +100,7 @@ class ResourceQuotas:
         self._ledgers[key] = made
         return made
 
-    async def _tell_all(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaLedger]]) -> None:
+    async def _write_statuses(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaLedger]]) -> None:
         """A write that is not admitted after all, because a status write failed or was cancelled, is not charged."""
         is_told = False
         try:

@@ -132,7 +132,7 @@ class DaemonSetController:
     async def _act(self, view: DaemonView, established: CurrentRevision) -> PlimsollError | None:
         plan = daemon_plan(view)
         owner = view.daemon_set.metadata
-        self._tell_of_ended(view, plan)
+        self._record_ended(view, plan)
         template = template_of(established.revision)
         labels = revision_labels(view.revision, view.generation)
 
@@ -146,7 +146,7 @@ class DaemonSetController:
             await self._trim(view, established)
         return created or deleted
 
-    def _tell_of_ended(self, view: DaemonView, plan: DaemonPlan) -> None:
+    def _record_ended(self, view: DaemonView, plan: DaemonPlan) -> None:
         subject = event_subject(self._resource, view.daemon_set.metadata)
         for pod in plan.ended:
             where = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {target_node(pod)}"

@@ -100,7 +100,7 @@ def rollout_plan(
     if deployment.metadata.deletion_timestamp is not None:
         new, _ = split_new_and_old(owned)
         return RolloutPlan(status=count_replicas(deployment, _views(owned), None if new is None else new.view, now))
-    deployment = _with_pause_told(deployment, now)
+    deployment = _with_pause_condition(deployment, now)
     new, old = split_new_and_old(owned)
     if deployment.spec.paused or is_scaling(deployment, owned):
         remove = surplus_history(deployment, old) if deployment.spec.paused else []
@@ -207,26 +207,26 @@ def _change(
     return SetChange(replica_set=replica_set, replicas=replicas, annotations=annotations, min_ready_s=min_ready_s)
 
 
-def _with_pause_told(deployment: Deployment, now: datetime) -> Deployment:
+def _with_pause_condition(deployment: Deployment, now: datetime) -> Deployment:
     """The Progressing condition reports a pause; a missed deadline stays."""
     told = condition_of(deployment.status.conditions, PROGRESSING)
     if not has_deadline(deployment) or (told is not None and told.reason == TIMED_OUT):
         return deployment
     is_told = told is not None and told.reason == PAUSED
     if deployment.spec.paused and not is_told:
-        return _telling(deployment, "Unknown", PAUSED, "Deployment is paused", now)
+        return _with_progress(deployment, "Unknown", PAUSED, "Deployment is paused", now)
     if not deployment.spec.paused and is_told:
-        return _telling(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
+        return _with_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
     return deployment
 
 
 def _with_new_set_found(deployment: Deployment, new: OwnedSet, now: datetime) -> Deployment:
     if not has_deadline(deployment) or condition_of(deployment.status.conditions, PROGRESSING) is not None:
         return deployment
-    return _telling(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{new.name}"', now)
+    return _with_progress(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{new.name}"', now)
 
 
-def _telling(deployment: Deployment, status: str, reason: str, message: str, now: datetime) -> Deployment:
+def _with_progress(deployment: Deployment, status: str, reason: str, message: str, now: datetime) -> Deployment:
     conditions = put(deployment.status.conditions, progress(status, reason, message, now))
     told = msgspec.structs.replace(deployment.status, conditions=conditions)
     return msgspec.structs.replace(deployment, status=told)

@@ -109,7 +109,7 @@ class JobController:
         self._informer.add_handler(self._pod_changed, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:
-        await self._let_orphans_go(key)
+        await self._release_orphans(key)
         found = self._jobs.cache.get(key.name, key.namespace)
         if found is None or found.view.spec.managed_by not in {"", _OURSELVES}:
             return Done()
@@ -124,7 +124,7 @@ class JobController:
         view = JobView(job=job, pods=tuple(pods), now=self._clock.now())
 
         plan = job_plan(view)
-        turn = _Turn(view, plan)
+        turn = _Reconciliation(view, plan)
         error = await self._act(found, turn)
         await self._count(turn)
         if error is not None:
@@ -133,7 +133,7 @@ class JobController:
 
     # ---- pods
 
-    async def _act(self, found: RawObject[Job], turn: _Turn) -> PlimsollError | None:
+    async def _act(self, found: RawObject[Job], turn: _Reconciliation) -> PlimsollError | None:
         """Create and delete pods; `turn` records the new counts."""
         plan, metadata = turn.plan, found.view.metadata
         if plan.create:
@@ -150,7 +150,7 @@ class JobController:
             turn.verdict = None
         return first_error
 
-    async def _let_orphans_go(self, key: Key) -> None:
+    async def _release_orphans(self, key: Key) -> None:
         """Remove the tracking finalizer of pods whose job is gone."""
         found = self._jobs.cache.get(key.name, key.namespace)
         uid = "" if found is None else found.view.metadata.uid
@@ -161,35 +161,35 @@ class JobController:
 
     # ---- counting
 
-    async def _count(self, turn: _Turn) -> None:
+    async def _count(self, turn: _Reconciliation) -> None:
         """Enter what ended, let it go, count it: two writes, the second one after the finalizers are off."""
         view, verdict = turn.view, turn.verdict
         held = {pod.metadata.uid for pod in held_of(view).values()}
-        book = track_endings(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
+        endings = track_endings(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
         tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
-        status = with_uncounted(turn.status(), book, tracked=tracked)
+        status = with_uncounted(turn.status(), endings, tracked=tracked)
         if is_indexed(view.job):
             status = msgspec.structs.replace(
                 status,
-                completed_indexes=written_indexes(book.indexes),
+                completed_indexes=written_indexes(endings.indexes),
                 failed_indexes=written_indexes(failed_indexes(view.job, view.pods)) if has_limits(view.job) else None,
-                succeeded=len(book.indexes),
+                succeeded=len(endings.indexes),
             )
         job = await self._tell(view.job, status)
         reason, message = turn.suspension
         if reason:
-            self._tell_event(view.job, EventType.NORMAL, reason, message)
-        for pod in book.release:
+            self._record_event(view.job, EventType.NORMAL, reason, message)
+        for pod in endings.release:
             await self._pods.release(pod, view.job.metadata.uid)
             tracked.discard(pod.metadata.uid)
         status = move_to_counters(status, tracked=tracked)
-        is_clean = not book.is_full and not turn.terminating and not any(_uids(status))
+        is_clean = not endings.is_full and not turn.terminating and not any(_uids(status))
         if verdict is None or not is_clean:
             await self._tell(job, status)
             return
         status = _ended(status, verdict, view)
         await self._tell(job, status)
-        self._tell_end(job, status, verdict)
+        self._record_end(job, status, verdict)
 
     async def _tell(self, job: Job, status: JobStatus) -> Job:
         """Write the status, if it is another; gives the job as it is then."""
@@ -206,16 +206,16 @@ class JobController:
         self._written.expect_write(metadata.uid, written)
         return written
 
-    def _tell_end(self, job: Job, status: JobStatus, verdict: JobOutcome) -> None:
+    def _record_end(self, job: Job, status: JobStatus, verdict: JobOutcome) -> None:
         if verdict.final == FAILED:
-            self._tell_event(job, EventType.WARNING, verdict.reason, verdict.message)
+            self._record_event(job, EventType.WARNING, verdict.reason, verdict.message)
             return
         if job.spec.completions is not None and status.succeeded > job.spec.completions:
             message = "Too many succeeded pods running after completion count reached"
-            self._tell_event(job, EventType.WARNING, "TooManySucceededPods", message)
-        self._tell_event(job, EventType.NORMAL, "Completed", "Job completed")
+            self._record_event(job, EventType.WARNING, "TooManySucceededPods", message)
+        self._record_event(job, EventType.NORMAL, "Completed", "Job completed")
 
-    def _tell_event(self, job: Job, event_type: EventType, reason: str, message: str) -> None:
+    def _record_event(self, job: Job, event_type: EventType, reason: str, message: str) -> None:
         subject = event_subject(self._resource, job.metadata)
         self._recorder.record(subject, event_type, reason=reason, message=message)
 
@@ -249,7 +249,7 @@ class JobController:
             self.controller.queue.add_after(key, _TOGETHER_S)
 
 
-class _Turn:
+class _Reconciliation:
     """The state of a job during one reconciliation."""
 
     def __init__(self, view: JobView, plan: JobPlan) -> None:

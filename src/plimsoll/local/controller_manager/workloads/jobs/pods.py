@@ -96,7 +96,7 @@ def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, 
     spec = {**body["spec"], "hostname": f"{owner.name}-{index}"}
     for kind in ("initContainers", "containers"):
         if spec.get(kind):
-            spec[kind] = [_told_its_index(container) for container in spec[kind]]
+            spec[kind] = [_with_index_env(container) for container in spec[kind]]
     body["spec"] = spec
     return body
 
@@ -106,7 +106,7 @@ def _indexed_prefix(name: str, index: int) -> str:
     return name[: _LONGEST_NAME - _SUFFIX_LENGTH - len(end)] + end
 
 
-def _told_its_index(container: Mapping[str, Any]) -> dict[str, Any]:
+def _with_index_env(container: Mapping[str, Any]) -> dict[str, Any]:
     variables = list(container.get("env") or [])
     if any(variable.get("name") == _INDEX_VARIABLE for variable in variables):
         return dict(container)

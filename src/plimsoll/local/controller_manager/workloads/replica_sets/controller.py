@@ -176,7 +176,7 @@ class ReplicaSetController:
         """A change that may need other pods is handled at once; a change of the status alone is batched."""
         keys = self._sets_of(change)
         if not is_more_than_status(change):
-            delays_s = {key: self._gathering_s(key) for key in keys}
+            delays_s = {key: self._batch_s(key) for key in keys}
         elif self._may_need_others(change):
             delays_s = dict.fromkeys(keys, 0.0)
         else:
@@ -191,7 +191,7 @@ class ReplicaSetController:
         is_own_doing = all(owner is not None and self._own_writes.awaits(owner.uid, change.key) for owner in owners)
         return not (did_not_count or is_own_doing)
 
-    def _gathering_s(self, key: Key) -> float:
+    def _batch_s(self, key: Key) -> float:
         """How long news of pods' readiness wait for more of them."""
         return max(STATUS_DELAY_S, self._settling_s(key))
 
