@@ -84,7 +84,7 @@ def test_nodes_limit_what_is_added(folder: Path) -> None:
 
 def test_a_load_that_changes_nothing_is_said_to(folder: Path) -> None:
     (folder / "calm.csv").write_text("seconds,tikv_cores\n0,6\n600,6\n")
-    assert "Nothing is decided" in run(folder, load="calm.csv").stdout
+    assert "No decisions" in run(folder, load="calm.csv").stdout
 
 
 # ---- pictures
@@ -133,9 +133,9 @@ def test_names_of_users_stay_text(folder: Path) -> None:
     [
         pytest.param(("--plot", "day.pdf"), "does not end in one of .png, .svg, .html", id="unknown picture"),
         pytest.param(("--plot", "no/such/day.png"), "cannot be written", id="no folder"),
-        pytest.param(("--step", "soon"), "'soon' is no duration", id="step"),
-        pytest.param(("--step", "0s"), "'0s' is no duration", id="no step"),
-        pytest.param(("--price-per-core-hour", "inf"), "is no price", id="price"),
+        pytest.param(("--step", "soon"), "'soon' is not a duration", id="step"),
+        pytest.param(("--step", "0s"), "'0s' is not a duration", id="no step"),
+        pytest.param(("--price-per-core-hour", "inf"), "is not a price", id="price"),
     ],
 )
 def test_wrong_usage(folder: Path, arguments: tuple[str, ...], problem: str) -> None:
