@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.admission.attributes import CREATE, UPDATE, forbidden
 from plimsoll.local.apiserver.admission.pod_resources import Amounts, minus, quantities
-from plimsoll.local.apiserver.admission.quota.ledger import QuotaLedger, quota_spec
 from plimsoll.local.apiserver.admission.quota.usage import missing_resources, usage
+from plimsoll.local.apiserver.admission.quota.usage_tracker import QuotaLedger, quota_spec
 from plimsoll.local.apiserver.admission.server_status import write_status
 from plimsoll.local.apiserver.storage import Key, ListQuery
 
