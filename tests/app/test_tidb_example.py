@@ -22,7 +22,7 @@ PATHS = {
 def _group(world: UpTidbWorld) -> int:
     """How many stores the group has; none without a group."""
     found: list[dict[str, Any]] = world.get(PATHS["TidbCluster"])["items"]
-    return sum(one["spec"]["tikv"]["replicas"] for one in found if "cluster" in one["spec"])
+    return sum(manifest["spec"]["tikv"]["replicas"] for manifest in found if "cluster" in manifest["spec"])
 
 
 def test_the_cluster_breathes_every_twenty_minutes() -> None:
