@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import Deadlock, Runaway
-from plimsoll.runtime.departures import Place, is_machinery
+from plimsoll.runtime.thread_isolation import Place, is_machinery
 
 if TYPE_CHECKING:
     from collections import Counter

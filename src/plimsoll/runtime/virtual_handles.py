@@ -10,14 +10,14 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from plimsoll.runtime.departures import calling_place, is_asyncio
+from plimsoll.runtime.thread_isolation import calling_place, is_asyncio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
     from types import CodeType
 
-    from plimsoll.runtime.departures import Place
+    from plimsoll.runtime.thread_isolation import Place
 
     Callback = Callable[..., object]
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
 from plimsoll.core.values import Value
 from plimsoll.runtime.clocks import VirtualClock
-from plimsoll.runtime.departures import calling_place, watched
 from plimsoll.runtime.standstills import callback_place, deadlock, runaway, task_place
+from plimsoll.runtime.thread_isolation import calling_place, watched
 from plimsoll.runtime.virtual_handles import VirtualHandle, VirtualTask, VirtualTimer
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import msgspec
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis.asking import ask_each
+from plimsoll.kube.diagnosis.batches import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, Scope, only_missing, role_manifests
 from plimsoll.kube.errors import UnreadableAnswer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis.asking import ask_each
+from plimsoll.kube.diagnosis.batches import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.served_apis import BUILTIN_VERSION
 from plimsoll.kube.errors import Expired

@@ -144,7 +144,7 @@ _STDLIB = sysconfig.get_path("stdlib") + "/"
 _ASYNCIO = str(Path(asyncio.__file__).parent) + "/"
 _HERE = str(Path(__file__).parent) + "/"
 _OUR_MACHINERY = frozenset(
-    _HERE + name for name in ("departures.py", "virtual_handles.py", "virtual_loop.py", "virtual_runs.py")
+    _HERE + name for name in ("thread_isolation.py", "virtual_handles.py", "virtual_loop.py", "virtual_runs.py")
 )
 
 
