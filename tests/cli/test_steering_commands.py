@@ -85,18 +85,18 @@ def test_the_status_tells_groups_sizes_and_the_last_turn(world: KubeWorld):
     assert ended.stderr == ""
     lines = ended.stdout.splitlines()
     assert lines[0].startswith("autoscaler   Running, Healthy, ")
-    assert lines[1] == "brakes       none"
+    assert lines[1] == "held back    no"
     assert lines[2] == "nodes        2 of 2 ready"
-    assert "last turn    nothing to do" in lines
+    assert "last loop    nothing to do" in lines
     assert lines[-2].split()[:6] == ["NODE", "GROUP", "MIN", "TARGET", "MAX", "READY"]
     assert lines[-1].split() == ["g", "0", "2", "100", "2", "Healthy", "NoActivity", "0", "-"]
 
 
-def test_a_pause_and_a_dry_run_are_brakes(world: KubeWorld):
+def test_a_pause_and_a_dry_run_hold_the_autoscaler_back(world: KubeWorld):
     status_is_written(world)
     plimsoll("pause", "--reason", "Ada")
     configure("--dry-run=true")
-    assert "brakes       paused: Ada, dry run\n" in plimsoll("nodes", "status").stdout
+    assert "held back    paused: Ada, dry run\n" in plimsoll("nodes", "status").stdout
 
 
 def test_an_old_status_is_warned_about(world: KubeWorld):

@@ -194,9 +194,9 @@ def _no_status(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
 def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
     age = "" if report["ageSeconds"] is None else f", {report['ageSeconds']:.0f} s ago"
     yield f"autoscaler   {report['status']}, {report['health'] or 'health not known'}{age}"
-    brakes = ["paused" if report["paused"] == "true" else f"paused: {report['paused']}"] if report["paused"] else []
-    brakes += ["dry run"] if report["dryRun"] else []
-    yield f"brakes       {', '.join(brakes) or 'none'}"
+    guards = ["paused" if report["paused"] == "true" else f"paused: {report['paused']}"] if report["paused"] else []
+    guards += ["dry run"] if report["dryRun"] else []
+    yield f"held back    {', '.join(guards) or 'no'}"
     nodes = report["nodes"]
     others = [f"{nodes[key]} {_spelled(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]
     ready = f"{nodes['ready']} of {nodes['registered']} ready"
@@ -204,8 +204,8 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
     yield f"scale-up     {report['scaleUp'] or '-'}"
     candidates = f", {report['candidates']} nodes could go" if report["candidates"] else ""
     yield f"scale-down   {report['scaleDown'] or '-'}{candidates}"
-    if told := report["lastTurn"] or report["message"]:
-        yield f"last turn    {told}"
+    if last_loop := report["lastTurn"] or report["message"]:
+        yield f"last loop    {last_loop}"
     yield ""
     rows = [
         (

@@ -313,7 +313,7 @@ def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
 
 
 def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placement) -> bool:
-    """Fewer zones would be cheaper, but less of a spread. Where they help more, `fewer_zones` says so."""
+    """Fewer zones would be cheaper, but less of a spread. `ZonePruning` decides where they place more pods."""
     first, second = (PlacementView(request.problem, pods, request.relations) for pods in (placement, tried))
     return keeps_zones(first, second, request.wanted)
 
