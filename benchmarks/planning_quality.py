@@ -47,7 +47,7 @@ def _rows(
     ratios, times = [], []
     for problem in problems:
         answers = []
-        times.append(cpu_ms(lambda one=problem, found=answers: found.append(pack(one, Effort()))))
+        times.append(cpu_ms(lambda instance=problem, found=answers: found.append(pack(instance, Effort()))))
         packed = answers[0].packed
         ratios.append(packed.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))
     told = f"worst {max(ratios):.4f}; {statistics.median(times):.0f} ms CPU{'; ' * bool(note)}{note}"

@@ -38,7 +38,7 @@ def _consolidation_rows(
     for seed in seeds:
         cluster = _cluster(nodes, pods_each, seed)
         found = consolidate(cluster)
-        times.append(min(cpu_ms(lambda one=cluster: consolidate(one)) for _ in range(3)))
+        times.append(min(cpu_ms(lambda instance=cluster: consolidate(instance)) for _ in range(3)))
         kept = np.ones(nodes, dtype=np.bool_)
         kept[found.removed] = False
         ratios.append(float(cluster.price[kept].sum()) / (found.bound or 1.0))
@@ -100,7 +100,7 @@ def _fill_rows(
         used, leftovers = _used_nodes(5_000, random), _leftovers(5_000, random)
         ratios.append(_placed(demand, used) / _first_fit(requests, work.counts, used))
         in_leftovers.append(_placed(demand, leftovers) / _first_fit(requests, work.counts, leftovers))
-        times.append(min(cpu_ms(lambda one=demand, at=used: _placed(one, at)) for _ in range(3)))
+        times.append(min(cpu_ms(lambda instance=demand, at=used: _placed(instance, at)) for _ in range(3)))
     note = f"pods placed: {statistics.median(ratios):.2f} x first fit"
     yield row("fill 5,000 classes on 5,000 nodes", statistics.median(times), "ms CPU", 100, note)
     note = f"of small leftovers {1 / statistics.median(in_leftovers):.2f}"

@@ -83,7 +83,10 @@ def synthetic_shapes(count: int) -> list[Shape]:
     cores = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
     ratios = np.linspace(0.9, 8, -(-count // len(cores))).tolist()
     grid = [(core, max(core * ratio, 1.5)) for ratio in ratios for core in cores]
-    return [Shape(name=f"m-{index}", cores=each, gib=round(gib, 3)) for index, (each, gib) in enumerate(grid[:count])]
+    return [
+        Shape(name=f"m-{index}", cores=core_count, gib=round(gib, 3))
+        for index, (core_count, gib) in enumerate(grid[:count])
+    ]
 
 
 def gpu_shapes() -> list[Shape]:

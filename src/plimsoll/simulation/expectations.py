@@ -67,11 +67,11 @@ def read_operators(given: DocumentValue) -> tuple[tuple[str, Any], ...]:
     value = given.value
     if not (isinstance(value, dict) and any(name in OPERATORS or _meant_by(name) for name in value)):
         return (("eq", value),)
-    for name, one in given.members().items():
+    for name, field in given.members().items():
         if name in OPERATORS:
-            _check_operand(name, one)
+            _check_operand(name, field)
         else:
-            one.wrong(f"{_no_operator(name)} (a map to be compared as it is goes under eq)")
+            field.wrong(f"{_no_operator(name)} (a map to be compared as it is goes under eq)")
     return tuple(value.items())
 
 
@@ -109,11 +109,11 @@ def _check_count(given: DocumentValue) -> None:
     elif not given.value:
         given.wrong("must be a number or operators, is an empty map")
     else:
-        for name, one in given.members().items():
+        for name, field in given.members().items():
             if name in OPERATORS:
-                _check_operand(name, one)
+                _check_operand(name, field)
             else:
-                one.wrong(_no_operator(name))
+                field.wrong(_no_operator(name))
 
 
 # ---- comparing
@@ -184,7 +184,7 @@ def _is_counted(operand: Any, got: Any) -> bool:
     if not isinstance(got, dict | list | str):
         return False
     wanted = operand if isinstance(operand, dict) else {"eq": operand}
-    return all(_holds(name, each, len(got)) for name, each in wanted.items())
+    return all(_holds(name, bound, len(got)) for name, bound in wanted.items())
 
 
 def _contains(operand: Any, got: Any) -> bool:
@@ -192,7 +192,7 @@ def _contains(operand: Any, got: Any) -> bool:
         return isinstance(operand, str) and operand in got
     if isinstance(got, dict):
         return operand in got if isinstance(operand, str) else _covers(operand, got)
-    return isinstance(got, list) and any(_covers(operand, one) for one in got)
+    return isinstance(got, list) and any(_covers(operand, item) for item in got)
 
 
 def _covers(wanted: Any, got: Any) -> bool:
@@ -237,7 +237,7 @@ _CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "le": _ordered(operator.le),
     "gt": _ordered(operator.gt),
     "ge": _ordered(operator.ge),
-    "in": lambda operand, got: any(is_equal(one, got) for one in operand),
+    "in": lambda operand, got: any(is_equal(allowed, got) for allowed in operand),
     "contains": _contains,
     "matches": lambda operand, got: bool(compiled(operand).search(got if isinstance(got, str) else _text_of(got))),
     "count": _is_counted,

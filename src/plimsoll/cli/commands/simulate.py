@@ -119,13 +119,13 @@ def _lines(story: ScenarioResult) -> Iterator[str | Table]:
     yield Table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
-            (name, one["target"], one["min"], one["max"], one["machineType"] or "-")
-            for name, one in outcome["nodeGroups"].items()
+            (name, group["target"], group["min"], group["max"], group["machineType"] or "-")
+            for name, group in outcome["nodeGroups"].items()
         ],
     )
     yield Table(
         ("NODE", "NODE GROUP", "PODS"),
-        [(name, one["group"] or "-", len(one["pods"])) for name, one in outcome["nodes"].items()],
+        [(name, node["group"] or "-", len(node["pods"])) for name, node in outcome["nodes"].items()],
     )
     pending = [name for name, node in outcome["pods"].items() if node is None]
     yield f"{len(outcome['pods'])} pods, {len(pending)} of them without a node"
@@ -137,8 +137,14 @@ def _lines(story: ScenarioResult) -> Iterator[str | Table]:
     yield Table(
         ("CALLED AT", "NODE GROUP", "CALL", "ARG", "ANSWER"),
         [
-            (one["time"], one["group"], one["call"], one["arg"] or "", "ok" if one["ok"] else one.get("message", ""))
-            for one in outcome["providerCalls"]
+            (
+                call["time"],
+                call["group"],
+                call["call"],
+                call["arg"] or "",
+                "ok" if call["ok"] else call.get("message", ""),
+            )
+            for call in outcome["providerCalls"]
         ],
     )
     held = story.expectations - len(story.failed)

@@ -81,9 +81,13 @@ def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[M
 
 def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
     """The same object in the old file. The API version may differ, and either may omit the namespace."""
-    same = [one for one in stored if (one.group, one.kind, one.ref.name) == _known_as(manifest)]
-    exact = [one for one in same if one.ref.namespace == manifest.ref.namespace]
-    unsaid = [one for one in same if not one.ref.namespace or not manifest.ref.namespace]
+    same = [
+        candidate
+        for candidate in stored
+        if (candidate.group, candidate.kind, candidate.ref.name) == _known_as(manifest)
+    ]
+    exact = [candidate for candidate in same if candidate.ref.namespace == manifest.ref.namespace]
+    unsaid = [candidate for candidate in same if not candidate.ref.namespace or not manifest.ref.namespace]
     found = exact or unsaid
     return found[0] if len(found) == 1 else None
 

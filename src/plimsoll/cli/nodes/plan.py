@@ -220,7 +220,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
     if output in {Output.JSON, Output.YAML}:
         echo_value(found, output)
     elif output is Output.NAME:
-        fitting = (one["group"] for one in found.get("offers", ()) if one["fits"])
+        fitting = (option["group"] for option in found.get("offers", ()) if option["fits"])
         for group in fitting:
             typer.echo(f"nodegroup/{group}")
     else:

@@ -130,8 +130,9 @@ def format_requests(answers: Mapping[str, Any]) -> Iterator[str | Table]:
         yield ""
     for name, answer in [*answers.items()][:_NAMED]:
         last = answer["conditions"][1:2] or answer["conditions"]
-        for one in last:
-            yield f"request {name}: {one['type']}={one['status']}, {one['reason']}: {one['message']}"
+        for condition in last:
+            status = f"{condition['type']}={condition['status']}"
+            yield f"request {name}: {status}, {condition['reason']}: {condition['message']}"
     if len(answers) > _NAMED:
         yield f"and {_many(len(answers) - _NAMED, 'more request')}; -o json lists them all"
 
@@ -175,22 +176,25 @@ def format_explanation(found: Mapping[str, Any]) -> Iterator[str | Table]:
     yield ""
     rows = [
         (
-            "new group" if not one["exists"] else _short(one["group"]),
-            one["machineType"] or "-",
-            one["zone"] or "-",
-            f"{one['pricePerHour']:.4f}",
-            "fits" if one["fits"] else "; ".join(one["reasons"]),
+            "new group" if not option["exists"] else _short(option["group"]),
+            option["machineType"] or "-",
+            option["zone"] or "-",
+            f"{option['pricePerHour']:.4f}",
+            "fits" if option["fits"] else "; ".join(option["reasons"]),
         )
-        for one in found["offers"]
+        for option in found["offers"]
     ]
-    rows += [("new group", one["machineType"], "-", "-", "; ".join(one["reasons"])) for one in found["machineTypes"]]
+    rows += [
+        ("new group", machine_type["machineType"], "-", "-", "; ".join(machine_type["reasons"]))
+        for machine_type in found["machineTypes"]
+    ]
     yield Table(("NODE GROUP", "MACHINE TYPE", "ZONE", "PER HOUR", "VERDICT"), rows)
     if not rows:
         yield "no node group can be scaled up and no machine type may be used"
     if found["nodes"]["total"]:
         yield f"existing nodes: {found['nodes']['message']}"
-    for one in found["notOffered"]:
-        yield f"not offered: {one['group'] or one['machineType'] or 'new groups'}: {one['reason']}"
+    for excluded in found["notOffered"]:
+        yield f"not offered: {excluded['group'] or excluded['machineType'] or 'new groups'}: {excluded['reason']}"
 
 
 def _outcome(found: Mapping[str, Any]) -> str:

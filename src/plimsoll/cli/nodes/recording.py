@@ -214,7 +214,7 @@ def _tell_recorded(recording: Recording, out: str, output: Output) -> None:
         "anonymised": recording.anonymised,
         "nodes": len(snapshot["homes"]),
         "pods": pods,
-        "pending": sum(one["count"] for one in snapshot["pending"]),
+        "pending": sum(entry["count"] for entry in snapshot["pending"]),
         "groups": len(snapshot["groups"]),
     }
     if output in {Output.JSON, Output.YAML}:
@@ -239,12 +239,14 @@ def _tell_replayed(told: dict[str, Any], turn: LoopResult, output: Output) -> No
             verdict = "the same plan, byte for byte, as" if told["same"] else "another plan than"
             typer.echo(f"{verdict} recorded at {told['recordedAt']} by Plimsoll {told['recordedBy']}")
             shown = told["differences"][:_DIFFERENCES_SHOWN]
-            rows = [tuple(harmless(str(one[key])) for key in ("path", "recorded", "now")) for one in shown]
+            rows = [
+                tuple(harmless(str(difference[key])) for key in ("path", "recorded", "now")) for difference in shown
+            ]
             echo_parts([Table(("WHERE", "RECORDED", "NOW"), list(rows))])
             if more := len(told["differences"]) - len(shown):
                 typer.echo(f"and {more} more; -o json has all")
         case Output.NAME:
-            for one in told["differences"]:
-                typer.echo(one["path"])
+            for difference in told["differences"]:
+                typer.echo(difference["path"])
         case _:
             echo_value(told, output)

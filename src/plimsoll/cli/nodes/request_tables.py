@@ -19,27 +19,27 @@ def format_request_table(found: list[Json], *, everywhere: bool) -> Table:
     head: tuple[str, ...] = ("NAME", "CLASS", "PODS", "STATE", "NODES", "COST/H", "AGE", "SAYS")
     rows: list[tuple[Any, ...]] = [
         (
-            one["name"],
-            one["class"],
-            one["pods"],
-            one["state"],
-            _nodes(one),
-            one["costPerHour"] or "-",
-            _age(one["ageSeconds"]),
-            _shortened(one["message"]),
+            request["name"],
+            request["class"],
+            request["pods"],
+            request["state"],
+            _nodes(request),
+            request["costPerHour"] or "-",
+            _age(request["ageSeconds"]),
+            _shortened(request["message"]),
         )
-        for one in found
+        for request in found
     ]
     if everywhere:
         head = ("NAMESPACE", *head)
-        rows = [(one["namespace"], *row) for one, row in zip(found, rows, strict=True)]
+        rows = [(request["namespace"], *row) for request, row in zip(found, rows, strict=True)]
     return Table(head, rows)
 
 
 def format_request(report: Json) -> Iterator[str | Table]:
     yield f"request      {report['namespace']}/{report['name']}"
     yield f"class        {report['class']}"
-    sets = ", ".join(f"{one['count']} x {one['template']}" for one in report["podSets"])
+    sets = ", ".join(f"{pod_set['count']} x {pod_set['template']}" for pod_set in report["podSets"])
     yield f"pods         {report['pods']} ({sets})"
     if report["parameters"]:
         yield f"parameters   {', '.join(f'{key}={value}' for key, value in report['parameters'].items())}"
@@ -58,7 +58,10 @@ def format_request(report: Json) -> Iterator[str | Table]:
         yield f"booked       until {report['bookedUntil']}"
     yield from _blocking(report["blocking"])
     yield ""
-    rows = [(one["type"], one["status"], one["reason"], one["since"] or "-") for one in report["conditions"]]
+    rows = [
+        (condition["type"], condition["status"], condition["reason"], condition["since"] or "-")
+        for condition in report["conditions"]
+    ]
     yield Table(("CONDITION", "STATUS", "REASON", "SINCE"), rows)
 
 

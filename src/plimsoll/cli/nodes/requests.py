@@ -87,8 +87,8 @@ def list_requests(
             if not found:
                 typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A lists all namespaces"))
         case Output.NAME:
-            for one in found:
-                typer.echo(f"provisioningrequest/{one['namespace']}/{one['name']}")
+            for request in found:
+                typer.echo(f"provisioningrequest/{request['namespace']}/{request['name']}")
         case _:
             echo_value(found, output)
 

@@ -33,7 +33,7 @@ class AutoscalerFiles(Value):
             convert_object(TidbCluster, manifest.body) for manifest in manifests if is_tidb_kind(manifest, TidbCluster)
         ]
         return cls(
-            clusters=tuple(one for one in found if not isinstance(one, BadObject)),
+            clusters=tuple(cluster for cluster in found if not isinstance(cluster, BadObject)),
             annotations={
                 manifest.ref.name: _annotations(manifest.body)
                 for manifest in manifests

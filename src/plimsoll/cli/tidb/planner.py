@@ -155,7 +155,7 @@ def _window_s(written: str) -> int:
 
 
 def _named(written: list[str]) -> dict[str, str]:
-    pairs = [one.partition("=") for one in written]
+    pairs = [text.partition("=") for text in written]
     for name, separator, _ in pairs:
         if not separator:
             raise InvalidInput(f"{name!r} is not NAME=PROMQL", path="--query")

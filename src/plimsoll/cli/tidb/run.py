@@ -180,7 +180,9 @@ def tidb(
         peer_tolerance=peer_tolerance,
         potential_nodes=node_count is NodeCount.POTENTIAL,
         makes_endpoint_slices=endpoint_slice,
-        external_allow=tuple(one for given in external_allow or () for one in given.split(",") if one.strip()),
+        external_allow=tuple(
+            network for given in external_allow or () for network in given.split(",") if network.strip()
+        ),
         policy=policy,
         dry_run=dry_run,
         namespace=autoscaler_namespace,
@@ -266,8 +268,8 @@ class ReconcileFailed(PlimsollError):
 
 def _why_failed(failed: Sequence[FailedReconcile]) -> PlimsollError:
     """The error to raise. A server that answers with an error is reachable: that is not exit code 4."""
-    told = "; ".join(f"{one.namespace}/{one.name}: {one.error}" for one in failed)
-    lost = any(isinstance(one.error, Unreachable) for one in failed)
+    told = "; ".join(f"{failure.namespace}/{failure.name}: {failure.error}" for failure in failed)
+    lost = any(isinstance(failure.error, Unreachable) for failure in failed)
     return Unreachable(told) if lost else ReconcileFailed(told)
 
 
@@ -305,7 +307,7 @@ def _tell(results: Sequence[ReconcileResult | FailedReconcile], output: Output) 
             for result in told:
                 typer.echo(f"tidbclusterautoscaler/{result.autoscaler.namespace}/{result.autoscaler.name}")
         case _:
-            echo_value([_plain(one) for one in told], output)
+            echo_value([_plain(result) for result in told], output)
 
 
 def _plain(result: ReconcileResult) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _asked(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
         strategies = read_strategies(read_file(strategy))
     except InvalidInput as error:
         _refuse("bad_strategy", _in_file(strategy, error), code=_BAD_INPUT)
-    matching = [one for one in strategies if one.component is seen.component]
+    matching = [candidate for candidate in strategies if candidate.component is seen.component]
     if not matching:
         _refuse("bad_strategy", f"{strategy}: rules: none is for {seen.component}", code=_BAD_INPUT)
     return matching[0], seen

@@ -94,7 +94,7 @@ def component_of(cluster: TidbCluster, component: str) -> TidbComponent | None:
 def list_instances(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, ...]:
     """The servers of one TidbCluster, in the order of their pods; those that do not run yet are among them."""
     found = []
-    for pod in sorted(pods, key=lambda one: (len(one.metadata.name), one.metadata.name)):
+    for pod in sorted(pods, key=lambda pod_object: (len(pod_object.metadata.name), pod_object.metadata.name)):
         component = pod.metadata.labels.get(COMPONENT_LABEL, "")
         spec = component_of(cluster, component) if component in COMPONENTS else None
         if spec is not None and cluster_key(pod) == Key(cluster.metadata.namespace, cluster.metadata.name):

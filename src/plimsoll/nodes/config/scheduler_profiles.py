@@ -146,13 +146,13 @@ def _default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstr
     if listed and arguments.get("defaultingType") != "List":
         raise InvalidInput("needs defaultingType: List", path=f"{path}.defaultConstraints")
     found = _converted(listed, tuple[TopologySpreadConstraint, ...], path=f"{path}.defaultConstraints")
-    for index, one in enumerate(found):
+    for index, constraint in enumerate(found):
         place = f"{path}.defaultConstraints[{index}]"
-        if one.label_selector is not None:
+        if constraint.label_selector is not None:
             raise InvalidInput("must not have a labelSelector: it is made for each pod", path=place)
-        if one.max_skew < 1 or not one.topology_key:
+        if constraint.max_skew < 1 or not constraint.topology_key:
             raise InvalidInput("needs a topologyKey, and a maxSkew of at least 1", path=place)
-    return tuple(one for one in found if one.when_unsatisfiable == _DO_NOT)
+    return tuple(constraint for constraint in found if constraint.when_unsatisfiable == _DO_NOT)
 
 
 def _added_terms(arguments: Json, *, path: str) -> tuple[NodeSelectorTerm, ...]:
@@ -192,6 +192,6 @@ def _listed(parent: Mapping[str, Any], key: str, *, path: str) -> list[Any]:
 
 def _places(parent: Mapping[str, Any], key: str, *, path: str) -> Iterator[tuple[str, Json]]:
     entries: Iterable[Any] = _listed(parent, key, path=path)
-    for index, one in enumerate(entries):
+    for index, entry in enumerate(entries):
         place = f"{path}.{key}[{index}]"
-        yield place, _map(one, path=place)
+        yield place, _map(entry, path=place)

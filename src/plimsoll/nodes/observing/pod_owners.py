@@ -47,14 +47,14 @@ class PodOwnerIndex:
         return self._pods.keys()
 
     def _put(self, place: KeyTuple, pod: Pod | None) -> None:
-        for one in self._named_by.pop(place, ()):
-            self._pods[one] -= 1
-            if not self._pods[one]:
-                del self._pods[one]
-                self._alone.pop(one, None)
+        for owner in self._named_by.pop(place, ()):
+            self._pods[owner] -= 1
+            if not self._pods[owner]:
+                del self._pods[owner]
+                self._alone.pop(owner, None)
         named = [] if pod is None else self._read(pod)
-        for one in named:
-            self._pods[one] = self._pods.get(one, 0) + 1
+        for owner in named:
+            self._pods[owner] = self._pods.get(owner, 0) + 1
         if named:
             self._named_by[place] = self._alone.setdefault(named[0], named) if len(named) == 1 else named
 

@@ -77,10 +77,10 @@ def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str
             for name, given in written["flags"].items()
             if (value := _hidden_flag(name, given, anonymiser)) is not None
         },
-        "overlay": [{**one, "machineType": anonymiser.name(one["machineType"])} for one in written["overlay"]],
+        "overlay": [{**entry, "machineType": anonymiser.name(entry["machineType"])} for entry in written["overlay"]],
         "priorities": [
-            {**one, "patterns": [_hidden_pattern(text, anonymiser, groups) for text in one["patterns"]]}
-            for one in written["priorities"]
+            {**entry, "patterns": [_hidden_pattern(text, anonymiser, groups) for text in entry["patterns"]]}
+            for entry in written["priorities"]
         ],
         # Questions are keyed by a hash of names.
         "expanderAnswers": None,
@@ -93,9 +93,9 @@ def _hidden_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
     if flag is None:
         return None
     if name == "nodes":
-        return [_hidden_bounds(one, anonymiser) for one in value]
+        return [_hidden_bounds(entry, anonymiser) for entry in value]
     if name in _HIDDEN:
-        return [anonymiser.name(one) for one in value] if isinstance(value, list) else anonymiser.name(value)
+        return [anonymiser.name(text) for text in value] if isinstance(value, list) else anonymiser.name(value)
     return value if flag.kind in _SAFE_KINDS or name in _SAFE else None
 
 

@@ -122,8 +122,8 @@ def _scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
         for entry in _as_done(planned, done.get(id(growth), []))
     ]
     raised = raised_groups(loop)
-    found["plan"] += [_raised(one) for one in raised]
-    if found["result"] == Result.NOT_NEEDED and any(one.failure is None for one in raised):
+    found["plan"] += [_raised(raised_group) for raised_group in raised]
+    if found["result"] == Result.NOT_NEEDED and any(raised_group.failure is None for raised_group in raised):
         found["result"] = str(Result.NEEDED)
     return found
 

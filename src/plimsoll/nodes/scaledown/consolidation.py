@@ -114,7 +114,7 @@ class Consolidator:
 
     async def _propose(self, context: ConsolidationContext) -> Consolidation:
         written = context.policy.scale_down.consolidation_budgets
-        budgets = tuple(parse_budget(one) for one in written) or DEFAULT_BUDGETS
+        budgets = tuple(parse_budget(text) for text in written) or DEFAULT_BUDGETS
         terms = ConsolidationOptions(budgets=budgets, may_replace=self._replacement is None)
         found: Consolidation = await self._run_planner(
             lambda: consolidate(

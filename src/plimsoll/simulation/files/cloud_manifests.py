@@ -82,9 +82,14 @@ def build_initial_nodes(scenario: Scenario) -> Iterator[Json]:
 def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:
     """The objects, every node with the label of its group."""
     ids = [group_entry.id for group_entry in groups if group_entry.exists]
-    labelled = [_labelled(one, _group_of(one, ids)) if one["kind"] == "Node" else one for one in objects]
-    homeless = [index for index, one in enumerate(labelled) if one["kind"] == "Node" and not _group_label(one)]
-    if len(ids) == 1 and len(homeless) == sum(one["kind"] == "Node" for one in labelled):
+    labelled = [
+        _labelled(manifest, _group_of(manifest, ids)) if manifest["kind"] == "Node" else manifest
+        for manifest in objects
+    ]
+    homeless = [
+        index for index, manifest in enumerate(labelled) if manifest["kind"] == "Node" and not _group_label(manifest)
+    ]
+    if len(ids) == 1 and len(homeless) == sum(manifest["kind"] == "Node" for manifest in labelled):
         only = next(group_entry for group_entry in groups if group_entry.exists)
         if homeless and only.spec["target"] == len(homeless):
             for index in homeless:
@@ -96,7 +101,7 @@ def _group_of(node: Json, ids: Sequence[str]) -> str:
     if label := _group_label(node):
         return label
     name = str(node["metadata"]["name"])
-    numbered = [one for one in ids if re.fullmatch(re.escape(one) + r"-\d+", name)]
+    numbered = [group_id for group_id in ids if re.fullmatch(re.escape(group_id) + r"-\d+", name)]
     return max(numbered, key=len, default="")
 
 

@@ -74,7 +74,7 @@ def judge_template(given: DocumentValue, template: Json) -> None:
 def manifests_in(given: DocumentValue) -> tuple[Json, ...]:
     """One object, several in a list, or a `kind: List`."""
     if isinstance(given.value, list):
-        return tuple(read_checked_manifest(one) for one in given.items())
+        return tuple(read_checked_manifest(item) for item in given.items())
     if isinstance(given.value, dict) and given.value.get("kind") == "List" and "items" in given.value:
         return tuple(read_checked_manifest(member) for member in given.members()["items"].items())
     return (read_checked_manifest(given),)

@@ -193,13 +193,13 @@ def _machine_type_in(given: DocumentValue) -> Json:
     for name in ("name", "cpu", "memory"):
         if name not in fields:
             given.wrong(f"{name} is missing")
-    body: Json = {name: one.value for name, one in fields.items()}
+    body: Json = {name: field.value for name, field in fields.items()}
     body["name"] = fields["name"].text() if "name" in fields else ""
     for name in ("cpu", "memory"):
         body[name] = str(_amount(fields[name], positive=True)) if name in fields else "0"
     if "allocatable" in fields:
         parts = fields["allocatable"].members()
-        body["allocatable"] = {name: str(_amount(one, positive=name in _NEEDED)) for name, one in parts.items()}
+        body["allocatable"] = {name: str(_amount(amount, positive=name in _NEEDED)) for name, amount in parts.items()}
     if "pods" in fields:
         body["pods"] = fields["pods"].whole()
     if "price" in fields:
@@ -207,7 +207,7 @@ def _machine_type_in(given: DocumentValue) -> Json:
     if "labels" in fields:
         body["labels"] = fields["labels"].texts()
     if "gpu" in fields:
-        body["gpu"] = {name: one.whole() for name, one in fields["gpu"].members().items()}
+        body["gpu"] = {name: field.whole() for name, field in fields["gpu"].members().items()}
     if "zones" in fields:
         body["zones"] = [field.text() for field in fields["zones"].items()]
     return body
@@ -259,11 +259,11 @@ def _read_shape(given: DocumentValue, fields: dict[str, DocumentValue], spec: Js
         given.wrong("says neither machineType nor template: what are its machines?")
     if "template" in fields:
         parts = fields["template"].fields(("capacity", "allocatable", "labels", "taints"))
-        spec["template"] = {name: one.value for name, one in parts.items()}
+        spec["template"] = {name: part.value for name, part in parts.items()}
         for name in ("capacity", "allocatable"):
             if name in parts:
                 found = parts[name].members()
-                amounts = {key: str(_amount(one, positive=key in _NEEDED)) for key, one in found.items()}
+                amounts = {key: str(_amount(amount, positive=key in _NEEDED)) for key, amount in found.items()}
                 spec["template"][name] = amounts
         if "labels" in parts:
             spec["template"]["labels"] = parts["labels"].texts()
@@ -304,7 +304,7 @@ def _pods_in(given: DocumentValue) -> PodEntry:
     template: Json = {}
     if "template" in fields:
         parts = fields["template"].fields(("metadata", "spec"))
-        template = {name: one.value for name, one in parts.items() if one.members() or one.value == {}}
+        template = {name: part.value for name, part in parts.items() if part.members() or part.value == {}}
         if "spec" not in parts:
             fields["template"].wrong("spec is missing")
     return PodEntry(

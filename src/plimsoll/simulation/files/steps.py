@@ -74,13 +74,13 @@ def _no_verb(found: dict[str, DocumentValue]) -> str:
 def read_step_options(given: DocumentValue) -> Json:
     """Flags without their dashes; values are plain, or lists of plain ones."""
     options: Json = {}
-    for name, one in given.members().items():
+    for name, option in given.members().items():
         if name.startswith("-"):
-            one.wrong(f"options are named without dashes: {name.lstrip('-')}")
-        values = one.value if isinstance(one.value, list) else [one.value]
+            option.wrong(f"options are named without dashes: {name.lstrip('-')}")
+        values = option.value if isinstance(option.value, list) else [option.value]
         if any(value is None or isinstance(value, dict | list) for value in values):
-            one.wrong(f"must be a plain value or a list of them, is {describe_value(one.value)}")
-        options[name] = one.value
+            option.wrong(f"must be a plain value or a list of them, is {describe_value(option.value)}")
+        options[name] = option.value
     return options
 
 
@@ -99,7 +99,7 @@ def _apply_in(given: DocumentValue) -> Step:
 
 def _delete_in(given: DocumentValue) -> Step:
     fields = given.fields(("apiVersion", "kind", "namespace", "name"))
-    texts = {name: one.text() for name, one in fields.items()}
+    texts = {name: field.text() for name, field in fields.items()}
     for name in ("kind", "name"):
         if name not in texts:
             given.wrong(f"{name} is missing")
@@ -122,7 +122,7 @@ def _provider_in(given: DocumentValue) -> Step:
     stockouts = fields["stockout"].members() if "stockout" in fields else {}
     return ProviderStep(
         fail_increases=_fail_increases_in(fields["failIncrease"]) if "failIncrease" in fields else (),
-        stockouts=tuple((name, one.whole()) for name, one in stockouts.items()),
+        stockouts=tuple((name, seconds.whole()) for name, seconds in stockouts.items()),
         limits=_limits_in(fields["setGroup"]) if "setGroup" in fields else (),
         calls=tuple(_call_in(field) for field in fields["calls"].items()) if "calls" in fields else (),
     )
@@ -132,13 +132,13 @@ def _fail_increases_in(given: DocumentValue) -> tuple[FailIncrease, ...]:
     """`until` stands beside the groups, and holds for all of them."""
     found = given.members()
     until = found.pop("until").time() if "until" in found else None
-    return tuple(FailIncrease(group=name, message=one.text(), until=until) for name, one in found.items())
+    return tuple(FailIncrease(group=name, message=field.text(), until=until) for name, field in found.items())
 
 
 def _limits_in(given: DocumentValue) -> tuple[GroupLimits, ...]:
     limits = []
-    for name, one in given.members().items():
-        fields = {key: each.whole() for key, each in one.fields(("min", "max")).items()}
+    for name, group_field in given.members().items():
+        fields = {key: field.whole() for key, field in group_field.fields(("min", "max")).items()}
         limits.append(GroupLimits(group=name, min=fields.get("min"), max=fields.get("max")))
     return tuple(limits)
 
@@ -163,7 +163,7 @@ def _arg_in(given: DocumentValue, fields: dict[str, DocumentValue], call: str) -
         given.wrong("arg is missing: " + ("a number of nodes" if wants is int else "a list of node names"))
         return None
     if wants is list:
-        return tuple(one.text() for one in arg.items())
+        return tuple(item.text() for item in arg.items())
     if not isinstance(arg.value, int) or isinstance(arg.value, bool):
         arg.wrong(f"must be a whole number, is {describe_value(arg.value)}")
         return None
@@ -210,8 +210,8 @@ def _reconcile_in(given: DocumentValue) -> Step:
 
 def _expect_in(given: DocumentValue) -> Step:
     expectations = []
-    for path, one in given.members().items():
-        operators: Any = read_operators(one)
+    for path, field in given.members().items():
+        operators: Any = read_operators(field)
         expectations.append(Expectation(path=path, operators=operators))
     return ExpectStep(expectations=tuple(expectations))
 

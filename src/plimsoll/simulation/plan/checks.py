@@ -216,10 +216,10 @@ def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
         _check_labels(labels, f"{path}.template.metadata.labels", problems)
     if selector := _mapping(spec.get("nodeSelector")):
         _check_labels(selector, f"{path}.template.spec.nodeSelector", problems)
-    for index, one in enumerate(_listed(spec.get("tolerations"))):
-        _check_toleration(one, f"{path}.template.spec.tolerations[{index}]", problems)
-    for index, one in enumerate(_listed(spec.get("topologySpreadConstraints"))):
-        _check_spread(one, f"{path}.template.spec.topologySpreadConstraints[{index}]", problems)
+    for index, toleration in enumerate(_listed(spec.get("tolerations"))):
+        _check_toleration(toleration, f"{path}.template.spec.tolerations[{index}]", problems)
+    for index, constraint in enumerate(_listed(spec.get("topologySpreadConstraints"))):
+        _check_spread(constraint, f"{path}.template.spec.topologySpreadConstraints[{index}]", problems)
     if spec.get("containers") in (None, []):
         problems.add(f"{path}.template.spec.containers", "must have one container at least")
     for where in _terms_without_topology(_mapping(spec.get("affinity"))):
@@ -310,4 +310,4 @@ def _mapping(value: Any) -> Json:
 
 
 def _listed(value: Any) -> list[Json]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

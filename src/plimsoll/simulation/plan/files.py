@@ -69,9 +69,9 @@ def _check_integers(documents: Sequence[Any], source: str) -> None:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(join_path(path, key), one) for key, one in value.items()]
+            waiting += [(join_path(path, key), child) for key, child in value.items()]
         elif isinstance(value, list):
-            waiting += [(f"{path}[{index}]", one) for index, one in enumerate(value)]
+            waiting += [(f"{path}[{index}]", child) for index, child in enumerate(value)]
         elif isinstance(value, int) and abs(value) > _WIDEST:
             raise InvalidInput(f"{describe_value(value)} is wider than 64 bits", path=path or source)
 
@@ -153,7 +153,7 @@ def _types_of(name: str, merged: Json) -> list[Json]:
     """Of a catalogue, without those that a file describes itself."""
     given = merged.get("machineTypes")
     listed = given if isinstance(given, list) else []
-    own = {one["name"] for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
+    own = {entry["name"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)}
     return [_written(machine_type) for machine_type in _catalogue(name).machine_types if machine_type.name not in own]
 
 
@@ -186,11 +186,11 @@ def _with_shapes(merged: Json) -> list[Any]:
     if not bare:
         return list(groups)
     nodes: dict[str, list[Json]] = {}
-    for one in merged.get("objects") or ():
-        if _identity(one) is not None and one.get("kind") == "Node":
-            nodes.setdefault(_pool_of(one, bare), []).append(one)
+    for manifest in merged.get("objects") or ():
+        if _identity(manifest) is not None and manifest.get("kind") == "Node":
+            nodes.setdefault(_pool_of(manifest, bare), []).append(manifest)
     listed = merged.get("machineTypes")
-    types = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    types = [str(entry.get("name")) for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return [
         add_node_shape(group, nodes.get(group["id"], ()), types) if _id_of(group) in bare else group for group in groups
     ]
@@ -211,10 +211,12 @@ def _pool_of(node: Json, ids: set[str]) -> str:
 def _with_their_nodes(scenario: Scenario) -> Scenario:
     """Nodes of managed clusters get the label of their group; a group without a target is as large as they are many."""
     ids = {group_entry.id for group_entry in scenario.node_groups if group_entry.exists}
-    objects = tuple(_in_pool(one, ids) if one["kind"] == "Node" else one for one in scenario.objects)
+    objects = tuple(
+        _in_pool(manifest, ids) if manifest["kind"] == "Node" else manifest for manifest in scenario.objects
+    )
     there: dict[str, int] = {}
-    for one in objects:
-        if one["kind"] == "Node" and (group := _labels(one).get(GROUP_LABEL)):
+    for manifest in objects:
+        if manifest["kind"] == "Node" and (group := _labels(manifest).get(GROUP_LABEL)):
             there[group] = there.get(group, 0) + 1
     groups = tuple(_sized(group_entry, there.get(group_entry.id, 0)) for group_entry in scenario.node_groups)
     return msgspec.structs.replace(scenario, objects=objects, node_groups=groups)

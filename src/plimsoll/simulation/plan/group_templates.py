@@ -82,7 +82,7 @@ def add_node_shape(group: Mapping[str, Any], nodes: Sequence[Json], types: Colle
     """The entry of a group with what its nodes are, where it does not say so itself."""
     if "machineType" in group or "template" in group or not nodes:
         return dict(group)
-    node = min(nodes, key=lambda one: str(one["metadata"]["name"]))
+    node = min(nodes, key=lambda body: str(body["metadata"]["name"]))
     labels = _texts(node["metadata"].get("labels"))
     if labels.get(INSTANCE_TYPE, "") in types:
         return {**group, "machineType": labels[INSTANCE_TYPE]}

@@ -97,7 +97,7 @@ class _Reading:
         self._scenario = scenario
         self._now = written_time(scenario.start)
         bodies = [*label_nodes(scenario.objects, scenario.node_groups), *build_initial_nodes(scenario)]
-        self._bodies = [_completed(one, now=self._now) for one in bodies]
+        self._bodies = [_completed(body, now=self._now) for body in bodies]
         check_objects(self._bodies)
         self._by_kind: dict[str, list[Json]] = {}
         for body in self._bodies:

@@ -142,7 +142,7 @@ def _draw_cost(axes: Axes, outcome: SimulationOutcome) -> None:
 
 def _finish(column: Sequence[Axes], outcome: SimulationOutcome) -> None:
     length = outcome.summary.hours
-    tick = next((one for one in _TICKS_H if length / one <= _MOST_TICKS), None)
+    tick = next((hours for hours in _TICKS_H if length / hours <= _MOST_TICKS), None)
     for axes in column:
         axes.grid(visible=True, color="#dddddd", lw=0.5)
         axes.set_axisbelow(True)

@@ -103,15 +103,15 @@ def simulate(
 
 def _sample(loop: ClosedLoop, load: Load, measured: tuple[Measured, ...], *, at_s: float) -> Sample:
     """Load and usage as they were when the pass began."""
-    cores = sum(one.cores for one in measured)
-    served = sum(one.usage * one.cores for one in measured)
+    cores = sum(instance.cores for instance in measured)
+    served = sum(instance.usage * instance.cores for instance in measured)
     return Sample(
         at_s=at_s,
         asked_cores=load.tikv_cores if loop.component is Component.TIKV else load.tidb_cores,
         served_cores=served,
         cores=loop.simulated.cores,
         sizes=loop.simulated.sizes,
-        highest_usage=max((one.usage for one in measured), default=0.0),
+        highest_usage=max((instance.usage for instance in measured), default=0.0),
         average_usage=served / cores if cores else 0.0,
         stored_gib=load.storage_gib if loop.component is Component.TIKV else 0.0,
         capacity_gib=loop.simulated.storage_gib,

@@ -25,12 +25,12 @@ class GroupNames:
     def __init__(self, ids: Iterable[str]) -> None:
         self._name_of: dict[str, str] = {}
         listed = list(ids)
-        taken = {one for one in listed if not _is_changed(one)}
-        for one in listed:
-            if _is_changed(one) and one not in self._name_of:
-                self._name_of[one] = name = _free(_written(one), taken)
+        taken = {group_id for group_id in listed if not _is_changed(group_id)}
+        for group_id in listed:
+            if _is_changed(group_id) and group_id not in self._name_of:
+                self._name_of[group_id] = name = _free(_written(group_id), taken)
                 taken.add(name)
-        self._id_of = {name: one for one, name in self._name_of.items()}
+        self._id_of = {name: group_id for group_id, name in self._name_of.items()}
 
     def name_of(self, group: str) -> str:
         return self._name_of.get(group, group)
@@ -63,7 +63,7 @@ class GroupNames:
 
     def _node_name(self, written: str) -> str:
         """`A-0` is the first node of group A, whatever the name of its object."""
-        ids = [one for one in self._name_of if re.fullmatch(re.escape(one) + r"-\d+", written)]
+        ids = [group_id for group_id in self._name_of if re.fullmatch(re.escape(group_id) + r"-\d+", written)]
         if not ids:
             return written
         group = max(ids, key=len)

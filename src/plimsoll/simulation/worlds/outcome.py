@@ -47,7 +47,7 @@ async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
 async def _items(world: World, path: str) -> list[Json]:
     """Objects by namespace and name."""
     listed = await world.client.get_json(path)
-    return sorted(listed["items"], key=lambda one: (one["metadata"].get("namespace", ""), one["metadata"]["name"]))
+    return sorted(listed["items"], key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
 
 
 def _key(obj: Json) -> str:
@@ -100,7 +100,7 @@ def _call(record: CallRecord, names: GroupNames) -> Json:
 
 
 def _events(events: list[Json]) -> list[Json]:
-    return sorted((_event(event) for event in events), key=lambda one: (one["time"], *map(str, one.values())))
+    return sorted((_event(event) for event in events), key=lambda row: (row["time"], *map(str, row.values())))
 
 
 def _event(obj: Json) -> Json:

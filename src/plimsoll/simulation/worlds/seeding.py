@@ -61,11 +61,11 @@ class Seeder:
 
     async def put_all(self, manifests: Sequence[Json], *, path: str, problems: Problems) -> None:
         """Create objects of a file, in an order in which they are accepted. Errors are added to `problems`."""
-        in_order = sorted(enumerate(manifests), key=lambda one: _rank(one[1]))
+        in_order = sorted(enumerate(manifests), key=lambda pair: _rank(pair[1]))
         # Definitions go first: only then is it known of which scope their objects are.
         for is_early in (True, False):
-            now = [(index, one) for index, one in in_order if (one["kind"] in _EARLY) is is_early]
-            self._promise_uids([one for _, one in now])
+            now = [(index, manifest) for index, manifest in in_order if (manifest["kind"] in _EARLY) is is_early]
+            self._promise_uids([manifest for _, manifest in now])
             for index, manifest in now:
                 with problems.collecting():
                     await self.put(manifest, path=f"{path}[{index}]")
@@ -246,7 +246,9 @@ class Seeder:
 def _keep_given_taints(body: Json, manifest: Json) -> None:
     """A node is as it is given: the server's taint for new ones is for kubelets that are still to come."""
     given = (manifest.get("spec") or {}).get("taints") or ()
-    taints = [one for one in body.get("spec", {}).get("taints", ()) if one in given or not is_not_ready_taint(one)]
+    taints = [
+        taint for taint in body.get("spec", {}).get("taints", ()) if taint in given or not is_not_ready_taint(taint)
+    ]
     if taints:
         body["spec"]["taints"] = taints
     else:

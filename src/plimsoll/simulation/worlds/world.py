@@ -217,7 +217,7 @@ class World:
     def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Start a task of the process; it ends with the process."""
         task = self.run.spawn(until_crash(doing, self._life), name=name)
-        self._running = [one for one in self._running if not one.done()] + [task]
+        self._running = [running for running in self._running if not running.done()] + [task]
         return task
 
     def crash(self, component: str, *, after_calls: int, path: str) -> None:

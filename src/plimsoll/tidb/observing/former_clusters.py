@@ -77,7 +77,7 @@ def _joined(own: ComponentResult | None, former: ComponentResult) -> ComponentRe
         done=(*own.done, *former.done),
         status=dict(sorted({**status, **{key: former.status[key] for key in theirs & former.status.keys()}}.items())),
         clusters={**former.clusters, **own.clusters},
-        problem="; ".join(one for one in (own.problem, former.problem) if one),
+        problem="; ".join(problem for problem in (own.problem, former.problem) if problem),
     )
 
 

@@ -229,7 +229,7 @@ def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> Respon
     number = name.removeprefix(f"{_EVICT}-")
     if not number.isdecimal() or int(number[:18]) not in state.evicting:
         return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
-    left = tuple(one for one in state.evicting if one != int(number))
+    left = tuple(store_id for store_id in state.evicting if store_id != int(number))
     return _json(replace(state, evicting=left), "The scheduler is removed.")
 
 
@@ -237,7 +237,7 @@ def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> Resp
     if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
         return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     everything = [{"start-key": "", "end-key": ""}]
-    return _json(state, {"store-id-ranges": {str(one): everything for one in state.evicting}})
+    return _json(state, {"store-id-ranges": {str(store_id): everything for store_id in state.evicting}})
 
 
 # ---- regions, health, etcd

@@ -70,7 +70,7 @@ class _RegionCounts:
         self._special = [store_state.id for store_state in healthy if store_state.is_special]
         self._leaving = [store_state.id for store_state in self._stores if self._is_leaving(store_state)]
         evicting = set(state.evicting)
-        self._led = [one for one in (*self._normal, *self._special) if one not in evicting]
+        self._led = [store_id for store_id in (*self._normal, *self._special) if store_id not in evicting]
         self._unled = [store_state.id for store_state in self._stores if store_state.id not in self._led]
 
     def step(self) -> bool:
@@ -94,7 +94,7 @@ class _RegionCounts:
 
     def _emptiest(self) -> int | None:
         """The ordinary store with the fewest regions that does not have them all."""
-        open_ones = [one for one in self._normal if self._regions[one] < self._state.regions]
+        open_ones = [store_id for store_id in self._normal if self._regions[store_id] < self._state.regions]
         return min(open_ones, key=lambda open_one: (self._regions[open_one], open_one), default=None)
 
     def _make_missing_peer(self) -> bool:
@@ -106,21 +106,21 @@ class _RegionCounts:
         return True
 
     def _move_from_leaving(self) -> bool:
-        source = next((one for one in self._leaving if self._regions[one]), None)
+        source = next((store_id for store_id in self._leaving if self._regions[store_id]), None)
         target = self._emptiest()
         return source is not None and target is not None and self._move_peer(source, target)
 
     def _heat(self) -> bool:
         hot = max(1, self._state.regions // _HOT_ONE_IN)
-        cold = next((one for one in self._special if self._regions[one] < hot), None)
-        source = max(self._normal, key=lambda one: (self._regions[one], -one), default=None)
+        cold = next((store_id for store_id in self._special if self._regions[store_id] < hot), None)
+        source = max(self._normal, key=lambda store_id: (self._regions[store_id], -store_id), default=None)
         if cold is None or source is None or self._regions[source] == 0:
             return False
         return self._move_peer(source, cold)
 
     def _balance(self) -> bool:
         target = self._emptiest()
-        source = max(self._normal, key=lambda one: (self._regions[one], -one), default=None)
+        source = max(self._normal, key=lambda store_id: (self._regions[store_id], -store_id), default=None)
         if target is None or source is None or self._regions[source] - self._regions[target] < _IMBALANCE:
             return False
         return self._move_peer(source, target)
@@ -147,15 +147,15 @@ class _RegionCounts:
 
     def _misplaced_leader(self, target: int | None) -> int | None:
         """A store that must not lead and does; if there is none, one that leads more than its share."""
-        must_not = next((one for one in self._unled if self._leaders[one]), None)
+        must_not = next((store_id for store_id in self._unled if self._leaders[store_id]), None)
         if must_not is not None or target is None:
             return must_not
-        ordinary = [one for one in self._normal if one in self._led]
-        busiest = max(ordinary, key=lambda one: (self._leaders[one], -one), default=None)
+        ordinary = [store_id for store_id in self._normal if store_id in self._led]
+        busiest = max(ordinary, key=lambda store_id: (self._leaders[store_id], -store_id), default=None)
         is_busy = busiest is not None and self._leaders[busiest] - self._leaders[target] >= _IMBALANCE
         return busiest if is_busy else None
 
     def _follower(self) -> int | None:
         """Who may lead one region more, and leads the fewest."""
-        able = [one for one in self._led if self._leaders[one] < self._regions[one]]
-        return min(able, key=lambda one: (self._leaders[one], one), default=None)
+        able = [store_id for store_id in self._led if self._leaders[store_id] < self._regions[store_id]]
+        return min(able, key=lambda store_id: (self._leaders[store_id], store_id), default=None)

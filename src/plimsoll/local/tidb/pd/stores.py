@@ -116,10 +116,10 @@ def apply_heartbeats(state: PdState, instances: Iterable[Instance], *, now: date
     A store is the disk of a pod. A pod that is made anew under its name is the same store, unless that was buried; and
     the process of a buried store does not register again, however long its pod lives.
     """
-    running = [one for one in instances if one.component == TIKV and one.is_ready]
-    for one in running:
-        state = _registered(state, one, now=now)
-    present = {(one.namespace, one.pod): one for one in running}
+    running = [instance for instance in instances if instance.component == TIKV and instance.is_ready]
+    for instance in running:
+        state = _registered(state, instance, now=now)
+    present = {(instance.namespace, instance.pod): instance for instance in running}
 
     def looked_at(store: StoreState) -> StoreState:
         instance = present.get((store.namespace, store.pod))

@@ -73,15 +73,19 @@ def exposition(series: SeriesStore, *, now_s: float) -> bytes:
     for name, metric in _METRICS.items():
         kind = "counter" if metric.value is None else "gauge"
         lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {kind}"]
-        for one in series.of(metric.component):
-            if one.ended_s is None:
-                value = one.counted(now_s) if metric.value is None else metric.value(one.samples[-1])
-                lines.append(f"{name}{{{_label_text(one.labels)}}} {_written(value)}")
+        for instance_series in series.of(metric.component):
+            if instance_series.ended_s is None:
+                value = (
+                    instance_series.counted(now_s)
+                    if metric.value is None
+                    else metric.value(instance_series.samples[-1])
+                )
+                lines.append(f"{name}{{{_label_text(instance_series.labels)}}} {_written(value)}")
     lines += [f"# HELP {_SIZES} Of a store's disk", f"# TYPE {_SIZES} gauge"]
-    for one in series.of(TIKV):
-        if one.ended_s is None:
-            for kind, size in sorted(one.samples[-1].sizes.items()):
-                lines.append(f"{_SIZES}{{{_label_text({**one.labels, 'type': kind})}}} {_written(size)}")
+    for instance_series in series.of(TIKV):
+        if instance_series.ended_s is None:
+            for kind, size in sorted(instance_series.samples[-1].sizes.items()):
+                lines.append(f"{_SIZES}{{{_label_text({**instance_series.labels, 'type': kind})}}} {_written(size)}")
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -119,11 +123,11 @@ def _grown(
 def _points(series: SeriesStore, name: str, at_s: float) -> Iterator[tuple[dict[str, str], float, float]]:
     """Labels, when it was measured, and the value, of every series of a metric."""
     metric = _METRICS.get(name)
-    for one in series.of(TIKV if metric is None else metric.component):
-        sample = one.latest(at_s)
+    for instance_series in series.of(TIKV if metric is None else metric.component):
+        sample = instance_series.latest(at_s)
         if sample is None:
             continue
-        labels = {"__name__": name, **one.labels}
+        labels = {"__name__": name, **instance_series.labels}
         if metric is not None:
             value = sample.cpu_seconds if metric.value is None else metric.value(sample)
             yield labels, sample.at_s, value

@@ -106,7 +106,7 @@ class SeriesStore:
         at_s: float,
     ) -> None:
         """One look at all that run. Counters have grown by what was used since the last."""
-        present = {one.uid: one for one in instances if one.is_ready}
+        present = {instance.uid: instance for instance in instances if instance.is_ready}
         for uid, instance in present.items():
             series = self._series.setdefault(uid, Series(instance))
             place = instance.namespace, instance.pod

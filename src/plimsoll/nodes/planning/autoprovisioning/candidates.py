@@ -136,7 +136,7 @@ class Demands:
         counts = [entry.count for entry in pending]
         if popularity == "cpu":
             cpu = (demand[CPU] or _CPU_OF_A_POD_WITHOUT for demand in requirement_sets.demands)
-            counts = [count * each for count, each in zip(counts, cpu, strict=True)]
+            counts = [count * cpu_request for count, cpu_request in zip(counts, cpu, strict=True)]
         self.weights: Ints = np.array(counts, dtype=np.int64)
 
     def fitting(self, free: ResourceVector) -> Flags:
@@ -241,7 +241,9 @@ class _Candidate:
         by_selector: dict[tuple[tuple[str, str], ...], list[PodGroup]] = {}
         for pod_group in found:
             by_selector.setdefault(_plain(pod_group.requirements.selector), []).append(pod_group)
-        return [pod_group for one in order_by_popularity(demands) for pod_group in by_selector[_plain(one.selector)]]
+        return [
+            pod_group for demand in order_by_popularity(demands) for pod_group in by_selector[_plain(demand.selector)]
+        ]
 
     def _would_fit(self, pod_group: PodGroup) -> bool:
         """Were it labelled as asked; when merging, the machine type is taken for just another label."""
@@ -288,8 +290,8 @@ def _spare_gpus(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -
         for candidate in others:
             if candidate.serves(pod_group, pod_group.requirements.selector):
                 elsewhere |= candidate.fits[members]
-        for one in with_gpus:
-            one.fits[members] &= ~elsewhere
+        for gpu_candidate in with_gpus:
+            gpu_candidate.fits[members] &= ~elsewhere
 
 
 # ---- options

@@ -52,10 +52,10 @@ def order_by_popularity(demands: Iterable[SelectorDemand]) -> list[SelectorDeman
     """One entry a selector, the most popular first, ties by what is written."""
     popularity: dict[str, int] = {}
     selectors: dict[str, Mapping[str, str]] = {}
-    for one in demands:
-        text = json.dumps(one.selector, sort_keys=True)
-        popularity[text] = popularity.get(text, 0) + one.popularity
-        selectors.setdefault(text, one.selector)
+    for demand in demands:
+        text = json.dumps(demand.selector, sort_keys=True)
+        popularity[text] = popularity.get(text, 0) + demand.popularity
+        selectors.setdefault(text, demand.selector)
     ranked = sorted(selectors, key=lambda text: (-popularity[text], text))
     return [SelectorDemand(selector=selectors[text], popularity=popularity[text]) for text in ranked]
 

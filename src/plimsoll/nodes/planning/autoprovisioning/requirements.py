@@ -201,7 +201,7 @@ def read_requirements(pending: Sequence[PendingPods], reader: RequirementReader)
 def serving_taints(found: Iterable[PodGroup], policy: Policy) -> dict[TaintSet, TaintSet]:
     """The taints of the nodes that each set of custom taints is served by."""
     sets = {pod_group.requirements.taints for pod_group in found}
-    return merge_taint_sets(sets) if policy.nap.taints_merge else {one: one for one in sets}
+    return merge_taint_sets(sets) if policy.nap.taints_merge else {taint_set: taint_set for taint_set in sets}
 
 
 def _key(pod: Pod, requirements: NodeRequirements) -> Hashable:

@@ -77,7 +77,8 @@ def merge_taint_sets(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
     No taints at all is within every set, and yet not joined: it would undo what the tolerations were written for.
     """
     known = sorted(
-        {frozenset(one): one for one in sets if one}.items(), key=lambda pair: (len(pair[1]), _orders(pair[1]))
+        {frozenset(taint_set): taint_set for taint_set in sets if taint_set}.items(),
+        key=lambda pair: (len(pair[1]), _orders(pair[1])),
     )
     serving_taints: dict[TaintSet, TaintSet] = {(): ()}
     for content, own in known:

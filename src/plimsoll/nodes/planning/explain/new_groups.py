@@ -52,8 +52,8 @@ def _largest(placement: Placement, option: int) -> list[int]:
     pods: dict[int, int] = {}
     for batch in placement.batches:
         if batch.option == option:
-            for number, each in batch.content.items():
-                pods[number] = pods.get(number, 0) + each * batch.nodes
+            for number, pods_per_node in batch.content.items():
+                pods[number] = pods.get(number, 0) + pods_per_node * batch.nodes
     return sorted(pods, key=lambda number: (-pods[number], number))[:_CLASSES]
 
 

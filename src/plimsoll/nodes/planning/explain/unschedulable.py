@@ -181,19 +181,21 @@ def _refused_by_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
     codes = rules.node_predicates.codes(number, rules.arrays.free, {})
     groups: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
-    for option in (one for one in np.flatnonzero(codes).tolist() if problem.options[one].exists):
-        one = problem.options[option]
+    for index in np.flatnonzero(codes).tolist():
+        option = problem.options[index]
+        if not option.exists:
+            continue
         demand = problem.table.classes[number].demand
-        [refusal] = name_daemons([rules.refusal(int(codes[option]))], demand, one.free, one.daemons)
+        [refusal] = name_daemons([rules.refusal(int(codes[index]))], demand, option.free, option.daemons)
         message = ", ".join(refusal.messages)
-        groups.setdefault(message, []).append(_name(problem, option))
+        groups.setdefault(message, []).append(_name(problem, index))
         codes_of[message] = refusal.code
     return [_reason(codes_of[message], message, names) for message, names in groups.items()]
 
 
 def _refused_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
     """Of machine types that would not take such a pod, even labelled for it; nothing if another type would."""
-    if any(not problem.options[one].exists for one in np.flatnonzero(problem.allowed[:, number]).tolist()):
+    if any(not problem.options[index].exists for index in np.flatnonzero(problem.allowed[:, number]).tolist()):
         return []
     types: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}

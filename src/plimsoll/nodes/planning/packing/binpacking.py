@@ -239,9 +239,9 @@ def _worths(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[i
     """Of one pod, by class; where its shares differ, on average."""
     pods: dict[int, int] = {}
     total: dict[int, float] = {}
-    for demand_slice, count, each in zip(slices, items.tolist(), worth.tolist(), strict=True):
+    for demand_slice, count, value in zip(slices, items.tolist(), worth.tolist(), strict=True):
         pods[demand_slice.number] = pods.get(demand_slice.number, 0) + count * demand_slice.pods_per_item
-        total[demand_slice.number] = total.get(demand_slice.number, 0.0) + count * each
+        total[demand_slice.number] = total.get(demand_slice.number, 0.0) + count * value
     return {number: total[number] / pods[number] for number in pods if pods[number]}
 
 
@@ -264,7 +264,7 @@ def _exclusive(slices: Sequence[DemandSlice]) -> Flags:
         for key in demand_slice.keys:
             keys.setdefault(key, len(keys))
     found = np.zeros((len(slices), len(keys)), dtype=np.bool_)
-    for index, one in enumerate(slices):
-        for key in one.keys:
+    for index, demand_slice in enumerate(slices):
+        for key in demand_slice.keys:
             found[index, keys[key]] = True
     return found

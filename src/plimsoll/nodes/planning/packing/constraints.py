@@ -150,8 +150,8 @@ class _Lowering:
         if self._feedback.evenly or of.max_skew == 1:
             return even
         free = self._view.room(demand_slice.number)
-        new = {name: one for name, one in places.items() if one.options.any() and not free[one.rows].any()}
-        prices = {name: self._prices.of(demand_slice.number, one) for name, one in new.items()}
+        new = {name: domain for name, domain in places.items() if domain.options.any() and not free[domain.rows].any()}
+        prices = {name: self._prices.of(demand_slice.number, domain) for name, domain in new.items()}
         found = shift_to_cheap_domains(even, of, prices=prices, most=most)
         self.lowered.shifted |= found.pods != even.pods
         return found
@@ -163,7 +163,7 @@ class _Lowering:
         if not demand_slice.places.rows.any():
             return None
         free = self._view.room(demand_slice.number)
-        room = {name: int(free[one.rows].sum()) for name, one in places.items() if one.rows.any()}
+        room = {name: int(free[domain.rows].sum()) for name, domain in places.items() if domain.rows.any()}
         limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
         answer = quotas(demand_slice.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
         return None if answer.left else answer
@@ -192,7 +192,8 @@ class _Lowering:
         """Open domains: those with existing nodes first, then where pods seem to cost least."""
         places = {name: demand_slice.places.within(self._view.inside(key, {name})) for name in self._view.domains(key)}
         order = sorted(
-            (not one.rows.any(), self._prices.of(demand_slice.number, one), name) for name, one in places.items()
+            (not domain.rows.any(), self._prices.of(demand_slice.number, domain), name)
+            for name, domain in places.items()
         )
         return {name: places[name] for _, _, name in order if places[name].any}
 
@@ -210,11 +211,11 @@ class _Lowering:
             return
         taken = self._taken.setdefault((clique, key), set())
         places = {
-            name: one
-            for name, one in self._by_domain(demand_slice, key).items()
+            name: domain
+            for name, domain in self._by_domain(demand_slice, key).items()
             if name not in taken and self._feedback.most.get((demand_slice.number, name), 1)
         }
-        there = [name for name, one in places.items() if one.rows.any()][: demand_slice.pods]
+        there = [name for name, domain in places.items() if domain.rows.any()][: demand_slice.pods]
         # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
         beyond = demand_slice.places.within(self._view.outside(key))
         outside = replace(beyond, batches=np.zeros_like(beyond.batches), options=np.zeros_like(beyond.options))

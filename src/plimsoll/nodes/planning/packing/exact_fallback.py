@@ -184,7 +184,7 @@ class _ExactProblem:
             standing=ExistingNodes(
                 free=np.maximum(free[first], 0),
                 kind=np.arange(len(first), dtype=np.int64),
-                multiplicity=np.array([sum(sizes[one] for one in alike) for alike in members], dtype=np.int64),
+                multiplicity=np.array([sum(sizes[member] for member in alike) for alike in members], dtype=np.int64),
             ),
             members=members,
             opening=NewNodes(
@@ -220,9 +220,9 @@ class _ExactProblem:
         rows, planned = len(self.problem.arrays), len(self.base.batches)
         waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
         for row, alike in waiting.items():
-            for one in alike:
-                batch = one[0] - rows
-                one[1] = 1 if batch < 0 else self.base.batches[batch].nodes if batch < planned else self._size(row)
+            for member in alike:
+                batch = member[0] - rows
+                member[1] = 1 if batch < 0 else self.base.batches[batch].nodes if batch < planned else self._size(row)
         for part, row in enumerate(filled.origin.tolist()):
             nodes = int(filled.multiplicity[part])
             while nodes:
@@ -249,6 +249,6 @@ def _alike(table: Ints) -> list[Ints]:
     """Numbers of rows that are equal, in the order of the first of each."""
     _, kind = np.unique(table, axis=0, return_inverse=True)
     found: dict[int, list[int]] = {}
-    for row, one in enumerate(kind.reshape(-1).tolist()):
-        found.setdefault(one, []).append(row)
+    for row, kind_id in enumerate(kind.reshape(-1).tolist()):
+        found.setdefault(kind_id, []).append(row)
     return [np.array(rows, dtype=np.int64) for rows in found.values()]

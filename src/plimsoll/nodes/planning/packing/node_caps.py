@@ -72,7 +72,9 @@ def _row_levels(view: PlacementView, number: int, one: SpreadCount) -> Ints:
     """[N]: pods the constraint counts on each existing node."""
     found = view.spread_levels(number, one)
     values, ids = view.problem.arrays.label_values(HOSTNAME), view.problem.arrays.label_ids(HOSTNAME)
-    return np.array([found.get(values[one], 0) if one >= 0 else 0 for one in ids.tolist()], dtype=np.int64)
+    return np.array(
+        [found.get(values[value_id], 0) if value_id >= 0 else 0 for value_id in ids.tolist()], dtype=np.int64
+    )
 
 
 # ---- as high as all can rise
@@ -172,16 +174,16 @@ def _evenly(demand_slice: DemandSlice, pods: int, height: int) -> list[DemandSli
     return [
         replace(
             demand_slice,
-            pods=each * many,
-            pods_per_item=each,
-            per_node=each,
+            pods=pods_per_node * many,
+            pods_per_item=pods_per_node,
+            per_node=pods_per_node,
             places=_only(demand_slice.places, new=True),
             keys=keys,
             caps=None,
             even=True,
         )
-        for each, many in ((low + 1, higher), (low, nodes - higher))
-        if each * many
+        for pods_per_node, many in ((low + 1, higher), (low, nodes - higher))
+        if pods_per_node * many
     ]
 
 

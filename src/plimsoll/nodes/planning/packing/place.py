@@ -239,20 +239,31 @@ def _place_in_order(
     failed = packing.failed
     for number in failed.given_up.intersection(numbers):
         placement = placement.with_rejection(number, _GIVEN_UP)
-    found, later = layers([one for one in numbers if one not in failed.pod_by_pod], relations)
-    later += [one for one in numbers if one in failed.pod_by_pod - failed.given_up]
+    found, later = layers(
+        [class_number for class_number in numbers if class_number not in failed.pod_by_pod], relations
+    )
+    later += [class_number for class_number in numbers if class_number in failed.pod_by_pod - failed.given_up]
     parts = [part for layer in found for part in in_turn(problem, relations, layer)]
     for number, part in enumerate(parts, start=1):
         now = replace(packing, is_last=onto is None and number == len(parts) and not later)
-        placement, complex_ = place_layer(problem, relations, {one: int(demand[one]) for one in part}, now, placement)
+        placement, complex_ = place_layer(
+            problem, relations, {class_number: int(demand[class_number]) for class_number in part}, now, placement
+        )
         if complex_:
             # Now, not in the end: others are planned around them.
             placement = place_pod_by_pod(
-                problem, {one: int(demand[one]) for one in complex_}, placement, usable=packing.usable
+                problem,
+                {class_number: int(demand[class_number]) for class_number in complex_},
+                placement,
+                usable=packing.usable,
             )
         later += complex_
     placed = placement.placed(len(demand)) - (onto or Placement()).placed(len(demand))
-    if wanted := {one: left for one in sorted(later) if (left := int(demand[one] - placed[one]))}:
+    if wanted := {
+        class_number: left
+        for class_number in sorted(later)
+        if (left := int(demand[class_number] - placed[class_number]))
+    }:
         placement = place_pod_by_pod(problem, wanted, placement, usable=packing.usable)
     return placement
 

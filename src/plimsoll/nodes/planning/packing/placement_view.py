@@ -182,12 +182,18 @@ class PlacementView:
 
     def _row_names(self, key: str, rows: Flags) -> Iterator[str]:
         values = self.problem.arrays.label_values(key)
-        return (values[one] for one in np.unique(self.problem.arrays.label_ids(key)[rows]).tolist() if one >= 0)
+        return (
+            values[value_id]
+            for value_id in np.unique(self.problem.arrays.label_ids(key)[rows]).tolist()
+            if value_id >= 0
+        )
 
     def _option_names(self, key: str, options: Ints) -> Iterator[str]:
         values = self.problem.option_arrays.label_values(key)
         return (
-            values[one] for one in np.unique(self.problem.option_arrays.label_ids(key)[options]).tolist() if one >= 0
+            values[value_id]
+            for value_id in np.unique(self.problem.option_arrays.label_ids(key)[options]).tolist()
+            if value_id >= 0
         )
 
     def _shunned_domains(self, number: int) -> dict[str, set[str]]:
@@ -197,7 +203,7 @@ class PlacementView:
         for flagged in (known.anti_affinity_domains, known.repelling_domains) if known is not None else ():
             for key, flags in flagged.items():
                 values = self.problem.arrays.label_values(key)
-                found.setdefault(key, set()).update(values[one] for one in np.flatnonzero(flags).tolist())
+                found.setdefault(key, set()).update(values[value_id] for value_id in np.flatnonzero(flags).tolist())
         for label_group, keys in self.relations.avoided[self.relations.label_group_of[number]].items():
             rows, batches = self._whereabouts({label_group})
             for key in keys:

@@ -66,7 +66,10 @@ def place_pod_by_pod(
     """`wanted`: pods by class. The most important first, then as they stand."""
     placer = _PodByPodPlacer(problem, placement, usable, strategy or SearchStrategy())
     left = {
-        number: wanted[number] for number in sorted(wanted, key=lambda one: (-problem.table.classes[one].priority, one))
+        number: wanted[number]
+        for number in sorted(
+            wanted, key=lambda class_number: (-problem.table.classes[class_number].priority, class_number)
+        )
     }
     progress = True
     while progress and left:
@@ -131,7 +134,7 @@ class _PodByPodPlacer:
         return pods
 
     def placement(self) -> Placement:
-        existing = {one.row: one.content for one in self._spots if one.row >= 0 and one.content}
+        existing = {spot.row: spot.content for spot in self._spots if spot.row >= 0 and spot.content}
         batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         for spot in self._spots:
             if spot.option >= 0:
@@ -187,7 +190,7 @@ class _PodByPodPlacer:
         cost = np.round((1 if self._manner.smallest_price else demand_slice) * problem.planning_prices, 9)
         view = self._replay.view()
         for option in sorted(
-            np.flatnonzero(free).tolist(), key=lambda one: (problem.options[one].tier, cost[one], one)
+            np.flatnonzero(free).tolist(), key=lambda index: (problem.options[index].tier, cost[index], index)
         ):
             if isinstance(feasible(self._group(number).pod, self._node(option), view), Fits):
                 return [self._open_nodes(option) for _ in range(int(self._step[option]))]

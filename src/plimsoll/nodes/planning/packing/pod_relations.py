@@ -79,8 +79,8 @@ class PodRelations:
             terms = self._rules.terms(self.members[label_group][0])
             for other in self._candidates(term.selector for term in terms.anti_affinity):
                 if keys := terms.anti_affinity_keys(self._pods[other], self._namespaces):
-                    for one, two in ((label_group, other), (other, label_group)):
-                        found[one][two] = tuple(sorted({*found[one].get(two, ()), *keys}))
+                    for first, second in ((label_group, other), (other, label_group)):
+                        found[first][second] = tuple(sorted({*found[first].get(second, ()), *keys}))
         return found
 
     @cached_property
@@ -129,15 +129,17 @@ class PodRelations:
         keys = avoided.get(label_group, ())
         if not keys:
             return ()
-        alike = all(self.avoided[one].keys() == avoided.keys() for one in avoided)
-        same = all(found == keys for one in avoided for found in self.avoided[one].values())
+        alike = all(self.avoided[other].keys() == avoided.keys() for other in avoided)
+        same = all(found == keys for other in avoided for found in self.avoided[other].values())
         return tuple(sorted(avoided)) if alike and same else ()
 
     def mutual_group(self, label_group: int) -> tuple[int, ...]:
         """Label groups that all want each other's targets and their own; empty for one that is no company to itself."""
         targets = self.affinity_targets[label_group]
         return (
-            targets if label_group in targets and all(self.affinity_targets[one] == targets for one in targets) else ()
+            targets
+            if label_group in targets and all(self.affinity_targets[other] == targets for other in targets)
+            else ()
         )
 
 
@@ -155,14 +157,14 @@ def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[i
         dict.fromkeys(relations.label_group_of[number] for number in classes), relations, level
     ):
         clique = relations.clique(label_group)
-        apart = [one for one in relations.avoided[label_group] if one != label_group and one not in clique]
-        taken = {chosen[one] for one in apart if one in chosen}
+        apart = [other for other in relations.avoided[label_group] if other != label_group and other not in clique]
+        taken = {chosen[other] for other in apart if other in chosen}
         targets = [
-            chosen[one] + 1
-            for one in relations.affinity_targets[label_group]
-            if level[one] < level[label_group] and one in chosen
+            chosen[target] + 1
+            for target in relations.affinity_targets[label_group]
+            if level[target] < level[label_group] and target in chosen
         ]
-        counted = [chosen[one] for one in relations.counted[label_group] if one in chosen]
+        counted = [chosen[other] for other in relations.counted[label_group] if other in chosen]
         least = max([level[label_group], *targets, *counted])
         chosen[label_group] = next(layer for layer in count(least) if layer not in taken)
     found: list[list[int]] = [[] for _ in range(max(chosen.values(), default=-1) + 1)]
@@ -179,7 +181,11 @@ def _counted_first(label_groups: Iterable[int], relations: PodRelations, level: 
         waiting = dict.fromkeys(alike)
         while waiting:
             known = list(waiting)
-            free = (one for one in known if not (waiting.keys() - {one}).intersection(relations.counted[one]))
+            free = (
+                candidate
+                for candidate in known
+                if not (waiting.keys() - {candidate}).intersection(relations.counted[candidate])
+            )
             label_group = next(free, known[0])
             del waiting[label_group]
             yield label_group
@@ -194,9 +200,11 @@ def _visit(
     if label_group not in level:
         mutual_group = relations.mutual_group(label_group)
         targets = [
-            one for one in relations.affinity_targets[label_group] if one != label_group and one not in mutual_group
+            target
+            for target in relations.affinity_targets[label_group]
+            if target != label_group and target not in mutual_group
         ]
-        below = [_visit(one, relations, level, circular, path=(*path, label_group)) for one in targets]
+        below = [_visit(target, relations, level, circular, path=(*path, label_group)) for target in targets]
         level[label_group] = 1 + max(below, default=-1)
     return level[label_group]
 
@@ -214,7 +222,9 @@ def in_turn(problem: ScaleUpProblem, relations: PodRelations, layer: Sequence[in
     while waiting:
         label_group = _counts_nobody_in(waiting, relations)
         del waiting[label_group]
-        earlier = [part_of[one] for one in relations.counted[label_group] if one in part_of and one != label_group]
+        earlier = [
+            part_of[other] for other in relations.counted[label_group] if other in part_of and other != label_group
+        ]
         part_of[label_group] = max(earlier, default=-1) + 1
     levelled = [number for number in layer if _counts_itself_on_nodes(problem, relations, number)]
     apart = {*levelled} if len(levelled) <= _APART else set[int]()
@@ -234,5 +244,9 @@ def _counts_itself_on_nodes(problem: ScaleUpProblem, relations: PodRelations, nu
 
 def _counts_nobody_in(waiting: Mapping[int, None], relations: PodRelations) -> int:
     """A label group whose constraints count none of the others; where all count somebody, the first of them."""
-    free = (one for one in waiting if not any(other in waiting and other != one for other in relations.counted[one]))
+    free = (
+        candidate
+        for candidate in waiting
+        if not any(other in waiting and other != candidate for other in relations.counted[candidate])
+    )
     return next(free, next(iter(waiting)))

@@ -176,7 +176,7 @@ def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicat
     if not storage.csi_nodes or not using:
         return ()
     wanted = [rules.node_predicates.attach_demand(number) for number in using]
-    asked = {driver for one in wanted for driver in (*one.own, *(driver for driver, _ in one.shared))}
+    asked = {driver for demand in wanted for driver in (*demand.own, *(driver for driver, _ in demand.shared))}
     limited = {*rules.node_predicates.attach_limits.limits, *option_rules.node_predicates.attach_limits.limits}
     return tuple(sorted(asked & limited))
 
@@ -204,11 +204,13 @@ def _allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: S
     table = rules.table
     if not option_set or not len(table):
         return np.zeros((len(option_set), len(table)), dtype=np.bool_)
-    by_rules = np.stack([rules.node_predicates.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
+    by_rules = np.stack(
+        [rules.node_predicates.fits(pod_class.index, rules.arrays.free, {}) for pod_class in table], axis=1
+    )
     for pod_class in table:
         if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.running_pods.anti_affinity_rows):
             _, avoided, avoiding = rules.affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
-    pods = [one.pod for one in table]
+    pods = [pod_class.pod for pod_class in table]
     allowed: Flags = by_rules & allowed_options(option_set, pods, policy, snapshot.machine_types)
     return spare_gpus(allowed, option_set, pods)

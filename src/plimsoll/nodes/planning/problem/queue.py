@@ -73,7 +73,7 @@ def class_order(queue: Sequence[QueuePosition], class_of: Sequence[int]) -> tupl
     for place, number in zip(queue, class_of, strict=True):
         first[number] = min(place[:2], first.get(number, place[:2]))
     found = [0] * len(first)
-    for turn, number in enumerate(sorted(first, key=lambda one: (first[one], one))):
+    for turn, number in enumerate(sorted(first, key=lambda class_number: (first[class_number], class_number))):
         found[number] = turn
     return tuple(found)
 

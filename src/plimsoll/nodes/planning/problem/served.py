@@ -78,7 +78,7 @@ def serve_units(problem: ScaleUpProblem, units: Sequence[Unit], placement: Place
     """Places of a class go to its entries in queue order; an accepted bundle gets all of its places."""
     left = placement.placed(len(problem.table))
     pods = [0] * len(problem.table.pending)
-    for unit in sorted(units, key=lambda one: not one.is_whole):
+    for unit in sorted(units, key=lambda candidate: not candidate.is_whole):
         for index in unit.entries:
             number = int(problem.table.class_of[index])
             pods[index] = min(int(left[number]), problem.table.pending[index].count)

@@ -144,7 +144,11 @@ def _refuted_in_order(
     places = dict(zip((pending.key for pending in snapshot.pending), queue_positions(snapshot.pending), strict=True))
     queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
     looking = {key for key in groups if in_line or depends_on_other_pods(pods[key].pod)}
-    there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
+    there = [
+        _Spot(key=key, node=name, pods=count)
+        for name, pods_by_class in plan.existing.items()
+        for key, count in pods_by_class.items()
+    ]
     left: list[tuple[str, str]] = []
     budget = PODS_REPLAYED
     if existing_first:

@@ -71,8 +71,10 @@ class PodNominations:
             for pending in snapshot.pending
             for name in pending.names
         }
-        self._nominations = [one for one in self._nominations if any(pod in entry_of for pod in one.pods)]
-        free = _nodes_by_group(snapshot, {one.group for one in self._nominations})
+        self._nominations = [
+            nomination for nomination in self._nominations if any(pod in entry_of for pod in nomination.pods)
+        ]
+        free = _nodes_by_group(snapshot, {nomination.group for nomination in self._nominations})
         checker = _FitChecker(snapshot)
         places: dict[str, dict[str, int]] = {}
         for nomination in self._nominations:

@@ -84,7 +84,7 @@ def verified(proposal: Proposal) -> ScaleUpPlan:
     while refuted := verify(proposal.problem.snapshot, proposal.plan):
         rounds += 1
         known = proposal.failed
-        classes = _classes_of(proposal.problem, {one.key for one in refuted})
+        classes = _classes_of(proposal.problem, {refutation.key for refutation in refuted})
         failures += len(classes - known.pod_by_pod)
         # What fails again is not planned at all: no plan is better than a wrong one. So this comes to an end.
         hopeless = classes if rounds > _ROUNDS else classes & known.pod_by_pod
@@ -146,8 +146,8 @@ def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions)
     if not ways:
         return served, usable
     few = ways if int(ways[0].sum()) * len(problem.table) <= _FEW else ways[:1]
-    tried = [(placer.served(replace(packing, usable=one)), one) for one in few]
-    return min(tried, key=lambda one: (-sum(one[0].pods), round(one[0].placement.cost(problem), 9)))
+    tried = [(placer.served(replace(packing, usable=usable)), usable) for usable in few]
+    return min(tried, key=lambda attempt: (-sum(attempt[0].pods), round(attempt[0].placement.cost(problem), 9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -59,10 +59,10 @@ def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable
     )
     nodes = placement.nodes_of(len(problem.options))
     worth = {index: round(float(nodes[index] * problem.options[index].price_per_hour), 9) for index in made}
-    order = sorted(made, key=lambda one: (worth[one], one))
+    order = sorted(made, key=lambda index: (worth[index], index))
     safest = _without(order, too_many, kept, list(_candidate_sets(problem, placement, by_domain=True)))
     candidate_sets = list(_candidate_sets(problem, placement, by_domain=False))
-    others = [_without([one, *order], too_many, kept, candidate_sets) for one in order[:_WAYS]]
+    others = [_without([index, *order], too_many, kept, candidate_sets) for index in order[:_WAYS]]
     return tuple({way.tobytes(): way for way in (safest, *others)}.values())
 
 

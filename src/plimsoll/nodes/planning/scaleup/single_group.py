@@ -85,8 +85,8 @@ class _Estimator:
         problem = self.problem
         if self.failed.pod_by_pod or _looks_out(problem, offer):
             return self._place_all(offer)
-        family = next((one for one in self.families if offer in one), (offer,))
-        similar = [one for one in family if (problem.allowed[one] >= problem.allowed[offer]).all()]
+        family = next((members for members in self.families if offer in members), (offer,))
+        similar = [member for member in family if (problem.allowed[member] >= problem.allowed[offer]).all()]
         # Similar groups are one to the estimate; that holds if the nodes can be dealt out among them afterwards.
         shared = self._distribute(self._estimated(offer, similar))
         if (shared.nodes_of(len(problem.options)) > problem.available).any():
@@ -196,10 +196,10 @@ def _await_later(problem: ScaleUpProblem, served: Served, tried: dict[int, Serve
     for number in np.flatnonzero(placed < problem.table.counts).tolist():
         # Who looks at others may be refused by all that a node does not know: only what was seen to help counts.
         plain = not problem.rules.interacts[number]
-        groups = [one for one in estimator if problem.allowed[one, number] and (plain or helped[one][number])]
+        groups = [group for group in estimator if problem.allowed[group, number] and (plain or helped[group][number])]
         if groups and may_interact(problem, number):
             beside = rejections_on_new_nodes(problem, served.placement, number, groups)
-            groups = [*(one for one, refusals in beside if not refusals), *groups[ASKED:]]
+            groups = [*(group for group, refusals in beside if not refusals), *groups[ASKED:]]
         if groups:
             names = shorten_names([problem.options[group].group for group in groups])
             message = f"one group grows at a time; a later loop may help ({names})"

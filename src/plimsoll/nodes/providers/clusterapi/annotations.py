@@ -171,7 +171,7 @@ def is_propagated(key: str) -> bool:
     domain, slash, _ = key.partition("/")
     if not slash:
         return False
-    return domain == _ROLE or any(domain == one or domain.endswith(f".{one}") for one in _PROPAGATED)
+    return domain == _ROLE or any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _PROPAGATED)
 
 
 def is_synced(key: str, declared: str) -> bool:

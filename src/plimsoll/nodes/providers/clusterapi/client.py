@@ -113,7 +113,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
 async def preferred_version(client: Client, group: str) -> str:
     """Empty for a group that is not served."""
     found = await read(groups(client))
-    return next((one.versions[0] for one in found if one.name == group and one.versions), "")
+    return next((api_group.versions[0] for api_group in found if api_group.name == group and api_group.versions), "")
 
 
 _TRIES: Final = 5

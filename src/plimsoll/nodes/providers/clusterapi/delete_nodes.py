@@ -142,7 +142,7 @@ class MachineDeleter:
         given_up = self._given_up.get(group.id, set()) & there
         self._given_up[group.id] = given_up
         unexplained = max(0, len(there) - current.replicas - len(given_up))
-        return tuple(one for one in listed if one not in given_up)[unexplained:]
+        return tuple(name for name in listed if name not in given_up)[unexplained:]
 
     async def _size_now(self, group: GroupObject) -> int:
         resource = (await self._holdings.served()).resource(type(group.object))

@@ -130,9 +130,9 @@ def _annotate(meta: dict[str, Any], blueprint: Blueprint, keys: Keys, *, made_of
 
 
 def _place(spec: dict[str, Any], blueprint: Blueprint, *, there: tuple[Taint, ...]) -> None:
-    missing = [one for one in blueprint.taints if one not in there]
+    missing = [taint for taint in blueprint.taints if taint not in there]
     if missing:
-        named = {(one["key"], one["effect"]): one for one in spec.get("taints") or ()}
+        named = {(taint_entry["key"], taint_entry["effect"]): taint_entry for taint_entry in spec.get("taints") or ()}
         for taint in missing:
             named[(taint.key, taint.effect)] = {
                 "key": taint.key,

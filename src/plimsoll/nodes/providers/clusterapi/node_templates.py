@@ -148,8 +148,8 @@ def taints_of(found: Scalable) -> tuple[Taint, ...]:
 
 def _taints_in(text: str | None) -> Iterator[Taint]:
     """`k=v:Effect,k:Effect`; what is no taint is passed over."""
-    for one in (text or "").split(","):
-        front, _, effect = one.strip().partition(":")
+    for entry in (text or "").split(","):
+        front, _, effect = entry.strip().partition(":")
         key, _, value = front.partition("=")
         is_sound = not qualified_name_problems(key) and not label_value_problems(value) and ":" not in effect
         if is_sound and effect in {"NoSchedule", "PreferNoSchedule", "NoExecute"}:

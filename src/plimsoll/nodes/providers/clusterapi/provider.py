@@ -78,7 +78,7 @@ class ClusterApiProvider:
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         found = [await self._kind(scalable) for scalable in (await self._holdings.nap_templates()).values()]
-        return tuple(one for one in found if not isinstance(one, TemplateProblem))
+        return tuple(machine_type for machine_type in found if not isinstance(machine_type, TemplateProblem))
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
         template = (await self._holdings.nap_templates()).get(blueprint.machine_type)

@@ -124,7 +124,7 @@ class SimulatedGroup:
     async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
         """The machines to delete. Machines that no longer exist are skipped; those of other groups are refused."""
         machines = await read(self._cloud.machines())
-        known = {machine.spec.provider_id for machine in machines} | {one.metadata.name for one in machines}
+        known = {machine.spec.provider_id for machine in machines} | {machine.metadata.name for machine in machines}
         return [node.name if node.name in known else node.provider_id for node in nodes if _names(node) & known]
 
 

@@ -109,7 +109,7 @@ class Metrics:
         to = self.families
         managed = [group for group in standing.groups.values() if group.group.autoscaled]
         ours = {group.id for group in snapshot.groups if is_autoprovisioned(group, policy)}
-        made = sum(1 for one in managed if one.group.id in ours)
+        made = sum(1 for managed_group in managed if managed_group.group.id in ours)
         to.node_groups.labels(AUTOPROVISIONED).set(made)
         to.node_groups.labels("autoscaled").set(len(managed) - made)
         for family in (to.group_min, to.group_max, to.group_target, to.group_health, to.group_backoff):

@@ -125,7 +125,7 @@ def _counts(health: Json) -> Json:
 
 def _is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
     """Whether the autoscaler runs dry: a dry run writes no status, so the configuration counts too."""
-    return any(str(one.get("dry-run", "")).lower() == "true" for one in (in_force, steering.options))
+    return any(str(options.get("dry-run", "")).lower() == "true" for options in (in_force, steering.options))
 
 
 def _patience_s(in_force: Mapping[str, Any]) -> float:
