@@ -17,7 +17,7 @@ every_controller = pytest.mark.parametrize("needs", REQUIREMENTS.values(), ids=R
 
 
 def test_every_controller_can_be_asked_for_on_the_command_line():
-    assert [one.value for one in Controller] == [*REQUIREMENTS, "all"]
+    assert [controller.value for controller in Controller] == [*REQUIREMENTS, "all"]
 
 
 @every_controller

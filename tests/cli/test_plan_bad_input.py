@@ -293,7 +293,7 @@ RICH = story(
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path] * bool(path) + [place for key, one in inner for place in places(one, (*path, key))]
+    return [path] * bool(path) + [place for key, value in inner for place in places(value, (*path, key))]
 
 
 PLACES = places(RICH)

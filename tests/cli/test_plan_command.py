@@ -72,16 +72,20 @@ class TestJson:
 
     def test_patterns_add_up_to_the_nodes_and_the_pods(self):
         found = answer(story())["scaleUp"]
-        for one in found["plan"]:
-            assert sum(pattern["nodes"] for pattern in one["patterns"]) == one["to"] - one["from"] <= one["max"]
-            assert all(pattern["pods"].keys() == {"default/web"} for pattern in one["patterns"])
-        pods = sum(p["nodes"] * p["pods"]["default/web"] for one in found["plan"] for p in one["patterns"])
+        for scale_up in found["plan"]:
+            assert (
+                sum(pattern["nodes"] for pattern in scale_up["patterns"])
+                == scale_up["to"] - scale_up["from"]
+                <= scale_up["max"]
+            )
+            assert all(pattern["pods"].keys() == {"default/web"} for pattern in scale_up["patterns"])
+        pods = sum(p["nodes"] * p["pods"]["default/web"] for scale_up in found["plan"] for p in scale_up["patterns"])
         assert pods == found["helped"] == 10
 
     def test_cost_is_that_of_what_is_added_and_the_bound_is_below(self):
         found = answer(story())["scaleUp"]
         prices = {"small": 0.2, "large": 0.35}
-        cost = sum((one["to"] - one["from"]) * prices[one["machineType"]] for one in found["plan"])
+        cost = sum((scale_up["to"] - scale_up["from"]) * prices[scale_up["machineType"]] for scale_up in found["plan"])
         assert found["costPerHour"] == pytest.approx(cost)
         assert 0 < found["lowerBoundPerHour"] <= found["costPerHour"]
 
@@ -110,10 +114,12 @@ class TestJson:
 
     def test_a_zone_is_told_where_there_is_one(self):
         group = {"id": "g", "max": 3, "machineType": "small", "zone": "b"}
-        assert [one["zone"] for one in answer(story(options={}, nodeGroups=[group]))["scaleUp"]["plan"]] == ["b"]
+        assert [scale_up["zone"] for scale_up in answer(story(options={}, nodeGroups=[group]))["scaleUp"]["plan"]] == [
+            "b"
+        ]
 
     def test_new_groups_are_in_the_zone_that_the_simulated_cloud_would_put_them_in(self):
-        assert {one["zone"] for one in answer(story())["scaleUp"]["plan"]} == {"local-a"}
+        assert {scale_up["zone"] for scale_up in answer(story())["scaleUp"]["plan"]} == {"local-a"}
 
     @pytest.mark.parametrize(
         ("labels", "expected"), [({}, ""), ({"node.kubernetes.io/instance-type": "c5.large"}, "c5.large")]
@@ -121,7 +127,7 @@ class TestJson:
     def test_machine_type_of_a_group_that_is_only_a_template(self, labels: Json, expected: str):
         template = {"capacity": {"cpu": 4, "memory": "16Gi"}, "labels": labels}
         found = answer(story(options={}, nodeGroups=[{"id": "g", "max": 3, "template": template}]))
-        assert [one["machineType"] for one in found["scaleUp"]["plan"]] == [expected]
+        assert [scale_up["machineType"] for scale_up in found["scaleUp"]["plan"]] == [expected]
 
     def test_seconds_only_when_asked_for(self):
         assert "planSeconds" not in answer(story())["scaleUp"]
@@ -131,7 +137,7 @@ class TestJson:
         text = (REPOSITORY / "examples/plans/request.yaml").read_text()
         found = json.loads(plimsoll("plan", "-f", "-", "-o", "json", stdin=text).stdout)
         assert list(found["requests"]) == ["ml/nightly"]
-        keys = {key for one in found["scaleUp"]["plan"] for p in one["patterns"] for key in p["pods"]}
+        keys = {key for scale_up in found["scaleUp"]["plan"] for p in scale_up["patterns"] for key in p["pods"]}
         assert keys == {"ml/nightly/0", "ml/nightly/1"}
 
     def test_same_bytes_under_two_hash_seeds(self):
@@ -148,7 +154,7 @@ class TestOtherForms:
         assert yaml.safe_load(told(story(), "-o", "yaml")) == answer(story())
 
     def test_names_of_the_groups_that_grow(self):
-        groups = [one["group"] for one in answer(story())["scaleUp"]["plan"]]
+        groups = [scale_up["group"] for scale_up in answer(story())["scaleUp"]["plan"]]
         assert told(story(), "-o", "name").splitlines() == [f"nodegroup/{group}" for group in groups]
 
     def test_the_table_says_what_is_added_what_it_costs_and_who_is_left(self):
@@ -219,7 +225,7 @@ class TestFilesAndOptions:
         assert json.loads(ended.stdout)["scaleUp"]["helped"] == 1
 
     def test_a_catalogue_alone_lets_groups_be_made(self):
-        assert all(one["created"] for one in answer(self.DUMP, "--catalogue", "gce-n1")["scaleUp"]["plan"])
+        assert all(scale_up["created"] for scale_up in answer(self.DUMP, "--catalogue", "gce-n1")["scaleUp"]["plan"])
 
     def test_an_unknown_catalogue_names_those_there_are(self):
         ended = plimsoll("plan", "-f", "-", "--catalogue", "gce-n9", "-o", "json", stdin=json.dumps(self.DUMP))
@@ -265,7 +271,7 @@ class TestExplain:
     def test_as_json(self):
         found = answer(self.STORY, "--explain", "default/six")
         assert found["asks"] == {"cpu": "6", "pods": "1"}
-        assert [one["machineType"] for one in found["offers"] if one["fits"]] == ["large"]
+        assert [option["machineType"] for option in found["offers"] if option["fits"]] == ["large"]
         assert found["machineTypes"] == [{"machineType": "small", "reasons": ["Insufficient cpu: cpu needs 6, 4 left"]}]
 
     def test_a_pod_no_node_whatever_can_take(self):
@@ -351,7 +357,7 @@ class TestAttachLimits:
         ]
         found = answer(story(options={}, nodeGroups=[group], pods=pods, objects=self.volumes(limit)))["scaleUp"]
         assert found["helped"] == 6
-        assert [one["to"] - one["from"] for one in found["plan"]] == [nodes]
+        assert [scale_up["to"] - scale_up["from"] for scale_up in found["plan"]] == [nodes]
 
 
 class TestRequests:
@@ -383,15 +389,18 @@ class TestRequests:
         return [template, *requests]
 
     def conditions(self, found: Json, name: str = "default/r") -> dict[str, tuple[str, str]]:
-        return {one["type"]: (one["status"], one["reason"]) for one in found["requests"][name]["conditions"]}
+        return {
+            condition["type"]: (condition["status"], condition["reason"])
+            for condition in found["requests"][name]["conditions"]
+        }
 
     def test_many_small_ones_share_nodes_and_money(self):
         """N43."""
         names = [f"r{number}" for number in range(500)]
         types = [{"name": "n1-standard-4", "cpu": 4, "memory": "15Gi", "price": 0.189999}]
         found = answer(story(pods=[], machineTypes=types, objects=self.objects(names, self.ATOMIC)))
-        assert [(one["from"], one["to"]) for one in found["scaleUp"]["plan"]] == [(0, 125)]
-        details = [one["details"] for one in found["requests"].values()]
+        assert [(scale_up["from"], scale_up["to"]) for scale_up in found["scaleUp"]["plan"]] == [(0, 125)]
+        details = [request["details"] for request in found["requests"].values()]
         assert sum(sum(json.loads(detail["nodeGroups"]).values()) for detail in details) == 125
         cost = sum(float(detail["planCostPerHour"]) for detail in details)
         assert cost == pytest.approx(found["scaleUp"]["costPerHour"], abs=1e-6)

@@ -20,16 +20,16 @@ def answer(name: str) -> dict[str, Any]:
 
 
 def left(found: dict[str, Any]) -> int:
-    return sum(one["pods"] for one in found["scaleUp"]["remaining"])
+    return sum(remaining["pods"] for remaining in found["scaleUp"]["remaining"])
 
 
 def test_every_example_is_told_about_here():
-    assert {one.name for one in EXAMPLES.iterdir()} == {"mixed.yaml", "gpu.yaml", "zones.yaml", "request.yaml"}
+    assert {example.name for example in EXAMPLES.iterdir()} == {"mixed.yaml", "gpu.yaml", "zones.yaml", "request.yaml"}
 
 
 def test_mixed_machines_are_cheaper_than_any_one_type():
     found = answer("mixed.yaml")["scaleUp"]
-    assert len({one["machineType"] for one in found["plan"]}) > 1
+    assert len({scale_up["machineType"] for scale_up in found["plan"]}) > 1
     assert found["helped"] == 460
     assert found["costPerHour"] <= 1.05 * found["lowerBoundPerHour"]
     assert found["remaining"] == [
@@ -39,7 +39,7 @@ def test_mixed_machines_are_cheaper_than_any_one_type():
 
 def test_gpu_pods_stop_at_the_limit_of_accelerators():
     found = answer("gpu.yaml")["scaleUp"]
-    assert {one["machineType"]: one["to"] for one in found["plan"]} == {"t4-16": 2, "plain-8": 1}
+    assert {scale_up["machineType"]: scale_up["to"] for scale_up in found["plan"]} == {"t4-16": 2, "plain-8": 1}
     assert found["remaining"][0]["reasons"] == ["max cluster nvidia-tesla-t4 limit reached (8 of 8 in use)"]
 
 
@@ -47,11 +47,13 @@ def test_zones_get_the_same_number_of_replicas():
     found = answer("zones.yaml")["scaleUp"]
     zone_of = {"pool-a": "a", "pool-b": "b", "pool-c": "c"}
     pods = dict.fromkeys("abc", 0)
-    for one in found["plan"]:
-        assert one["zone"] == zone_of[one["group"]]
-        pods[one["zone"]] += sum(pattern["nodes"] * sum(pattern["pods"].values()) for pattern in one["patterns"])
-    for one in found["existing"]:
-        pods[zone_of[one["node"].rpartition("-")[0]]] += sum(one["pods"].values())
+    for scale_up in found["plan"]:
+        assert scale_up["zone"] == zone_of[scale_up["group"]]
+        pods[scale_up["zone"]] += sum(
+            pattern["nodes"] * sum(pattern["pods"].values()) for pattern in scale_up["patterns"]
+        )
+    for node in found["existing"]:
+        pods[zone_of[node["node"].rpartition("-")[0]]] += sum(node["pods"].values())
     assert pods == {"a": 3, "b": 3, "c": 3}
 
 

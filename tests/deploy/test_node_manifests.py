@@ -43,7 +43,7 @@ def container() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda path: path.name)
 def test_definitions_are_those_that_the_program_carries(definition: Path):
     assert (DEPLOY / "crds" / definition.name).read_bytes() == definition.read_bytes()
 
@@ -61,7 +61,11 @@ def test_rights_in_the_whole_cluster_are_those_that_doctor_asks_for():
 
 def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
     assert rights("Role") == needed(everywhere=False)
-    namespaces = {one for permission in REQUIREMENTS["nodes"].permissions for one in permission.namespaces_in(Places())}
+    namespaces = {
+        namespace
+        for permission in REQUIREMENTS["nodes"].permissions
+        for namespace in permission.namespaces_in(Places())
+    }
     (listed,) = documents("nodes/kustomization.yaml")
     assert namespaces == {"", listed["namespace"]}
 
@@ -69,8 +73,14 @@ def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
 @pytest.mark.parametrize("overlay", ["nodes-simulated", "nodes-externalgrpc", "nodes-clusterapi"])
 def test_flags_of_the_deployment_are_known_and_have_an_effect(container: dict[str, Any], overlay: str):
     (kustomization,) = documents(f"{overlay}/kustomization.yaml")
-    added = [one["value"] for one in yaml.safe_load(kustomization["patches"][0]["patch"]) if "/args/" in one["path"]]
-    words = [one for one in [*container["args"], *added] if one.startswith("--") and not one.startswith("--data")]
+    added = [
+        patch["value"] for patch in yaml.safe_load(kustomization["patches"][0]["patch"]) if "/args/" in patch["path"]
+    ]
+    words = [
+        argument
+        for argument in [*container["args"], *added]
+        if argument.startswith("--") and not argument.startswith("--data")
+    ]
     given = dict(read_flags(words))
     assert read_options(given).operation.provider == overlay.removeprefix("nodes-")
     assert accepted_only(given) == ()

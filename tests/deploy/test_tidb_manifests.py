@@ -47,7 +47,9 @@ def test_rights_are_those_that_doctor_asks_for():
 
 def test_secrets_are_granted_by_name_and_only_where_somebody_applies_it():
     role, binding = documents("secrets-of-a-cluster.yaml")
-    (permission,) = [one for one in REQUIREMENTS["tidb"].permissions if one.scope is Scope.INHABITED]
+    (permission,) = [
+        permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope is Scope.INHABITED
+    ]
     (rule,) = role["rules"]
     assert (rule["resources"], tuple(rule["verbs"])) == ([permission.resource], permission.verbs)
     assert rule["resourceNames"]
@@ -63,7 +65,7 @@ def test_flags_of_the_deployment_are_known(container: dict[str, Any]):
         for option in getattr(get_annotation, "__metadata__", ())
         for word in (option.default, *option.param_decls)
     }
-    assert {one.partition("=")[0] for one in container["args"] if one.startswith("--")} <= known
+    assert {argument.partition("=")[0] for argument in container["args"] if argument.startswith("--")} <= known
 
 
 def test_probes_and_metrics_use_the_address_that_is_listened_on(container: dict[str, Any]):

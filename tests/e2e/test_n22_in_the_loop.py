@@ -40,9 +40,9 @@ def test_all_are_planned_for_once_within_the_caps_and_near_the_bound():
         machineTypes=types,
         pods=entries,
     ).outcome
-    plans = [one["scaleUp"] for one in ended["loops"]]
+    plans = [loop["scaleUp"] for loop in ended["loops"]]
     assert [plan["helped"] for plan in plans] == [30_000] * 3
     assert len(ended["nodeGroups"]) <= 60
     prices = {type_["name"]: type_["price"] for type_ in types}
-    cost = sum(one["target"] * prices[one["machineType"]] for one in ended["nodeGroups"].values())
+    cost = sum(group["target"] * prices[group["machineType"]] for group in ended["nodeGroups"].values())
     assert cost <= 1.05 * plans[0]["lowerBoundPerHour"], "and nothing was grown twice"

@@ -49,18 +49,20 @@ def test_it_is_never_larger_than_256_kib_and_the_oldest_go_first():
     assert MOST_BYTES == 262_144
     data: dict[str, str] = {}
     for number in range(30):
-        crowd = tuple(f"p{number}-{each}" for each in range(100))
+        crowd = tuple(f"p{number}-{index}" for index in range(100))
         data = last_plans(data, [entry(plan(number, not_done=(left(*crowd, why="x" * 100),)), number)])
         assert size(data) <= MOST_BYTES
     kept = read_last_plans(data)
     assert len(kept) == len(data)
-    assert {said.snapshot for said in kept.values()} == set(range(min(one.snapshot for one in kept.values()), 30))
+    assert {said.snapshot for said in kept.values()} == set(
+        range(min(last_plan.snapshot for last_plan in kept.values()), 30)
+    )
     assert kept[GROUP].snapshot == 29
     assert size(data) > MOST_BYTES - 1024
 
 
 def test_what_something_is_done_about_goes_before_what_is_left():
-    crowd = left(*(f"p{each:04}" for each in range(2000)))
+    crowd = left(*(f"p{index:04}" for index in range(2000)))
     data = last_plans({}, [entry(plan(1, actions=(grow(Ref(kind="zz", name="last")),), not_done=(crowd,)))])
     kept = read_last_plans(data)
     assert Ref(kind="zz", name="last") in kept
@@ -109,7 +111,7 @@ def test_whatever_is_said_it_fits_and_what_is_kept_is_whole_and_the_newest(said:
     assert size(data) <= room
     kept = read_last_plans(data)
     assert len(kept) == len(data)
-    dropped = [one for ref, one in read_last_plans(last_plans({}, entries)).items() if ref not in kept]
+    dropped = [last_plan for ref, last_plan in read_last_plans(last_plans({}, entries)).items() if ref not in kept]
     for last_plan in dropped:
         alone = len(key_of(last_plan.ref)) + len(encode(last_plan))
         assert alone > room or all(last_plan.at <= other.at for other in kept.values())

@@ -93,7 +93,9 @@ def test_stories_are_parted_by_an_empty_line():
 
 
 def test_the_config_map_tells_the_same_story_without_a_number():
-    (said,) = (one for one in read_last_plans(last_plans({}, [ENTRY])).values() if one.ref == pod("a"))
+    (said,) = (
+        last_plan for last_plan in read_last_plans(last_plans({}, [ENTRY])).values() if last_plan.ref == pod("a")
+    )
     assert Story.of_last_plan(said) == structs.replace(Story.of_entry(ENTRY, pod("a")), number=None)
 
 

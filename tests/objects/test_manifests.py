@@ -130,15 +130,15 @@ def test_lists_are_taken_apart_and_items_of_typed_lists_know_their_kind():
     pods = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a", "namespace": "n"}}]}
     plain = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Node"}]}
     found = read_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pods]}).encode(), source="x")
-    assert [one.kind for one in found] == ["Pod"]
+    assert [manifest.kind for manifest in found] == ["Pod"]
     found = read_manifests((json.dumps(pods) + "\n").encode(), source="x")
-    assert [one.ref for one in found] == [Ref(kind="Pod", namespace="n", name="a")]
+    assert [manifest.ref for manifest in found] == [Ref(kind="Pod", namespace="n", name="a")]
     assert [read_manifest.kind for read_manifest in read_manifests(json.dumps(plain).encode(), source="x")] == ["Node"]
 
 
 def test_json_values_may_follow_each_other():
     found = read_manifests(b'{"kind": "A"}\n\n{"kind": "B"} {"kind": "List", "items": null}\n', source="x")
-    assert [(one.kind, one.line) for one in found] == [("A", 1), ("B", 3)]
+    assert [(manifest.kind, manifest.line) for manifest in found] == [("A", 1), ("B", 3)]
 
 
 def test_a_manifest_does_not_print_its_body():

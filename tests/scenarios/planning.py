@@ -94,8 +94,8 @@ def sizes(answer: Json) -> Json:
 
 
 def left(answer: Json) -> int:
-    return sum(one["pods"] for one in answer["scaleUp"]["remaining"])
+    return sum(remaining["pods"] for remaining in answer["scaleUp"]["remaining"])
 
 
 def reasons(answer: Json) -> str:
-    return "; ".join(reason for one in answer["scaleUp"]["remaining"] for reason in one["reasons"])
+    return "; ".join(reason for remaining in answer["scaleUp"]["remaining"] for reason in remaining["reasons"])

@@ -28,7 +28,9 @@ REQUESTS: Json = {"enable-provisioning-requests": True}
 
 
 def condition(answer: Json, name: str = "default/r") -> tuple[str, str]:
-    found = next(one for one in answer["requests"][name]["conditions"] if one["type"] == "Provisioned")
+    found = next(
+        condition for condition in answer["requests"][name]["conditions"] if condition["type"] == "Provisioned"
+    )
     return found["status"], found["reason"]
 
 
@@ -140,7 +142,9 @@ class TestN21TheLargestRequest:
             cpu = chance.randint(250, 7900)
             sets.append((16384, shape(f"{cpu}m", cpu / 1000 * chance.uniform(0.8, 7.5))))
         types = [
-            one for family in ("highcpu", "standard", "highmem") for one in n1(1, 2, 4, 8, 16, 32, 64, family=family)
+            machine_type
+            for family in ("highcpu", "standard", "highmem")
+            for machine_type in n1(1, 2, 4, 8, 16, 32, 64, family=family)
         ]
         options = {
             **NAP,
@@ -186,8 +190,8 @@ def worked_example(**more: Any) -> Json:
         *(node(f"nap-{i}", "nodeautoprovisioning_n1-highmem4_1234129", 4, 26) for i in range(2)),
     ]
     fillers = [
-        running(f"on-{one['metadata']['name']}", one["metadata"]["name"], one["status"]["capacity"]["cpu"], 0.5)
-        for one in nodes
+        running(f"on-{node['metadata']['name']}", node["metadata"]["name"], node["status"]["capacity"]["cpu"], 0.5)
+        for node in nodes
     ]
     groups = [
         {"id": "main", "target": 2, "max": 2, "machineType": "n1-standard-2", "autoscaled": False},
@@ -227,7 +231,7 @@ class TestN23N24Limits:
     def test_n24d_thirteen_more_of_one_type_in_all(self):
         options = {"max-cpu": 80, "machine-types": "n1-highmem-4", "nodes": "0:1:as"}
         answer = planned(worked_example(options=options, pods=[pods("p", 40, 3, 20)]))
-        assert sum(one["to"] - one["from"] for one in answer["scaleUp"]["plan"]) == 13
+        assert sum(scale_up["to"] - scale_up["from"] for scale_up in answer["scaleUp"]["plan"]) == 13
         assert left(answer) == 27
 
 
@@ -296,7 +300,7 @@ def test_n34_an_atomic_request_takes_the_cheapest_mix_of_new_groups():
     answer = planned({"options": options, "machineTypes": n1(4, 16), "objects": asked})
     assert sizes(answer) == {"n1-standard-4": 1, "n1-standard-16": 1}
     assert answer["scaleUp"]["costPerHour"] == pytest.approx(0.949995)
-    assert all(one["labels"] == {"pool": "batch"} for one in answer["scaleUp"]["plan"])
+    assert all(scale_up["labels"] == {"pool": "batch"} for scale_up in answer["scaleUp"]["plan"])
 
 
 class TestN35Caps:
@@ -387,7 +391,7 @@ class TestN42WhyAutoProvisioningIsNeeded:
 
 
 def test_n43_five_hundred_small_requests_need_no_more_than_they_ask():
-    objects = [one for number in range(500) for one in request(f"r{number}", (1, shape(1, 1)))]
+    objects = [manifest for number in range(500) for manifest in request(f"r{number}", (1, shape(1, 1)))]
     answer = planned({"options": {**NAP, **REQUESTS}, "machineTypes": n1(4), "objects": objects})
     assert sizes(answer) == {"n1-standard-4": 125}
     assert all(condition(answer, f"default/r{number}")[0] == "True" for number in range(500))

@@ -237,7 +237,7 @@ def test_the_first_rule_in_kube_schedulers_order_decides_and_explain_tells_all()
 
     assert isinstance(verdict, DoesNotFit)
     assert verdict.reason.plugin == "NodeUnschedulable"
-    assert [one.plugin for one in explain(made, view)["n1"]] == [
+    assert [reason.plugin for reason in explain(made, view)["n1"]] == [
         "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",

@@ -29,7 +29,7 @@ def created(name: str, day: int, priority: int | None = None) -> Pod:
 
 
 def names(pods: Iterable[Pod]) -> list[str]:
-    return [one.metadata.name for one in pods]
+    return [pod.metadata.name for pod in pods]
 
 
 @pytest.mark.parametrize(("priority", "expendable"), [(-11, True), (-10, False), (0, False), (None, False)])

@@ -99,7 +99,7 @@ def test_two_processes_with_two_hash_seeds_give_the_same_bytes(world: str):
     ended = msgspec.json.decode(first)
     pods = ended["pods"]
     assert sum(name.startswith("default/web-") for name in pods) == 10, "the deployment has grown"
-    assert [name for name in pods if name.startswith("default/db-")] == [f"default/db-{one}" for one in range(3)]
+    assert [name for name in pods if name.startswith("default/db-")] == [f"default/db-{index}" for index in range(3)]
     assert not any(name.startswith("default/sums-") for name in pods), "the job is gone with its pods"
     if world == "live":
         assert ended["nodes"]["a-0"]["pods"] == [], "it is drained"

@@ -65,7 +65,7 @@ def assert_node_holds(demand: FillDemand, standing: ExistingNodes, origin: int, 
 def cap_of(demand: FillDemand, cls: int, row: int) -> int:
     assert demand.per_bin is not None
     tighter = [] if demand.tighter is None else demand.tighter.tolist()
-    return min([int(demand.per_bin[cls]), *[cap for each, at, cap in tighter if (each, at) == (cls, row)]])
+    return min([int(demand.per_bin[cls]), *[cap for index, at, cap in tighter if (index, at) == (cls, row)]])
 
 
 def packing_of(seed: int, classes: int = 7, types: int = 4) -> PackingProblem:

@@ -101,8 +101,8 @@ def gpu_market(*, pods: int = 8000, classes: int = 370, seed: int = 1) -> Packin
     requests = np.stack([cpu, mem, np.zeros_like(cpu), np.ones_like(cpu), gpu], axis=1)
     allowed = np.ones((len(models), classes), dtype=bool)
     allowed &= (models[:, None] >= 0) == (gpu > 0)[None, :]
-    for one in np.flatnonzero((gpu > 0) & (random.random(classes) < 0.33)):
-        allowed[:, one] &= np.isin(models, random.choice(6, random.integers(1, 3), replace=False))
+    for gpu_class in np.flatnonzero((gpu > 0) & (random.random(classes) < 0.33)):
+        allowed[:, gpu_class] &= np.isin(models, random.choice(6, random.integers(1, 3), replace=False))
     caps = np.array(capacity)
     fits = ((caps[:, None, :] >= requests[None]).all(axis=2) & allowed).any(axis=0)
     counts = 1 + random.multinomial(pods - fits.sum(), random.dirichlet(np.full(fits.sum(), 0.4)))
@@ -115,15 +115,15 @@ def faults(problem: PackingProblem, packed: Packing) -> list[str]:
     for filling in packed.patterns:
         used[filling.type] += filling.bins
         found += _filling_faults(problem, filling)
-        for one, items in zip(filling.classes, filling.items, strict=True):
-            placed[one] += items * filling.bins
+        for index, items in zip(filling.classes, filling.items, strict=True):
+            placed[index] += items * filling.bins
     found += [f"type {t}: {n} bins" for t, n in enumerate(used) if n > int(problem.available[t])]
     for limit, room in enumerate(problem.room.tolist()):
         if sum(n * int(problem.use[t, limit]) for t, n in enumerate(used)) > room:
             found.append(f"limit {limit} exceeded")
-    for one, count in enumerate(problem.counts.tolist()):
-        if placed[one] + int(packed.left[one]) != count or packed.left[one] < 0:
-            found.append(f"class {one}: {placed[one]} placed and {packed.left[one]} left of {count}")
+    for index, count in enumerate(problem.counts.tolist()):
+        if placed[index] + int(packed.left[index]) != count or packed.left[index] < 0:
+            found.append(f"class {index}: {placed[index]} placed and {packed.left[index]} left of {count}")
     if abs(packed.cost - sum(n * float(problem.price[t]) for t, n in enumerate(used))) > 1e-6 * (1 + packed.cost):
         found.append("cost is not the sum of prices")
     return found
@@ -135,17 +135,17 @@ def _filling_faults(problem: PackingProblem, filling: BinPattern) -> list[str]:
     if filling.bins < 1 or list(filling.classes) != sorted(set(filling.classes)) or min(filling.items, default=1) < 1:
         found.append(f"odd filling {filling}")
     for resource, capacity in enumerate(problem.capacity[filling.type].tolist()):
-        if sum(items * int(problem.requests[one, resource]) for one, items in inside) > capacity:
+        if sum(items * int(problem.requests[index, resource]) for index, items in inside) > capacity:
             found.append(f"resource {resource} exceeded in {filling}")
     found += [
-        f"class {one} may not lie so in {filling}"
-        for one, items in inside
-        if not problem.allowed[filling.type, one] or items > problem.per_bin[one]
+        f"class {index} may not lie so in {filling}"
+        for index, items in inside
+        if not problem.allowed[filling.type, index] or items > problem.per_bin[index]
     ]
     found += [
         f"key {key} twice in {filling}"
         for key in range(problem.exclusive.shape[1])
-        if sum(items for one, items in inside if problem.exclusive[one, key]) > 1
+        if sum(items for index, items in inside if problem.exclusive[index, key]) > 1
     ]
     return found
 

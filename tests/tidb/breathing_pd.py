@@ -143,7 +143,7 @@ class BreathingPd:
     def _answer(self, method: str, path: str, query: dict[str, list[str]], body: bytes) -> tuple[int, Any]:
         match method, path.removeprefix("/pd/api/v1").strip("/").split("/"):
             case "GET", ["stores"]:
-                wanted = {int(one) for one in query.get("state", ["0", "1"])}
+                wanted = {int(state) for state in query.get("state", ["0", "1"])}
                 found = [
                     breathing_store.body for breathing_store in self.stores.values() if breathing_store.state in wanted
                 ]
@@ -183,11 +183,11 @@ class BreathingPd:
     def _schedulers(self, method: str, rest: list[str], body: dict[str, Any]) -> tuple[int, Any]:
         match method, rest:
             case "GET", [] if self.is_old:
-                return 200, [f"{_EVICT}-{one}" for one in sorted(self.evicting)]
+                return 200, [f"{_EVICT}-{store_id}" for store_id in sorted(self.evicting)]
             case "GET", []:
                 return 200, [_EVICT] if self.evicting else []
             case "GET", [_, "list"] if self.evicting and not self.is_old:
-                return 200, {"store-id-ranges": {str(one): [] for one in sorted(self.evicting)}}
+                return 200, {"store-id-ranges": {str(store_id): [] for store_id in sorted(self.evicting)}}
             case "POST", [] if self.is_old and body["store_id"] in self.evicting:
                 return 500, "scheduler existed"
             case "POST", []:

@@ -77,7 +77,7 @@ class Monitored:
         """Pods of a TidbCluster, by their usage; None has no metrics at all. `quota`, `namespace`, and PD's fields."""
         quota, namespace = more.pop("quota", 4), more.pop("namespace", "prod")
         for usage in usages:
-            first = sum(self._is_pod_of(one, f"{tc}-{component}") for one in self._pods())
+            first = sum(self._is_pod_of(pod, f"{tc}-{component}") for pod in self._pods())
             pod = f"{tc}-{component}-{first}"
             self._register(f"{pod}.{tc}-{component}-peer.{namespace}.svc", component, **more)
             if usage is not None:

@@ -28,8 +28,8 @@ TERMS = st.builds(NodeSelectorTerm, st.lists(EXPRESSIONS, max_size=3), st.lists(
 def selector(*terms: dict[str, Any]) -> NodeSelector:
     return NodeSelector(
         NodeSelectorTerm(
-            [node_requirement(*one) for one in term.get("expressions", [])],
-            [field_requirement(*one) for one in term.get("fields", [])],
+            [node_requirement(*requirement) for requirement in term.get("expressions", [])],
+            [field_requirement(*requirement) for requirement in term.get("fields", [])],
         )
         for term in terms
     )

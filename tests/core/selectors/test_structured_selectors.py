@@ -59,7 +59,7 @@ def plainly(one: Requirement, labels: dict[str, str]) -> bool:
 @FEW
 @given(SELECTORS, LABELS)
 def test_a_selector_matches_when_each_requirement_does(selector: LabelSelector, labels: dict[str, str]):
-    assert selector.matches(labels) == all(plainly(one, labels) for one in selector)
+    assert selector.matches(labels) == all(plainly(requirement, labels) for requirement in selector)
 
 
 @FEW

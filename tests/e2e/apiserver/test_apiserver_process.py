@@ -102,7 +102,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path):
         server.stop(signal.SIGKILL)
     with running(tmp_path) as server:
         _, listed = server.ask("GET", CONFIG_MAPS)
-        assert {f"kept-{number}" for number in range(20)} <= {one["metadata"]["name"] for one in listed["items"]}
+        assert {f"kept-{number}" for number in range(20)} <= {item["metadata"]["name"] for item in listed["items"]}
 
 
 def test_fresh_forgets_objects_and_keeps_the_token(tmp_path: Path):

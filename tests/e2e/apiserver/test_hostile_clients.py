@@ -302,9 +302,9 @@ async def test_too_many_requests_of_one_token_are_refused_and_others_served(
             assert refused.json["details"] == {"retryAfterSeconds": 1}
             assert (await client.ask(f"{method} /echo\nAuthorization: Bearer other")).status == 200
             application.may_answer.set()
-            for one in waiting:
-                assert (await one.response()).status == 200
-                await one.close()
+            for waiter in waiting:
+                assert (await waiter.response()).status == 200
+                await waiter.close()
             assert (await client.ask(f"{method} /echo\nAuthorization: Bearer one")).status == 200
 
 

@@ -155,7 +155,9 @@ class Story:
         return until
 
     def _check_told(self) -> None:
-        history = self._ledger.history({one.resource: one.told for one in self._watchers if not one.only_even})
+        history = self._ledger.history(
+            {watcher.resource: watcher.told for watcher in self._watchers if not watcher.only_even}
+        )
         for watcher in self._watchers:
             watcher.check(history)
 

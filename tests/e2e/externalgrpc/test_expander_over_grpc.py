@@ -59,7 +59,7 @@ def _read(path: str) -> bytes:
 
 
 async def prefers_few_nodes(request: Any, _context: Any) -> Any:
-    best = min(request.options, key=lambda one: one.nodeCount)
+    best = min(request.options, key=lambda option: option.nodeCount)
     return wire.BestOptionsResponse(options=[best])
 
 

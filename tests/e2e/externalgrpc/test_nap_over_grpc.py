@@ -82,7 +82,7 @@ async def _run(run: Callable[[], Awaitable[None]]) -> None:
 
 async def _is_served(client: Client) -> bool:
     listed = await client.get_json("/apis")
-    return any(one["name"] == "cloud.plimsoll.io" for one in listed["groups"])
+    return any(group["name"] == "cloud.plimsoll.io" for group in listed["groups"])
 
 
 async def _until(holds: Callable[[], Awaitable[bool]]) -> None:

@@ -70,7 +70,7 @@ def access_of(kubeconfig: Path) -> Access:
 
 @asynccontextmanager
 async def connected(
-    access: Access, *, wrapped: Callable[[Transport], Transport] = lambda one: one
+    access: Access, *, wrapped: Callable[[Transport], Transport] = lambda transport: transport
 ) -> AsyncIterator[Client]:
     """A client without a rate limit: the suite is short of time, the cluster is not."""
     settings = ClientSettings(user_agent=USER_AGENT, field_manager=USER_AGENT, qps=0)

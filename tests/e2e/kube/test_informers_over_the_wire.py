@@ -54,7 +54,7 @@ def informer_of(client: Client, of: Any, namespace: str, settings: InformerSetti
 
 def names(informer: Informer[Any]) -> set[str]:
     """Without what a cluster puts into every namespace by itself."""
-    return {one.metadata.name for one in informer.cache.list()} - {"kube-root-ca.crt"}
+    return {cached.metadata.name for cached in informer.cache.list()} - {"kube-root-ca.crt"}
 
 
 @both_ways
@@ -95,9 +95,9 @@ async def test_changes_are_told_in_order(client: Client, namespace: str, setting
 async def test_an_index_follows_the_objects(client: Client, namespace: str):
     await client.create(ConfigMap, config_map("one", colour="red"), namespace=namespace)
     informer = informer_of(client, ConfigMap, namespace)
-    informer.add_index("colour", lambda one: [one.data["colour"]] if "colour" in one.data else [])
+    informer.add_index("colour", lambda config_map: [config_map.data["colour"]] if "colour" in config_map.data else [])
     async with running(informer):
-        assert [one.metadata.name for one in informer.cache.by_index("colour", "red")] == ["one"]
+        assert [cached.metadata.name for cached in informer.cache.by_index("colour", "red")] == ["one"]
         await client.merge_patch(ConfigMap, "one", {"data": {"colour": "blue"}}, namespace=namespace)
         await until_so(lambda: informer.cache.by_index("colour", "blue"))
         assert informer.cache.by_index("colour", "red") == ()
@@ -123,7 +123,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
             patch = [{"op": "replace", "path": "/spec/level", "value": 5}]
             await client.json_patch(gauges, "odd", patch, namespace=namespace)
             await until_so(lambda: names(informer) == {"good", "better", "odd"})
-            await until_so(lambda: [type(one) for one in heard if one.key == odd] == [TurnedBad, Added])
+            await until_so(lambda: [type(change) for change in heard if change.key == odd] == [TurnedBad, Added])
             assert not informer.cache.bad
 
 

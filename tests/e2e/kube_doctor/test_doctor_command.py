@@ -46,7 +46,7 @@ class Ended(NamedTuple):
         return "".join(line for line in lines if not line.startswith("looking at "))
 
     def finding(self, check: str) -> dict[str, Any]:
-        (found,) = [one for one in self.told["findings"] if one["check"] == check]
+        (found,) = [finding for finding in self.told["findings"] if finding["check"] == check]
         return found
 
 
@@ -160,7 +160,7 @@ def test_a_server_given_alone_is_asked_without_credentials_and_not_trusted_blind
 def test_a_token_that_nobody_knows_is_exit_code_1(server: ApiServer, tmp_path: Path):
     ended = doctor("--kubeconfig", kubeconfig(server, tmp_path, user={"token": "unheard-of"}), "-o", "json")
     assert ended.code == 1
-    assert [one["check"] for one in ended.told["findings"]] == ["api", "identity"]
+    assert [finding["check"] for finding in ended.told["findings"]] == ["api", "identity"]
     assert ended.finding("identity")["level"] == "fail"
     assert "unheard-of" not in ended.stdout + ended.stderr
 
@@ -178,7 +178,7 @@ def test_few_rights_are_exit_code_1_with_exactly_what_is_missing(server: ApiServ
     ended = doctor("--kubeconfig", bob, "--controller", "kubelet", "-o", "json")
     assert ended.code == 1
     missing = ended.finding("permissions.kubelet")["details"]["missing"]
-    assert {(one["verb"], one["resource"], one["subresource"], one["namespace"]) for one in missing} == {
+    assert {(rule["verb"], rule["resource"], rule["subresource"], rule["namespace"]) for rule in missing} == {
         ("patch", "pods", "status", ""),
         ("get", "leases", "", "kube-node-lease"),
         ("create", "leases", "", "kube-node-lease"),

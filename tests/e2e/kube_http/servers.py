@@ -52,7 +52,7 @@ class Peer(NamedTuple):
     async def request(self) -> Head:
         """Raises `IncompleteReadError` when the client hangs up."""
         line, *rest = (await self.reader.readuntil(b"\r\n\r\n")).decode().rstrip().split("\r\n")
-        fields = tuple((name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in rest))
+        fields = tuple((name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in rest))
         size = next((int(value) for name, value in fields if name == "content-length"), 0)
         return Head(line, fields, await self.reader.readexactly(size))
 

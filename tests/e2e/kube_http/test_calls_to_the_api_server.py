@@ -77,7 +77,7 @@ async def test_many_calls_at_once_are_all_answered(server: ApiServer):
         await asyncio.wait(calls)
         listed = json.loads((await transport.send(Request("GET", MAPS))).body)
     assert {call.result().status for call in calls} == {201}
-    assert len([one for one in listed["items"] if one["metadata"]["name"].startswith("map-")]) == 150
+    assert len([item for item in listed["items"] if item["metadata"]["name"].startswith("map-")]) == 150
 
 
 async def test_a_server_that_is_killed_loses_streams_and_is_then_not_there(server: ApiServer):

@@ -82,7 +82,7 @@ class Cluster:
         return set(self.kubectl("get", kind, "-o", "name").split())
 
     def running(self, app: str) -> int:
-        return sum(one["status"].get("phase") == "Running" for one in self.items("pods", "-l", f"app={app}"))
+        return sum(pod["status"].get("phase") == "Running" for pod in self.items("pods", "-l", f"app={app}"))
 
     def holder(self) -> str:
         held = self.kubectl("get", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
@@ -96,7 +96,8 @@ class Cluster:
         return [
             node["metadata"]["name"]
             for node in self.items("nodes")
-            if node["spec"].get("unschedulable") or any(one["key"] in MARKS for one in node["spec"].get("taints", ()))
+            if node["spec"].get("unschedulable")
+            or any(taint["key"] in MARKS for taint in node["spec"].get("taints", ()))
         ]
 
     def until(self, is_so: Callable[[], Any], what: str) -> None:
@@ -124,9 +125,9 @@ class Cluster:
     def install(self) -> None:
         """Who the autoscaler is and what it may, from deploy/; its pods would need an image and machines."""
         documents = [
-            one
-            for one in yaml.safe_load_all(self.kubectl("kustomize", "deploy/nodes-simulated"))
-            if one["kind"] not in {"Deployment", "Service"}
+            manifest
+            for manifest in yaml.safe_load_all(self.kubectl("kustomize", "deploy/nodes-simulated"))
+            if manifest["kind"] not in {"Deployment", "Service"}
         ]
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=yaml.safe_dump_all(documents))
 

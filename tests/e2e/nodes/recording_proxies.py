@@ -128,8 +128,10 @@ async def _forwarded(request: web.Request, session: ClientSession, server: str, 
 
 def cluster_of(kubeconfig: Path) -> dict[str, Any]:
     document = yaml.safe_load(kubeconfig.read_text())
-    context = next(one["context"] for one in document["contexts"] if one["name"] == document["current-context"])
-    found: dict[str, Any] = next(one["cluster"] for one in document["clusters"] if one["name"] == context["cluster"])
+    context = next(entry["context"] for entry in document["contexts"] if entry["name"] == document["current-context"])
+    found: dict[str, Any] = next(
+        entry["cluster"] for entry in document["clusters"] if entry["name"] == context["cluster"]
+    )
     assert urlsplit(found["server"]).scheme == "https"
     return found
 

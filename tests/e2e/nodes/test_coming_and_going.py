@@ -79,14 +79,14 @@ def test_whoever_holds_the_lease_already_is_named_and_nothing_is_done(cluster: C
             entry = looked_once(account)
             assert autoscaler.stop() == 0
         assert entry["scaleUp"]["result"] == "ScaleUpNeeded"
-        assert all(one["to"] > one["from"] for one in entry["scaleUp"]["plan"])
+        assert all(scale_up["to"] > scale_up["from"] for scale_up in entry["scaleUp"]["plan"])
         assert entry["scaleUp"]["helped"] == 4
         assert seen.writes == []
         assert not cluster.names("nodegroups")
 
 
 def wanted_nodes(cluster: Cluster) -> int:
-    return sum(int(one["spec"]["target"]) for one in cluster.items("nodegroups"))
+    return sum(int(group["spec"]["target"]) for group in cluster.items("nodegroups"))
 
 
 def hold_the_lease(cluster: Cluster, holder: str) -> None:

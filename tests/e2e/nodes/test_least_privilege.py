@@ -119,7 +119,7 @@ def give_everything_back(cluster: Cluster) -> None:
 
 def unused_rights(cluster: Cluster, asked: list[Asked]) -> list[str]:
     """Of the roles in deploy/: each verb on each resource, of each name, that no call needed."""
-    calls = [one.attributes for one in asked]
+    calls = [request.attributes for request in asked]
     unused = []
     for document in yaml.safe_load_all(cluster.kubectl("kustomize", "deploy/nodes-simulated")):
         for rule in rules_of(document):
@@ -130,7 +130,7 @@ def unused_rights(cluster: Cluster, asked: list[Asked]) -> list[str]:
                 for single_permission in rule.single_permissions()
                 if not is_read_by_listing(single_permission)
             )
-            unused += [one.text for one in asked_for if not any(map(one.allows, here))]
+            unused += [rule.text for rule in asked_for if not any(map(rule.allows, here))]
     return unused
 
 
@@ -139,4 +139,4 @@ def is_read_by_listing(right: Rule) -> bool:
 
 
 def rules_of(document: dict[str, Any]) -> list[Rule]:
-    return [Rule.of(one) for one in document["rules"]] if document["kind"] in {"Role", "ClusterRole"} else []
+    return [Rule.of(rule) for rule in document["rules"]] if document["kind"] in {"Role", "ClusterRole"} else []

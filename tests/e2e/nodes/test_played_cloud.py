@@ -16,8 +16,8 @@ def ready(cluster: Cluster) -> set[str]:
     return {
         node["metadata"]["name"]
         for node in cluster.items("nodes")
-        for one in node["status"].get("conditions", ())
-        if (one["type"], one["status"]) == ("Ready", "True")
+        for condition in node["status"].get("conditions", ())
+        if (condition["type"], condition["status"]) == ("Ready", "True")
     }
 
 

@@ -45,7 +45,9 @@ def test_n11_a_request_is_provisioned_and_its_job_runs_on_what_was_added(cluster
             cluster.kubectl("wait", "--for=condition=Provisioned", "provreq/training", WAIT)
             told = described(cluster, "default/training")
             assert told["state"] == "Provisioned"
-            assert sum(told["nodeGroups"].values()) == sum(one["spec"]["target"] for one in cluster.items("nodegroups"))
+            assert sum(told["nodeGroups"].values()) == sum(
+                group["spec"]["target"] for group in cluster.items("nodegroups")
+            )
             cluster.kubectl("apply", "-f", "examples/requests/training-job.yaml")
             cluster.kubectl("wait", "--for=condition=BookingExpired", "provreq/training", WAIT)
             assert described(cluster, "training")["state"] == "Consumed"

@@ -71,7 +71,7 @@ class Prometheus(NamedTuple):
         fields = {"query": text} if at_s is None else {"query": text, "time": f"{at_s}"}
         with urlopen(f"{self.url}/api/v1/query?{urlencode(fields)}", timeout=PATIENCE_S) as answer:
             result = json.load(answer)["data"]["result"]
-        return {one["metric"]["instance"]: float(one["value"][1]) for one in result}
+        return {sample["metric"]["instance"]: float(sample["value"][1]) for sample in result}
 
     def stop(self) -> None:
         self.process.kill()

@@ -128,7 +128,11 @@ def test_a_cluster_breathes_with_its_load(tmp_path: Path) -> None:
 
 
 def _autos(up: Up) -> list[str]:
-    return [one["metadata"]["name"] for one in up.objects("tidbclusters", "-n", "prod") if "cluster" in one["spec"]]
+    return [
+        cluster["metadata"]["name"]
+        for cluster in up.objects("tidbclusters", "-n", "prod")
+        if "cluster" in cluster["spec"]
+    ]
 
 
 def _is_running(pod: dict[str, Any]) -> bool:

@@ -130,7 +130,7 @@ def test_a_gate_before_planner_and_pd_is_shown_the_token(tmp_path: Path) -> None
 def test_it_needs_neither_discovery_nor_definitions() -> None:
     with Scene() as scene:
         scene.once()
-        paths = {one.split()[1] for one in scene.kubernetes.asked}
+        paths = {line.split()[1] for line in scene.kubernetes.asked}
         assert not {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"} & paths
         assert not any("customresourcedefinitions" in path or "leases" in path for path in paths)
 
@@ -139,7 +139,7 @@ def test_all_times_are_those_it_is_told() -> None:
     with Scene() as scene:
         scene.plans = [homogeneous(6)]
         scene.once(at_s=3600)
-        told = {one["lastTransitionTime"] for one in scene.autoscaler["status"]["conditions"]}
+        told = {condition["lastTransitionTime"] for condition in scene.autoscaler["status"]["conditions"]}
         told.add(scene.autoscaler["status"]["tikv"]["default_homogeneous_tikv"]["lastAutoScalingTimestamp"])
         assert told == {"2026-01-01T01:00:00Z"}
 
@@ -170,8 +170,8 @@ def test_a_dry_run_tells_and_writes_nothing() -> None:
         ended = scene.once("--dry-run", "-o", "json")
         assert ended.returncode == 0
         (told,) = json.loads(ended.stdout)
-        assert [one["verb"] for one in told["plan"]["actions"]] == ["create"]
-        assert [one["result"] for one in told["outcomes"]] == ["HeldBack"]
+        assert [action["verb"] for action in told["plan"]["actions"]] == ["create"]
+        assert [outcome["result"] for outcome in told["outcomes"]] == ["HeldBack"]
         assert scene.kubernetes.wrote == []
 
 

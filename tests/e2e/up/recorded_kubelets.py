@@ -96,8 +96,8 @@ def _running(pod: dict[str, Any]) -> dict[str, Any]:
     ]
     containers = [
         {
-            "name": one["name"],
-            "image": one["image"],
+            "name": container["name"],
+            "image": container["image"],
             "imageID": "",
             "lastState": {},
             "ready": True,
@@ -105,7 +105,7 @@ def _running(pod: dict[str, Any]) -> dict[str, Any]:
             "started": True,
             "state": {"running": {"startedAt": now}},
         }
-        for one in pod["spec"]["containers"]
+        for container in pod["spec"]["containers"]
     ]
     return {
         "phase": "Running",

@@ -76,7 +76,7 @@ def test_everything_can_be_asked_of_a_running_cluster(tmp_path: Path):
 
         def last_plan() -> bool:
             maps = json.loads(up.kubectl("get", "configmaps", "-n", "kube-system", "-o", "json"))["items"]
-            named = {one["metadata"]["name"]: one.get("data", {}) for one in maps}
+            named = {config_map["metadata"]["name"]: config_map.get("data", {}) for config_map in maps}
             return "pod_default_too-large" in named.get("plimsoll-nodes-last-plans", {})
 
         up.until(last_plan, "the last plans are in the cluster")

@@ -95,7 +95,7 @@ class Story:
 
     def _is_settled(self) -> bool:
         """Whether controllers and kubelets have done what there was to do."""
-        return all(is_at_rest(one) for path, is_at_rest in AT_REST.items() for one in self._listed(path))
+        return all(is_at_rest(item) for path, is_at_rest in AT_REST.items() for item in self._listed(path))
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
         code, answer = self._server.ask("GET", path)

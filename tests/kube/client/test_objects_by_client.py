@@ -74,7 +74,7 @@ def test_raw_bytes_are_the_servers(world: KubeWorld):
 def test_any_path_may_be_read_as_json(world: KubeWorld):
     assert world.do(world.client.get_json("/api"))["kind"] == "APIVersions"
     listed = world.do(world.client.get_json("/api/v1/namespaces", [("fieldSelector", "metadata.name=here")]))
-    assert [one["metadata"]["name"] for one in listed["items"]] == ["here"]
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["here"]
 
 
 def test_a_custom_resource_is_reached_by_its_resource(world: KubeWorld):

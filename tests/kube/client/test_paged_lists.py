@@ -61,7 +61,7 @@ def test_a_list_is_read_in_pages_of_the_clients_size():
         client = world.new_client(settings=ClientSettings(qps=0, page_size=2))
 
         async def sizes() -> list[int]:
-            return [len(one.items) async for one in client.pages(ConfigMap, HERE)]
+            return [len(page.items) async for page in client.pages(ConfigMap, HERE)]
 
         assert world.do(sizes()) == [2, 2, 1]
 
@@ -104,8 +104,8 @@ def test_raw_pages_hold_each_objects_bytes():
             pages = world.client.pages_with_raw(ConfigMap, Selection(namespace="here", page_size=2))
             return [
                 (item.metadata.name, raw)
-                async for one in pages
-                for item, raw in zip(one.listed.items, one.raws, strict=True)
+                async for page in pages
+                for item, raw in zip(page.listed.items, page.raws, strict=True)
             ]
 
         rows = world.do(read())
@@ -118,7 +118,7 @@ def test_metadata_alone_may_be_listed():
 
         async def read() -> list[tuple[str, dict[str, str]]]:
             pages = world.client.metadata_pages(ConfigMap, Selection(namespace="here", labels="parity=0", page_size=1))
-            return [(item.metadata.name, item.metadata.labels) async for one in pages for item in one.items]
+            return [(item.metadata.name, item.metadata.labels) async for page in pages for item in page.items]
 
         assert world.do(read()) == [("c00", {"parity": "0"}), ("c02", {"parity": "0"})]
 
@@ -198,7 +198,7 @@ writes = st.lists(st.tuples(st.sampled_from(["make", "change", "remove"]), st.in
 @given(st.integers(1, 9), st.lists(writes, max_size=8))
 def test_a_list_in_pages_equals_the_list_in_one_piece_at_its_beginning(page_size: int, meanwhile: list[Any]):
     with world_with(8) as world:
-        before = [one["metadata"]["name"] for one in world.ask("GET", URL)["items"]]
+        before = [item["metadata"]["name"] for item in world.ask("GET", URL)["items"]]
         pending = iter(meanwhile)
 
         async def read() -> list[str]:

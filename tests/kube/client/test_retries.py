@@ -386,7 +386,7 @@ def test_a_create_that_raises_lost_answers_made_at_most_one_object(seed: int):
             except AnswerLost:
                 raised += 1
         made = world.ask("GET", "/api/v1/namespaces/here/configmaps")["items"]
-        names = [one["metadata"]["generateName"] for one in made if "generateName" in one["metadata"]]
+        names = [body["metadata"]["generateName"] for body in made if "generateName" in body["metadata"]]
     assert len(names) == len(set(names)) >= 10 - raised
 
 

@@ -293,7 +293,7 @@ class TestKeeping:
             good, machine.runner.play = machine.runner.play, lambda _: Killed(reason="it did not end within 60 s")
             credentials = machine.access(config(user=plugin())).credentials
             found = await asyncio.gather(*(credentials.current() for _ in range(20)), return_exceptions=True)
-            assert all(isinstance(one, CredentialsFailed) for one in found)
+            assert all(isinstance(result, CredentialsFailed) for result in found)
             assert (len(machine.runner.commands), clock.monotonic_s()) == (1, 1.0)
             machine.runner.play = good
             assert (await credentials.current()).headers == {"Authorization": "Bearer t2"}

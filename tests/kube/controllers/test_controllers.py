@@ -72,7 +72,7 @@ class Desk:
         return step
 
     def times(self, key: str) -> list[float]:
-        return [round(at, 6) for at, one in self.story if one == key]
+        return [round(at, 6) for at, reconciled in self.story if reconciled == key]
 
     @property
     def turns(self) -> dict[str, int]:

@@ -77,7 +77,8 @@ class Cluster(KubeWorld):
     def define(self, plural: str, group: str, *versions: str) -> None:
         schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
         listed = [
-            {"name": one, "served": True, "storage": index == 0, "schema": schema} for index, one in enumerate(versions)
+            {"name": version, "served": True, "storage": index == 0, "schema": schema}
+            for index, version in enumerate(versions)
         ]
         names = {"plural": plural, "kind": plural.capitalize(), "singular": plural}
         body = {
@@ -91,7 +92,7 @@ class Cluster(KubeWorld):
 
 
 def found(examination: Examination, check: str) -> Finding:
-    (finding,) = [one for one in examination.findings if one.check == check]
+    (finding,) = [finding for finding in examination.findings if finding.check == check]
     return finding
 
 

@@ -112,4 +112,4 @@ def test_with_a_namespace_only_its_objects_are_listed():
         for shelve in shelves([REQUIREMENTS["kafka"], REQUIREMENTS["nodes"]], places)
         if shelve.resource.plural == "pods"
     ]
-    assert [one.namespace for one in both] == [""]
+    assert [finding.namespace for finding in both] == [""]

@@ -87,7 +87,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
         seeing = [permission for permission in REQUIREMENTS["kafka"].permissions if permission.resource == "kafkas"]
         cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, places=Places()))
         finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
-    assert {one[2] for one in told_missing(finding) if one[1] == "secrets"} == {"kafka", "more"}
+    assert {rule[2] for rule in told_missing(finding) if rule[1] == "secrets"} == {"kafka", "more"}
     granted = {
         manifest["metadata"].get("namespace", "")
         for manifest in finding.details["manifests"]

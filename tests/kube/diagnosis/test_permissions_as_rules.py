@@ -25,7 +25,7 @@ def test_a_scope_says_in_which_namespace_is_asked(scope: Scope, namespace: str):
 
 def test_one_question_for_each_verb_and_name():
     asked = [*permission(names=("a", "b"), group="g", subresource="status").questions(Places())]
-    assert [str(one) for one in asked] == [
+    assert [str(access) for access in asked] == [
         "get pods.g/status a in the whole cluster",
         "list pods.g/status a in the whole cluster",
         "get pods.g/status b in the whole cluster",
@@ -44,7 +44,9 @@ def test_a_rule_as_rbac_writes_it():
 
 def test_only_what_is_missing_of_a_permission_is_asked_for():
     missing = {Question(verb="list", group="", resource="pods")}
-    assert [one.rule() for one in only_missing(permission(), missing, Places())] == [permission(verbs=("list",)).rule()]
+    assert [need.rule() for need in only_missing(permission(), missing, Places())] == [
+        permission(verbs=("list",)).rule()
+    ]
     assert [*only_missing(permission(resource="nodes"), missing, Places())] == []
 
 
@@ -52,7 +54,7 @@ def test_what_is_missing_in_one_namespace_is_not_asked_for_in_another():
     narrow = permission(resource="secrets", scope=Scope.INHABITED, verbs=("get",))
     places = Places(inhabited=("a", "b"))
     missing = {Question(verb="get", group="", resource="secrets", namespace="b")}
-    assert [one.namespace for one in only_missing(narrow, missing, places)] == ["b"]
+    assert [need.namespace for need in only_missing(narrow, missing, places)] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +90,17 @@ def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     data: st.DataObject, controller: str, watched: str
 ):
     needs, places = REQUIREMENTS[controller], Places(home="home", watched=watched, inhabited=("kafka", "more"))
-    asked = [one for need in needs.permissions for one in need.questions(places)]
-    answers = {one: data.draw(st.booleans()) for one in asked}
+    asked = [access for need in needs.permissions for access in need.questions(places)]
+    answers = {access: data.draw(st.booleans()) for access in asked}
     finding = judge(needs, answers, places=places, asker=Asker(user="bob"))
-    refused = {one for one, allowed in answers.items() if not allowed}
+    refused = {access for access, allowed in answers.items() if not allowed}
     assert (finding.level == "fail") is bool(refused)
     for question in refused:
         assert any(_grants(rule, question) for rule in finding.details["rules"]), question
-    told = {(one["verb"], one["resource"], one["namespace"], one["name"]) for one in finding.details.get("missing", ())}
-    assert {(one.verb, one.resource, one.namespace, one.name) for one in refused} <= told
+    told = {
+        (rule["verb"], rule["resource"], rule["namespace"], rule["name"]) for rule in finding.details.get("missing", ())
+    }
+    assert {(access.verb, access.resource, access.namespace, access.name) for access in refused} <= told
 
 
 def _grants(rule: dict[str, object], asked: Question) -> bool:

@@ -186,7 +186,7 @@ def test_credentials_that_the_server_ignores_are_a_failure(answer: Callable[[Req
     finding = found(examination, "identity")
     assert finding.level == "fail"
     assert finding.message.startswith("our credentials were ignored, the server takes us for system:anonymous: ")
-    assert [one.check for one in examination.findings] == ["api", "identity"]
+    assert [finding.check for finding in examination.findings] == ["api", "identity"]
 
 
 @pytest.mark.parametrize("answer", [server(user="system:anonymous"), status_reply(401, "no", reason="Unauthorized")])

@@ -194,7 +194,7 @@ async def _life(ours: Finalizer, world: KubeWorld) -> None:
     theirs = world.new_client()
     for _ in range(10):
         listed = (await theirs.list(ConfigMap)).items
-        found = next((one.metadata for one in listed if one.metadata.name == "a"), None)
+        found = next((item.metadata for item in listed if item.metadata.name == "a"), None)
         if found is None:
             return
         try:

@@ -66,8 +66,8 @@ class Witness:
     @property
     def known(self) -> dict[str, tuple[str, str, Any]]:
         return {
-            name: (*identity_of(one), BAD if isinstance(one, BadObject) else view_of(one).spec.size)
-            for name, one in self.told.items()
+            name: (*identity_of(item), BAD if isinstance(item, BadObject) else view_of(item).spec.size)
+            for name, item in self.told.items()
         }
 
 

@@ -75,7 +75,7 @@ class Slow:
 
     @property
     def story(self) -> list[tuple[str, str]]:
-        return [(type(one).__name__, one.key.name) for one in self.told]
+        return [(type(change).__name__, change.key.name) for change in self.told]
 
 
 def test_a_slow_handler_skips_versions_and_delays_nobody():
@@ -87,7 +87,7 @@ def test_a_slow_handler_skips_versions_and_delays_nobody():
         for size in range(10):
             world.put("a", size)
             world.run.settle()
-        assert [type(one) for one in quick] == [Added] + [Updated] * 9
+        assert [type(change) for change in quick] == [Added] + [Updated] * 9
         slow.gate.set()
         world.run.settle()
         assert slow.story == [("Added", "a"), ("Updated", "a")]
@@ -180,7 +180,7 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
         world.put("c")
         world.run.spawn(informer.run())
         world.run.advance_by(1)
-        assert [(type(one), one.key.name) for one in told[2:]] == [(Added, "c"), (Deleted, "a")]
+        assert [(type(change), change.key.name) for change in told[2:]] == [(Added, "c"), (Deleted, "a")]
         assert told[-1].is_inferred
 
 
@@ -200,7 +200,7 @@ def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_
         world.line.replies.append(status_reply(410))
         world.run.advance_by(60)
         assert informer.status.relists == 1
-        assert [(type(one), one.key.name) for one in told] == [(Added, "listed"), (Added, "watched")]
+        assert [(type(change), change.key.name) for change in told] == [(Added, "listed"), (Added, "watched")]
 
 
 @pytest.mark.parametrize("lists_are_bare", [True, False])
@@ -213,9 +213,9 @@ def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw:
         world.put("watched")
         world.run.settle()
         found = [informer.cache.get(name, "here") for name in ("listed", "watched")]
-        assert [(view_of(one).kind, view_of(one).api_version) for one in found] == [("", "")] * 2
+        assert [(view_of(cached).kind, view_of(cached).api_version) for cached in found] == [("", "")] * 2
         if keep_raw:
-            listed, watched = (json.loads(one.raw) for one in found)
+            listed, watched = (json.loads(cached.raw) for cached in found)
             assert listed.keys() == watched.keys() == {"metadata", "spec"}
 
 

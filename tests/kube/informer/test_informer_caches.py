@@ -121,7 +121,7 @@ def test_an_informer_keeps_its_indexes_up_to_date():
         world.put("b", 2)
         world.run.settle()
         assert informer.cache.by_index("size", 1) == ()
-        assert [one.metadata.name for one in informer.cache.by_index("size", 2)] == ["a", "b"]
+        assert [cached.metadata.name for cached in informer.cache.by_index("size", 2)] == ["a", "b"]
 
 
 def test_bytes_are_kept_for_kinds_that_are_copied():
@@ -130,7 +130,7 @@ def test_bytes_are_kept_for_kinds_that_are_copied():
         informer = world.running(keep_raw=True)
         world.put("watched", 2)
         world.run.settle()
-        kept: dict[str, Any] = {one.view.metadata.name: one for one in informer.cache.list()}
-        assert all(isinstance(one, RawObject) for one in kept.values())
+        kept: dict[str, Any] = {cached.view.metadata.name: cached for cached in informer.cache.list()}
+        assert all(isinstance(cached, RawObject) for cached in kept.values())
         assert b'"size":1' in kept["listed"].raw
         assert b'"size":2' in kept["watched"].raw

@@ -35,8 +35,8 @@ def test_a_watch_goes_on_from_the_list_with_bookmarks_for_some_minutes():
         world.run.advance_by(5000)
         asked = [query(call) for call in world.line.watches]
         assert asked[0]["resourceVersion"] == version == informer.status.resource_version
-        assert {one["allowWatchBookmarks"] for one in asked} == {"true"}
-        lengths = [int(one["timeoutSeconds"]) for one in asked]
+        assert {query["allowWatchBookmarks"] for query in asked} == {"true"}
+        lengths = [int(query["timeoutSeconds"]) for query in asked]
         assert len(set(lengths)) > 1
         assert all(300 <= length <= 600 for length in lengths)
         assert len(world.line.lists) == 1

@@ -126,20 +126,20 @@ steps = st.lists(
 @given(story=steps)
 def test_every_handler_comes_to_know_what_is_there_whatever_interrupts_it(story: list[tuple[str, Any, Any]]):
     hall = Hall(3)
-    for step, one, other in story:
+    for step, target, other in story:
         match step:
             case "put":
-                hall.put(one, other)
+                hall.put(target, other)
             case "delete":
-                hall.delete(one)
+                hall.delete(target)
             case "tell":
-                hall.tell(one, other)
+                hall.tell(target, other)
             case "waits":
-                hall.listeners[one].waits = other
+                hall.listeners[target].waits = other
             case "stops":
-                hall.listeners[one].stops = True
+                hall.listeners[target].stops = True
     hall.tell_all()
-    there = {one.metadata.name: one for one in hall.cache.list()}
+    there = {cached.metadata.name: cached for cached in hall.cache.list()}
     for listener, runner in zip(hall.listeners, hall.feeds, strict=True):
         assert listener.known == there
         assert runner.pending == 0
@@ -162,8 +162,8 @@ def test_handlers_that_keep_step_are_told_the_very_same_changes():
     hall.put("b")
     hall.tell_all()
     first, second = (listener.told for listener in hall.listeners)
-    assert [one.key.name for one in first] == ["a", "b"]
-    assert all(one is other for one, other in zip(first, second, strict=True))
+    assert [change.key.name for change in first] == ["a", "b"]
+    assert all(change is other for change, other in zip(first, second, strict=True))
 
 
 def test_one_that_was_told_first_hears_of_what_came_between_and_the_other_only_of_the_end():
@@ -173,8 +173,8 @@ def test_one_that_was_told_first_hears_of_what_came_between_and_the_other_only_o
     hall.tell(0, 32)
     hall.put("a")
     hall.tell_all()
-    assert [type(one) for one in hall.listeners[0].told] == [Added, Updated]
-    assert [type(one) for one in hall.listeners[1].told] == [Added]
+    assert [type(change) for change in hall.listeners[0].told] == [Added, Updated]
+    assert [type(change) for change in hall.listeners[1].told] == [Added]
 
 
 def test_what_interrupts_a_handler_is_told_again_and_the_rest_after_it():
@@ -187,5 +187,5 @@ def test_what_interrupts_a_handler_is_told_again_and_the_rest_after_it():
     assert hall.feeds[0].pending == 3
     hall.delete("b")
     hall.tell_all()
-    assert [one.key.name for one in hall.listeners[0].told] == ["a", "c"]
-    assert [one.key.name for one in hall.listeners[1].told] == ["a", "c"]
+    assert [change.key.name for change in hall.listeners[0].told] == ["a", "c"]
+    assert [change.key.name for change in hall.listeners[1].told] == ["a", "c"]

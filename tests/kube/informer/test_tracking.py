@@ -43,7 +43,7 @@ class Tracked:
 
     @property
     def versions(self) -> dict[str, str]:
-        return {one.metadata.name: one.metadata.resource_version for one in self.cache.list()}
+        return {cached.metadata.name: cached.metadata.resource_version for cached in self.cache.list()}
 
 
 def test_what_a_list_does_not_hold_is_deleted():

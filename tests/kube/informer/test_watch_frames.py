@@ -41,10 +41,10 @@ def read(text: bytes, struct: Any = Widget, *, keep_raw: bool = False) -> Any:
     cuts=st.lists(st.integers(0, 60)),
 )
 def test_frames_do_not_depend_on_where_chunks_are_cut(frames: list[bytes], cuts: list[int]):
-    text = b"".join(one + b"\n" for one in frames)
+    text = b"".join(frame + b"\n" for frame in frames)
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     splitter = FrameSplitter()
-    got = [one for start, end in itertools.pairwise(edges) for one in splitter.feed(text[start:end])]
+    got = [frame for start, end in itertools.pairwise(edges) for frame in splitter.feed(text[start:end])]
     assert got == frames
 
 

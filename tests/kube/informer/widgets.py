@@ -64,7 +64,7 @@ class Backup(NamedTuple):
     @classmethod
     def of(cls, store: Store) -> Backup:
         stored = [item for resource in store.resources() for item in store.list(resource).items]
-        rows = (Row(one.revision, *one.key, one.data) for one in stored)
+        rows = (Row(item.revision, *item.key, item.data) for item in stored)
         return cls(tuple(sorted(rows)), store.revision)
 
 

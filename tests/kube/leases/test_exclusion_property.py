@@ -90,7 +90,7 @@ EVENTS = st.lists(
 
 
 def happen(kind: str, process: Process, processes: list[Process]) -> None:
-    leaders = [one for one in processes if one.current.holder.is_leading]
+    leaders = [process for process in processes if process.current.holder.is_leading]
     target = leaders[0] if kind.endswith("-leader") and leaders else process
     if kind.startswith("crash"):
         target.crash()
@@ -172,7 +172,7 @@ def test_a_leader_cut_off_after_a_slow_answer_acts_to_the_end_of_its_time_and_no
             await clock.sleep(0.1)
             world.start(b)
             await clock.sleep(12)
-            return sent_at_s[0], [one.acted for one in (a, b)], overlapping([a, b])
+            return sent_at_s[0], [process.acted for process in (a, b)], overlapping([a, b])
 
     sent_at_s, (first, second), overlaps = run_virtual(main)
     ends_at_s = max(end for _, end in first)

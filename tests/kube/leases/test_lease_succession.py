@@ -250,7 +250,7 @@ def test_of_many_challengers_one_wins():
             for contender in many:
                 world.start(contender)
             await clock.sleep(40)
-            return sum(one.holder.is_leading for one in many), (await world.spec())["leaseTransitions"]
+            return sum(candidate.holder.is_leading for candidate in many), (await world.spec())["leaseTransitions"]
 
     assert run_virtual(main) == (1, 8)
 

@@ -120,7 +120,11 @@ def test_only_so_much_is_remembered():
     for number in range(50):
         book.happen(name=f"p{number}")
     correlator = book.correlator
-    assert [len(one._values) for one in (correlator._similar, correlator._written, correlator._budgets)] == [5, 5, 5]
+    assert [len(cache._values) for cache in (correlator._similar, correlator._written, correlator._budgets)] == [
+        5,
+        5,
+        5,
+    ]
     assert book.happen(name="p49").before is not None
     assert book.happen(name="p0").before is None
 

@@ -170,7 +170,7 @@ def test_what_waits_and_is_told_again_is_written_once_with_its_count():
             desk.world.run.advance_by(0.0011)
         assert desk.recorder.status.pending == 1000
         desk.world.run.advance_by(60)
-        event = next(one for one in desk.events() if one["message"] == "again")
+        event = next(event for event in desk.events() if event["message"] == "again")
         assert event["count"] == 1000
         assert (event["firstTimestamp"], event["lastTimestamp"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")
         assert desk.recorder.status.written == 1001

@@ -130,7 +130,7 @@ class TidbWorld(SurvivesCrashes):
         return self.get(f"{CLUSTERS}/{name}")
 
     def names(self, kind: str, url: str = CORE) -> list[str]:
-        return sorted(one["metadata"]["name"] for one in self.get(f"{url}/{kind}")["items"])
+        return sorted(item["metadata"]["name"] for item in self.get(f"{url}/{kind}")["items"])
 
     def replicas(self, name: str) -> int:
         return int(self.get(f"{SETS}/{name}")["spec"]["replicas"])
@@ -146,11 +146,11 @@ class TidbWorld(SurvivesCrashes):
     def stores(self) -> dict[str, str]:
         """States by pod, the buried ones too."""
         _, found = self.pd("GET", "/pd/api/v1/stores?state=0&state=1&state=2")
-        return {one["store"]["address"].split(".")[0]: one["store"]["state_name"] for one in found["stores"]}
+        return {store["store"]["address"].split(".")[0]: store["store"]["state_name"] for store in found["stores"]}
 
     def store(self, pod: str) -> Any:
         _, found = self.pd("GET", "/pd/api/v1/stores?state=0&state=1&state=2")
-        return [one for one in found["stores"] if one["store"]["address"].startswith(f"{pod}.")][-1]
+        return [store for store in found["stores"] if store["store"]["address"].startswith(f"{pod}.")][-1]
 
 
 class CrashingTidbWorld(TidbWorld):

@@ -71,7 +71,7 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     told = ReportedLiveness(clock=clock)
     kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, liveness=told)
     clouds = controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
-    working = [Service(name=one.name, run=one.run) for one in (kubelet.pods.controller, *clouds)]
+    working = [Service(name=controller.name, run=controller.run) for controller in (kubelet.pods.controller, *clouds)]
     budgets = disruption_services(parts)
     return [*parts.services(), *working, *budgets]
 

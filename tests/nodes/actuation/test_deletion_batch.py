@@ -252,7 +252,7 @@ def test_every_end_is_told_once():
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(6)
-        assert [one.removal.node for one in world.remover.take_finished()] == ["g-0"]
+        assert [finished.removal.node for finished in world.remover.take_finished()] == ["g-0"]
         assert world.remover.take_finished() == ()
 
 
@@ -284,7 +284,7 @@ def test_a_node_that_failed_may_be_begun_again_while_others_of_its_batch_are_und
         assert world.remover.in_progress.removals == 1
         world.after(60)
         assert world.end_of("g-0").result == "overtaken"
-        assert [one.result for one in world.ended] == ["overtaken", "removed", "removed"]
+        assert [deletion.result for deletion in world.ended] == ["overtaken", "removed", "removed"]
 
 
 def test_evicted_pods_are_remembered_until_they_are_made_again_or_time_is_up():

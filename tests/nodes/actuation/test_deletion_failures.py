@@ -307,7 +307,7 @@ def test_an_answer_that_was_lost_is_looked_up_and_nothing_is_deleted_twice():
         world.remove(removal("g-0", is_empty=True))
         world.after(60)
         assert world.results() == {"g-0": "removed"}
-        assert [one.call for one in world.log] == ["DeleteNodes"]
+        assert [entry.call for entry in world.log] == ["DeleteNodes"]
         assert world.nodes() == ["g-1", "g-2"]
         assert world.get_group().spec.target == 2
 

@@ -28,7 +28,7 @@ def test_tiers_are_in_the_order_of_priorities():
 def test_a_pod_belongs_to_the_highest_tier_that_is_not_above_it():
     tiers = parse_drain_tiers("10:1,20:2,30:3")
     pods = [pod(str(priority), priority) for priority in (-5, 10, 19, 20, 31)] + [pod("none", None)]
-    found = {tier.priority: [one.metadata.name for one in listed] for tier, listed in group_by_tier(pods, tiers)}
+    found = {tier.priority: [pod.metadata.name for pod in listed] for tier, listed in group_by_tier(pods, tiers)}
     assert found == {10: ["-5", "10", "19", "none"], 20: ["20"], 30: ["31"]}
 
 

@@ -29,13 +29,13 @@ def pod(uid: str, *, owner: str = "web", age_s: float = 1000, phase: str = "Runn
 
 def evicted(*pods: Pod) -> RecentEvictions:
     recent = RecentEvictions()
-    for one in pods:
-        recent.note(one, NOW)
+    for pod in pods:
+        recent.note(pod, NOW)
     return recent
 
 
 def names(recent: RecentEvictions, *pods: Pod, after_s: float = 1) -> list[str]:
-    return [one.metadata.name for one in recent.find_unreplaced(NOW + timedelta(seconds=after_s), pods, for_s=120)]
+    return [pod.metadata.name for pod in recent.find_unreplaced(NOW + timedelta(seconds=after_s), pods, for_s=120)]
 
 
 def test_pods_that_nobody_makes_again_are_not_waited_for():

@@ -132,7 +132,7 @@ def test_marks_and_cordons_of_an_earlier_process_come_off_at_the_start():
         assert world.marks("g-0") == ([DELETED], True)
         nodes = [world.node(name) for name in world.nodes()]
         cleaned = world.do(world.cleaner.remove_deletion_taints(nodes, PLAIN))
-        assert [(one.node, one.failure) for one in cleaned] == [("g-0", None)]
+        assert [(cleanup.node, cleanup.failure) for cleanup in cleaned] == [("g-0", None)]
         assert world.marks("g-0") == ([], False)
 
 

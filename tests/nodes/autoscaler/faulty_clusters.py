@@ -158,7 +158,7 @@ class TroubledWorld(World):
         return self._telling.finish().outcome
 
     def calls(self, *names: str) -> list[Json]:
-        return [one for one in self.outcome()["providerCalls"] if one["call"] in names]
+        return [call for call in self.outcome()["providerCalls"] if call["call"] in names]
 
     def change_body(self, key: Key, change: Callable[[Json], None]) -> None:
         """Write past the API server's checks."""

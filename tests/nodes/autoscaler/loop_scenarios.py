@@ -78,7 +78,7 @@ class Lived:
         return [name for name, node in self.outcome["pods"].items() if node is None]
 
     def calls(self, *names: str) -> list[Json]:
-        return [one for one in self.outcome["providerCalls"] if one["call"] in names]
+        return [call for call in self.outcome["providerCalls"] if call["call"] in names]
 
 
 def lived(*steps: Json, **scenario: Any) -> Lived:
@@ -102,4 +102,4 @@ def steps_of(steps: Iterable[Json], *, world: WorldKind) -> tuple[Step, ...]:
 
 
 def _marks_of(node: Json) -> list[str]:
-    return [one["key"] for one in node["spec"].get("taints") or () if one["key"] in MARKS]
+    return [taint["key"] for taint in node["spec"].get("taints") or () if taint["key"] in MARKS]

@@ -156,10 +156,10 @@ class LivedDay:
     def _told(self, outcome: Json) -> Day:
         assert not self._in_hour, "whole hours only"
         began = self._scenario.start
-        calls = [(_minutes(one["time"], began), one) for one in outcome["providerCalls"] if one["ok"]]
-        removals = [(at, one["group"]) for at, one in calls if one["call"] == "DeleteNodes" for _ in one["arg"]]
+        calls = [(_minutes(call["time"], began), call) for call in outcome["providerCalls"] if call["ok"]]
+        removals = [(at, call["group"]) for at, call in calls if call["call"] == "DeleteNodes" for _ in call["arg"]]
         counted = [removal for removal in removals if removal[0] >= _SETTLING_MINUTES]
-        growths = [(at, one["group"]) for at, one in calls if one["call"] == "IncreaseSize"]
+        growths = [(at, call["group"]) for at, call in calls if call["call"] == "IncreaseSize"]
         after = [
             [when for when, grown in growths if grown == group and 0 < when - at <= UNNEEDED_S / 60]
             for at, group in counted

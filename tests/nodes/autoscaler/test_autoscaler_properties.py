@@ -30,8 +30,8 @@ loads = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["300m", "1", "190
 @given(groups=groups, before=loads, after=loads, nap=st.booleans(), unmovable=st.booleans())
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *, nap: bool, unmovable: bool):
-    named = [group(f"g{number}", **one) for number, one in enumerate(groups)]
-    named = [{**one, "target": max(one["target"], one["min"])} for one in named]
+    named = [group(f"g{number}", **settings) for number, settings in enumerate(groups)]
+    named = [{**settings, "target": max(settings["target"], settings["min"])} for settings in named]
     bare = [pods("bare", 1, cpu="200m")] if unmovable else []
     ended = lived(
         {"schedule": True},
@@ -58,8 +58,8 @@ def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *
 
 
 def _limits_hold(ended: Lived) -> None:
-    for one in ended.outcome["nodeGroups"].values():
-        assert one["target"] <= one["max"]
+    for state in ended.outcome["nodeGroups"].values():
+        assert state["target"] <= state["max"]
     grown = any(call["ok"] for call in ended.calls("IncreaseSize"))
     cores = sum(int(node["status"]["capacity"]["cpu"]) for node in ended.nodes)
     assert cores <= MAX_CPU or not grown
@@ -72,5 +72,5 @@ def _nothing_went_early(ended: Lived) -> None:
 
 
 def _last_call(ended: Lived) -> datetime:
-    times = [datetime.fromisoformat(one["time"]) for one in ended.outcome["providerCalls"]]
+    times = [datetime.fromisoformat(call["time"]) for call in ended.outcome["providerCalls"]]
     return max(times, default=datetime.fromisoformat(ended.outcome["loops"][0]["time"]))

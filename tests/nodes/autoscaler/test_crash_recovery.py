@@ -89,18 +89,18 @@ def kinds_of_nodes(ended: Lived) -> Counter[tuple[Any, ...]]:
     """By machine type and taints of their group: ids of groups that are made tell the time they were made at."""
     groups = ended.outcome["nodeGroups"]
     return Counter(
-        (one["machineType"], *(taint["value"] for taint in groups[one["group"]]["taints"]))
-        for one in ended.outcome["nodes"].values()
+        (node["machineType"], *(taint["value"] for taint in groups[node["group"]]["taints"]))
+        for node in ended.outcome["nodes"].values()
     )
 
 
 def wanted(ended: Lived) -> int:
-    return sum(one["target"] for one in ended.outcome["nodeGroups"].values())
+    return sum(group["target"] for group in ended.outcome["nodeGroups"].values())
 
 
 def empty_made_groups(ended: Lived) -> list[str]:
     groups = ended.outcome["nodeGroups"].items()
-    return [name for name, one in groups if one["autoprovisioned"] and one["target"] == 0]
+    return [name for name, settings in groups if settings["autoprovisioned"] and settings["target"] == 0]
 
 
 def test_growth_comes_once_wherever_the_autoscaler_dies():
@@ -135,4 +135,4 @@ def test_a_group_that_was_made_is_used_and_deleted_wherever_the_autoscaler_dies(
         assert ended.outcome["nodes"] == {}, f"after write {writes}"
         assert ended.outcome["nodeGroups"] == {}, f"after write {writes}"
         took_effect = [call for call in ended.calls("IncreaseSize") if call["ok"] or call["message"] == NOBODY_WAITED]
-        assert sum(one["arg"] for one in took_effect) == 1, f"after write {writes}"
+        assert sum(call["arg"] for call in took_effect) == 1, f"after write {writes}"

@@ -54,7 +54,7 @@ def told_by_a_process(world: str, **environment: str) -> bytes:
 def test_hash_seeds_and_kernels_change_no_byte(world: str):
     first = told_by_a_process(world, PYTHONHASHSEED="1")
     assert first == told_by_a_process(world, PYTHONHASHSEED="4242", PLIMSOLL_KERNELS="plain")
-    calls = {one["call"] for one in msgspec.json.decode(first)["providerCalls"]}
+    calls = {call["call"] for call in msgspec.json.decode(first)["providerCalls"]}
     assert calls >= {"Create", "IncreaseSize", "DeleteNodes"}
 
 

@@ -25,7 +25,7 @@ def test_a_group_raised_to_its_minimum_is_in_the_loop_the_events_and_the_metrics
             "patterns": [],
         }
     ]
-    told = [one["message"] for one in end.outcome["events"] if one["reason"] == "ScaledUpGroup"]
+    told = [event["message"] for event in end.outcome["events"] if event["reason"] == "ScaledUpGroup"]
     assert told == [
         "Scale-up: group a size set to 2 instead of 0 (max: 10)",
         "Scale-up: setting group a size to 2 instead of 0 (max: 10)",
@@ -38,7 +38,7 @@ def test_a_group_that_cannot_be_raised_is_a_failed_growth():
 
     [entry] = end.outcome["loops"][0]["scaleUp"]["plan"]
     assert "no more machines" in entry["error"]
-    reasons = [one["reason"] for one in end.outcome["events"]]
+    reasons = [event["reason"] for event in end.outcome["events"]]
     assert "FailedToScaleUpGroup" in reasons
     assert "FailedToRevertScaleUp" not in reasons
     assert end.outcome["metrics"]["scaled_up_nodes_total"] == 0
@@ -48,4 +48,4 @@ def test_machines_on_their_way_are_no_nodes_that_could_go():
     slow = group("a", min=2, target=0, bootSeconds=60)
     end = lived({"loop": 3}, nodeGroups=[slow, group("b", target=1)], machineTypes=TYPES, options=ENFORCED)
 
-    assert [[*one["scaleDown"]["unremovable"]] for one in end.outcome["loops"]] == [["b-0"]] * 3
+    assert [[*loop["scaleDown"]["unremovable"]] for loop in end.outcome["loops"]] == [["b-0"]] * 3

@@ -61,10 +61,10 @@ def group(target: int, instances: tuple[Instance, ...] = (), **fields: Any) -> G
 
 def world(target: int, *nodes: Node, waiting: tuple[Instance, ...] = (), **fields: Any) -> ObservedCluster:
     """One group `g` with these nodes, a machine behind each, and machines that are no nodes yet."""
-    machines = (*(instance(one.metadata.name) for one in nodes), *waiting)
+    machines = (*(instance(node.metadata.name) for node in nodes), *waiting)
     return ObservedCluster(
         nodes=nodes,
-        group_of={one.metadata.name: "g" for one in nodes},
+        group_of={node.metadata.name: "g" for node in nodes},
         groups=(group(target, machines, **fields),),
     )
 

@@ -101,7 +101,7 @@ def test_a_new_registry_takes_what_is_missing_for_growth():
     assert registry.observe(half, NOON).failed == ()
     found = registry.health(NOON).groups["g"]
     assert (found.is_scaling_up, found.is_healthy, found.upcoming) == (True, True, 4)
-    assert [one.reason.code for one in registry.observe(half, at(901)).failed] == ["ScaleUpTimedOut"]
+    assert [failed.reason.code for failed in registry.observe(half, at(901)).failed] == ["ScaleUpTimedOut"]
 
 
 def test_growth_whose_answer_was_lost_is_taken_over_from_the_world():
@@ -150,8 +150,8 @@ def test_errors_seen_before_are_not_told_again_but_deleted_again():
     broken = world(5, *ready_nodes(2), waiting=(stillborn("a"),))
     first, second = registry.observe(broken, at(10)), registry.observe(broken, at(20))
     assert (len(first.failed), len(second.failed)) == (1, 0)
-    for one in (first, second):
-        (deletion,) = one.delete_failed
+    for changes in (first, second):
+        (deletion,) = changes.delete_failed
         assert (deletion.instances, deletion.force) == (("cloud://a",), False)
 
 
@@ -175,7 +175,7 @@ def test_each_error_is_told_and_the_stock_out_is_what_the_backoff_shows():
     registry = growing()
     broken = world(5, *ready_nodes(2), waiting=(stillborn("a"), stillborn("b", REFUSED)))
     failed = registry.observe(broken, at(10)).failed
-    assert [str(one.error) for one in failed] == ["Other.PERMISSIONS", "OutOfResource.STOCKOUT"]
+    assert [str(failed_group.error) for failed_group in failed] == ["Other.PERMISSIONS", "OutOfResource.STOCKOUT"]
     backoff = registry.health(at(10)).groups["g"].backoff
     assert backoff is not None
     assert (backoff.error.code, backoff.length_s) == ("STOCKOUT", 300)
@@ -259,7 +259,7 @@ def test_time_in_which_nobody_could_look_does_not_count():
     changes = registry.observe(observed, at(1500))
     assert (changes.failed, changes.shrink, changes.delete_unregistered) == ((), (), ())
     changes = registry.observe(observed, at(1501))
-    assert [one.reason.code for one in changes.failed] == ["ScaleUpTimedOut"]
+    assert [failed.reason.code for failed in changes.failed] == ["ScaleUpTimedOut"]
     assert (len(changes.shrink), len(changes.delete_unregistered)) == (1, 1)
 
 
@@ -373,7 +373,7 @@ def test_whatever_the_world_does_targets_only_shrink_to_what_exists(steps: list[
     registry = state()
     for number, (target, ready, broken) in enumerate(steps):
         now = at(number * 400)
-        waiting = tuple(stillborn(f"x{each}") for each in range(broken))
+        waiting = tuple(stillborn(f"x{index}") for index in range(broken))
         observed = world(target, *ready_nodes(ready), waiting=waiting)
         changes = registry.observe(observed, now)
         for shrink_target in changes.shrink:

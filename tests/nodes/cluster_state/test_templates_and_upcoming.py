@@ -40,8 +40,8 @@ def templates(**options: Any) -> GroupTemplates:
 
 def found(*nodes: Node, pods: tuple[Pod, ...] = ()) -> GroupNodes:
     by_node: dict[str, list[Pod]] = {}
-    for one in pods:
-        by_node.setdefault(one.spec.node_name, []).append(one)
+    for pod in pods:
+        by_node.setdefault(pod.spec.node_name, []).append(pod)
     return GroupNodes(nodes={"g": nodes} if nodes else {}, pods=by_node)
 
 
@@ -156,18 +156,20 @@ def grouped(template: Node, **fields: Any) -> NodeGroup:
 def test_upcoming_nodes_are_ready_have_names_of_their_own_and_no_passing_taints():
     template = node("n", taints=(STARTUP, "dedicated"), labels={"kubernetes.io/hostname": "n", "team": "a"})
     coming = upcoming_nodes(grouped(template), 2, rules=read_options({}).pods, daemon_sets=DaemonSets([]))
-    assert [one.node.metadata.name for one in coming] == [
+    assert [node.node.metadata.name for node in coming] == [
         "template-node-for-g-upcoming-0",
         "template-node-for-g-upcoming-1",
     ]
-    for one in coming:
-        labels = one.node.metadata.labels
-        assert labels["kubernetes.io/hostname"] == one.node.metadata.name
+    for upcoming in coming:
+        labels = upcoming.node.metadata.labels
+        assert labels["kubernetes.io/hostname"] == upcoming.node.metadata.name
         assert labels["team"] == "a"
         assert labels["cluster-autoscaler.kubernetes.io/template-node"] == "true"
-        assert [taint.key for taint in one.node.spec.taints] == ["dedicated"]
-        assert [(condition.type, condition.status) for condition in one.node.status.conditions] == [("Ready", "True")]
-        assert is_upcoming(one.node)
+        assert [taint.key for taint in upcoming.node.spec.taints] == ["dedicated"]
+        assert [(condition.type, condition.status) for condition in upcoming.node.status.conditions] == [
+            ("Ready", "True")
+        ]
+        assert is_upcoming(upcoming.node)
     assert not is_upcoming(template)
 
 
@@ -176,12 +178,12 @@ def test_upcoming_nodes_bring_their_daemons():
     rules = read_options({}).pods
     known = grouped(node("n"), daemons=(pod("proxy", owner="DaemonSet"),), daemons_are_known=True)
     (coming,) = upcoming_nodes(known, 1, rules=rules, daemon_sets=DaemonSets([agent]))
-    assert [(one.metadata.name, one.spec.node_name) for one in coming.pods] == [
+    assert [(pod.metadata.name, pod.spec.node_name) for pod in coming.pods] == [
         ("proxy-upcoming-0", coming.node.metadata.name)
     ]
     unknown = grouped(node("n"))
     first, second = upcoming_nodes(unknown, 2, rules=rules, daemon_sets=DaemonSets([agent]))
-    assert {one.metadata.name for one in (*first.pods, *second.pods)} == {
+    assert {pod.metadata.name for pod in (*first.pods, *second.pods)} == {
         "agent-template-upcoming-0",
         "agent-template-upcoming-1",
     }

@@ -13,8 +13,10 @@ from plimsoll.nodes.config.options import FLAGS, flags_of_policy, read_flags_of_
 SIZES = st.tuples(st.integers(0, 50), st.integers(50, 900))
 WORDS = st.from_regex(r"[a-z][a-z0-9.:/-]{0,12}[a-z0-9]", fullmatch=True)
 BOUNDED = {
-    "nodes": st.lists(st.tuples(SIZES, WORDS).map(lambda one: f"{one[0][0]}:{one[0][1]}:{one[1]}"), max_size=3),
-    "gpu-total": st.lists(st.tuples(WORDS, SIZES).map(lambda one: f"{one[0]}:{one[1][0]}:{one[1][1]}"), max_size=3),
+    "nodes": st.lists(st.tuples(SIZES, WORDS).map(lambda limit: f"{limit[0][0]}:{limit[0][1]}:{limit[1]}"), max_size=3),
+    "gpu-total": st.lists(
+        st.tuples(WORDS, SIZES).map(lambda limit: f"{limit[0]}:{limit[1][0]}:{limit[1][1]}"), max_size=3
+    ),
     "consolidation-budget": st.lists(st.sampled_from(["10%", "2:Empty", "0@0 9 * * mon-fri/8h"]), max_size=3),
     "expander": st.permutations(["cost", "priority", "random"]),
 }
@@ -32,7 +34,7 @@ def values_of(flag: Flag) -> st.SearchStrategy[Any]:
         "text": WORDS,
     }
     if flag.kind.startswith("MIN:MAX"):
-        return SIZES.map(lambda one: f"{one[0]}:{one[1]}")
+        return SIZES.map(lambda pair: f"{pair[0]}:{pair[1]}")
     return kinds[flag.kind] if flag.kind in kinds else st.sampled_from(flag.kind.split(" | "))
 
 

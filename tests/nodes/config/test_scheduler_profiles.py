@@ -44,7 +44,7 @@ def with_arguments(name: str, **arguments: Any) -> Profile:
 
 
 def without(*filters: str) -> Profile:
-    return read(plugins={"filter": {"disabled": [{"name": one} for one in filters]}})
+    return read(plugins={"filter": {"disabled": [{"name": name} for name in filters]}})
 
 
 def pod(*, owner: str = "ReplicaSet", labels: dict[str, str] | None = None, **spec: Any) -> Pod:
@@ -71,7 +71,7 @@ def test_a_file_that_only_scores_changes_nothing():
 
 def test_every_filter_off_but_those_that_are_on_again():
     known = ("NodeResourcesFit", "NodeName", "VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
-    enabled = [{"name": one} for one in (*known, "TaintToleration", "NodeAffinity")]
+    enabled = [{"name": name} for name in (*known, "TaintToleration", "NodeAffinity")]
     profile = read(plugins={"filter": {"disabled": [{"name": "*"}], "enabled": enabled}})
     assert profile.off == {"NodePorts", "PodTopologySpread", "InterPodAffinity", "NodeUnschedulable"}
 
@@ -155,8 +155,8 @@ def test_added_affinity_holds_besides_the_pods_own():
     plain = profiled(pod(), profile)
     picky = profiled(pod(affinity={"nodeAffinity": required("disk", "ssd")}), profile)
 
-    assert [fits(plain, labels={"pool": one}) for one in ("a", "b", "c")] == [True, True, False]
-    assert [fits(picky, labels={"pool": one, "disk": "ssd"}) for one in ("b", "c")] == [True, False]
+    assert [fits(plain, labels={"pool": pool}) for pool in ("a", "b", "c")] == [True, True, False]
+    assert [fits(picky, labels={"pool": pool, "disk": "ssd"}) for pool in ("b", "c")] == [True, False]
     assert not fits(picky, labels={"pool": "a"})
 
 
@@ -211,8 +211,8 @@ def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
     only = ProfiledPods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
     several = ProfiledPods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
 
-    assert [bool(only.of(one).spec.tolerations) for one in (mine, theirs)] == [True, True]
-    assert [bool(several.of(one).spec.tolerations) for one in (mine, theirs)] == [True, False]
+    assert [bool(only.of(pod).spec.tolerations) for pod in (mine, theirs)] == [True, True]
+    assert [bool(several.of(pod).spec.tolerations) for pod in (mine, theirs)] == [True, False]
 
 
 def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():

@@ -27,7 +27,7 @@ def test_everything_that_makes_a_group_another_changes_its_suffix():
         dataclasses.replace(MAKING, zone="z2"),
         dataclasses.replace(MAKING, second=1001),
     ]
-    assert len({suffix(one) for one in (MAKING, *others)}) == 5
+    assert len({suffix(request) for request in (MAKING, *others)}) == 5
 
 
 def test_an_id_that_is_taken_is_not_given_again():

@@ -29,8 +29,8 @@ def pod(name: str = "p", *, meta: dict[str, Any] | None = None, spec: Any = None
 
 def sort(*pods: Pod, now: datetime = NOON, waits: bool = True, **options: Any) -> FilteredPods:
     cache: WritableCache[Pod] = WritableCache()
-    for one in pods:
-        cache.put((one.metadata.namespace, one.metadata.name), one)
+    for pod in pods:
+        cache.put((pod.metadata.namespace, pod.metadata.name), pod)
     book = PodStore(cache)
     book.renew()
     viewpoint = PodFilterContext(rules=read_options(options).pods, now=now, waits_for_scheduler=waits)
@@ -38,7 +38,7 @@ def sort(*pods: Pod, now: datetime = NOON, waits: bool = True, **options: Any) -
 
 
 def pending(found: FilteredPods) -> list[Pod]:
-    return [one for one in found.counted.values() if not one.spec.node_name]
+    return [pod for pod in found.counted.values() if not pod.spec.node_name]
 
 
 def reasons(*pods: Pod, **options: Any) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_bypassed_scheduler_need_not_have_looked():
 
 def test_a_nominated_pod_counts_as_placed_there():
     found = sort(pod(nominated_node_name="n1"))
-    assert [one.spec.node_name for one in found.counted.values()] == ["n1"]
+    assert [pod.spec.node_name for pod in found.counted.values()] == ["n1"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_expendable_pods_neither_wait_nor_hold_a_node():
     running = pod("r", spec={"priority": -11, "node_name": "n1"})
     found = sort(low, running)
     assert not found.counted
-    assert [one.reason.code for one in found.set_aside] == ["Expendable"]
+    assert [ignored.reason.code for ignored in found.set_aside] == ["Expendable"]
 
 
 def test_the_cutoff_of_expendable_pods_is_an_option_and_a_pod_without_priority_is_not_expendable():

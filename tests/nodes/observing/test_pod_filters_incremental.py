@@ -157,10 +157,11 @@ def test_a_guest_stands_for_the_pod_of_its_name_only_where_it_is_planned_for():
     book.renew()
     guest = Pod(metadata=ObjectMeta(namespace="a", name="p1"))
     waits, steps = (
-        PodFilterContext(rules=read_options({}).pods, now=NOON, waits_for_scheduler=one) for one in (True, False)
+        PodFilterContext(rules=read_options({}).pods, now=NOON, waits_for_scheduler=waits_for_scheduler)
+        for waits_for_scheduler in (True, False)
     )
 
-    live, stepped = (PodFilter().filter(book, one, extra_pods=[guest]) for one in (waits, steps))
+    live, stepped = (PodFilter().filter(book, context, extra_pods=[guest]) for context in (waits, steps))
 
     assert (live.extra_pods, live.unprocessed, live.pending) == ((), 1, 0)
     assert (stepped.extra_pods, stepped.unprocessed, stepped.pending) == ((guest,), 0, 1)

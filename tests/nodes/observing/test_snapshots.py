@@ -35,10 +35,10 @@ def coming(nodes: UpcomingNodeCache, count: int, *, options: Any = None, **group
 def test_as_many_as_before_or_fewer_are_the_ones_of_before():
     nodes = UpcomingNodeCache()
     first = coming(nodes, 3)
-    assert [one.node.metadata.name for one in first] == [
+    assert [upcoming.node.metadata.name for upcoming in first] == [
         f"template-node-for-g-upcoming-{number}" for number in range(3)
     ]
-    assert all(one is other for one, other in zip(coming(nodes, 2), first, strict=False))
+    assert all(upcoming is other for upcoming, other in zip(coming(nodes, 2), first, strict=False))
     assert len(coming(nodes, 2)) == 2
     assert len(coming(nodes, 4)) == 4
     assert coming(nodes, 0) == []

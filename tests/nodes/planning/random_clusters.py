@@ -172,7 +172,7 @@ def specs(draw: st.DrawFn, *, broken: bool) -> dict[str, Any]:
         spec |= _terms(draw)
     elif chosen == "volumes":
         used = draw(st.lists(st.sampled_from(CLAIM_NAMES), min_size=1, max_size=2, unique=True))
-        spec["volumes"] = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in used]
+        spec["volumes"] = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in used]
     elif chosen == "disk":
         disk = {"pdName": "disk", "readOnly": draw(st.booleans())}
         spec["volumes"] = [{"name": "disk", "gcePersistentDisk": disk}]

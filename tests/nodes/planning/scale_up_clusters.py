@@ -82,8 +82,8 @@ def world(
     """`on`: pods that run, with their nodes."""
     given = {key: more.pop(key) for key in ("namespaces", "storage") if key in more}
     view = ClusterView.of(list(nodes), **given)
-    for where, one in on:
-        view = view.with_pod(one, where)
+    for where, placed in on:
+        view = view.with_pod(placed, where)
     return Snapshot(number=1, at=NOON, view=view, pending=pending, groups=tuple(groups), **more)
 
 
@@ -120,7 +120,9 @@ def on_new_nodes(plan: ScaleUpPlan) -> dict[str, list[int]]:
 
 
 def on_existing(plan: ScaleUpPlan) -> dict[str, dict[str, int]]:
-    return {name: {key.partition("/")[2]: pods for key, pods in one.items()} for name, one in plan.existing.items()}
+    return {
+        name: {key.partition("/")[2]: pods for key, pods in placed.items()} for name, placed in plan.existing.items()
+    }
 
 
 def by_zone(plan: ScaleUpPlan, snapshot: Snapshot, name: str) -> dict[str, int]:

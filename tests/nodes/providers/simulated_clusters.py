@@ -61,7 +61,7 @@ class ProviderWorld(CloudWorld):
 
     def refreshed(self, group: str = "g") -> Group:
         self.do(self.provider.refresh())
-        return {one.id: one for one in self.do(self.provider.node_groups())}[group]
+        return {group.id: group for group in self.do(self.provider.node_groups())}[group]
 
     def calls(self) -> list[tuple[str, str, Any, bool]]:
         return [(call_record.call, call_record.group, call_record.arg, call_record.ok) for call_record in self.log]

@@ -131,7 +131,7 @@ def test_removing_nodes_by_name_and_by_provider_id():
     with ProviderWorld() as world:
         world.group("g", target=3)
         group = world.refreshed()
-        ids = {one.name: one.id for one in world.do(group.nodes())}
+        ids = {instance.name: instance.id for instance in world.do(group.nodes())}
         unregistered = NodeRef(provider_id=ids["g-2"], name=ids["g-2"])
         assert world.do(group.delete_nodes([*named("g-0"), unregistered])) == Done()
         assert (world.nodes(), world.do(group.target_size())) == (["g-1"], 1)

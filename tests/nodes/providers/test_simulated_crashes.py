@@ -35,7 +35,7 @@ async def grow(provider: SimulatedProvider) -> None:
     """What a plan says: a new group with one node, and two more nodes in `g`. Repeated until all of it is done."""
     wanted = await _told(lambda: provider.new_node_group(blueprint(taints=())))
     await _done(wanted.create)
-    groups = {one.id: one for one in await _told(provider.node_groups)}
+    groups = {group.id: group for group in await _told(provider.node_groups)}
     await _done(lambda: groups["nap-small-1"].increase_size(1, expected=0))
     await _done(lambda: groups["g"].increase_size(2, expected=0))
 

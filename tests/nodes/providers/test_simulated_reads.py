@@ -37,8 +37,8 @@ def test_groups_come_by_id_with_their_bounds_and_marks():
         world.group("a", max=7, autoprovisioned=True)
         world.do(world.provider.refresh())
         found = [
-            (one.id, one.min_size, one.max_size, one.exists, one.autoprovisioned, one.autoscaled)
-            for one in world.do(world.provider.node_groups())
+            (group.id, group.min_size, group.max_size, group.exists, group.autoprovisioned, group.autoscaled)
+            for group in world.do(world.provider.node_groups())
         ]
         assert found == [("a", 0, 7, True, True, True), ("b", 1, 4, True, False, False)]
 

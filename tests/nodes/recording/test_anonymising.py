@@ -120,7 +120,7 @@ def test_names_inside_flags_patterns_and_prices_are_hidden():
     assert SECRET not in json.dumps(hidden)
     read = read_policy(hidden)
     assert read.limits.max_cpu == 40
-    assert [one.name for one in read.groups.nodes] == [anonymiser.name("secret-batch"), anonymiser.name("secret-web")]
+    assert [node.name for node in read.groups.nodes] == [anonymiser.name("secret-batch"), anonymiser.name("secret-web")]
     assert read.nap.machine_types == (anonymiser.name("secret-large"),)
     assert read.overlay == {anonymiser.name("secret-large"): Overlay(price=1.0)}
     assert read.priorities == {10: (f"^(?:{anonymiser.name('secret-batch')})$",), 5: (".*",), 1: ("^$",)}
@@ -164,7 +164,7 @@ def cluster() -> Snapshot:
         view=ClusterView.of(nodes, pods),
         pending=(entry,),
         groups=(group("secret-batch", size=3, most=9, not_usable=""),),
-        group_of={one.metadata.name: "secret-batch" for one in nodes},
+        group_of={node.metadata.name: "secret-batch" for node in nodes},
     )
 
 
@@ -175,11 +175,11 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
     hidden, plain = replayed(recording), replay_loop(one, policy(), known)
     assert hidden.scale_up.plan.scheduled == plain.scale_up.plan.scheduled == 2
     assert [len(growth.patterns) for growth in hidden.scale_up.plan.scale_ups] == [
-        len(one.patterns) for one in plain.scale_up.plan.scale_ups
+        len(scale_up.patterns) for scale_up in plain.scale_up.plan.scale_ups
     ]
     assert len(hidden.scale_down.unneeded) == len(plain.scale_down.unneeded)
-    assert sorted(one.reason.code for one in hidden.scale_down.unremovable) == sorted(
-        one.reason.code for one in plain.scale_down.unremovable
+    assert sorted(unremovable.reason.code for unremovable in hidden.scale_down.unremovable) == sorted(
+        unremovable.reason.code for unremovable in plain.scale_down.unremovable
     )
 
 

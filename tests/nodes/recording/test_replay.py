@@ -93,7 +93,7 @@ def seen(view: ClusterView) -> Any:
         for state in view.nodes.values()
     ]
     storage = view.storage
-    held = [list(one.items()) for one in (storage.volumes, storage.claims, storage.classes, storage.csi_nodes)]
+    held = [list(objects.items()) for objects in (storage.volumes, storage.claims, storage.classes, storage.csi_nodes)]
     return homes, held, {**view.namespaces}, sorted(state.name for state in view.anti_affine_nodes)
 
 

@@ -138,7 +138,7 @@ def unschedulable_loop(*entries: PendingPods, reasons: tuple[Reason, ...], **mor
 
 
 def removal(name: str, *moved: str, group: str = "g", **more: Any) -> NodeRemoval:
-    moves = tuple(PodMove(pod=PodKey("default", one), source=name, target="elsewhere") for one in moved)
+    moves = tuple(PodMove(pod=PodKey("default", pod), source=name, target="elsewhere") for pod in moved)
     reason = Reason(code="Underutilized" if moved else "Empty", message="not needed", facts={"utilization": 0.25})
     return NodeRemoval(
         **{"node": name, "group": group, "is_empty": not moved, "moves": moves, "reason": reason, **more}

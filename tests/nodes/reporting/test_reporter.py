@@ -41,8 +41,8 @@ class Office:
         )
 
     def tell(self, *turns: object) -> None:
-        for one in turns:
-            self.world.do(self.teller.report(one))
+        for result in turns:
+            self.world.do(self.teller.report(result))
         self.world.run.settle()
 
     def events(self) -> list[dict[str, object]]:

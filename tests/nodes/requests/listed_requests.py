@@ -60,7 +60,7 @@ def request(
         spec=ProvisioningRequestSpec(
             provisioning_class_name=kind,
             pod_sets=tuple(
-                PodSet(count=count, pod_template_ref=PodTemplateReference(name=one)) for one, count in pods.items()
+                PodSet(count=count, pod_template_ref=PodTemplateReference(name=name)) for name, count in pods.items()
             ),
             parameters=parameters,
         ),
@@ -73,7 +73,7 @@ def provisioning_class(name: str, **parameters: str) -> ProvisioningClass:
 
 
 def listed(*requests: ProvisioningRequest, templates: tuple[Json, ...] = (), **more: Any) -> ListedRequests:
-    bodies = {f"ml/{one['metadata']['name']}": one for one in (templates or (template(),))}
+    bodies = {f"ml/{body['metadata']['name']}": body for body in (templates or (template(),))}
     return ListedRequests(requests=requests, templates=bodies, **more)
 
 

@@ -23,7 +23,7 @@ def template(name: str, *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> 
 
 
 def request(name: str, sets: dict[str, int], *, kind: str = ATOMIC, **parameters: str) -> Json:
-    pod_sets = [{"podTemplateRef": {"name": one}, "count": count} for one, count in sets.items()]
+    pod_sets = [{"podTemplateRef": {"name": name}, "count": count} for name, count in sets.items()]
     spec: Json = {"provisioningClassName": kind, "podSets": pod_sets}
     if parameters:
         spec["parameters"] = parameters
@@ -52,15 +52,18 @@ def of_request(ended: Lived, name: str = "r") -> Json:
 
 def conditions(ended: Lived, name: str = "r") -> dict[str, tuple[str, str]]:
     """By type: status and reason."""
-    return {one["type"]: (one["status"], one["reason"]) for one in of_request(ended, name)["conditions"]}
+    return {
+        condition["type"]: (condition["status"], condition["reason"])
+        for condition in of_request(ended, name)["conditions"]
+    }
 
 
 def history(ended: Lived, name: str = "r") -> list[tuple[str, str, str]]:
-    return [(one["type"], one["status"], one["reason"]) for one in of_request(ended, name)["history"]]
+    return [(change["type"], change["status"], change["reason"]) for change in of_request(ended, name)["history"]]
 
 
 def targets(ended: Lived) -> dict[str, int]:
-    return {name: one["target"] for name, one in ended.outcome["nodeGroups"].items()}
+    return {name: group["target"] for name, group in ended.outcome["nodeGroups"].items()}
 
 
 def served(*steps: Json, **scenario: Any) -> Lived:

@@ -45,8 +45,8 @@ def request_view(
     """Pod sets as (template, count)."""
     meta = ObjectMeta(name=name, namespace="default", uid=uid or f"uid-{name}", creation_timestamp=NOON)
     templates = tuple(
-        structs.replace(one, metadata=structs.replace(one.metadata, name=f"{name}-{index}", uid=""))
-        for index, (one, _) in enumerate(sets)
+        structs.replace(pod, metadata=structs.replace(pod.metadata, name=f"{name}-{index}", uid=""))
+        for index, (pod, _) in enumerate(sets)
     )
     held = build_condition(ConditionType.PROVISIONED, status=True, reason=ConditionReason.FOUND, message="", at=NOON)
     return RequestView(

@@ -46,7 +46,7 @@ def a_request() -> Any:
 
 
 def test_a_handler_gets_the_request_and_says_what_to_plan(package: ModuleType):
-    made = registered(package, lambda one, _snapshot, _now: Handled(plan=one.pods))
+    made = registered(package, lambda request, _snapshot, _now: Handled(plan=request.pods))
     found = made.answer(a_request(), SNAPSHOT, START)
     assert isinstance(found, Handled)
     assert [pending.key for pending in found.plan] == ["ml/r/0"]

@@ -71,7 +71,7 @@ def assert_nothing(ended: Lived, where: str) -> None:
 def test_all_groups_grow_for_a_request_with_one_call_each():
     ended = three_groups()
     assert_whole(ended, "undisturbed")
-    assert Counter(one["call"] for one in ended.outcome["providerCalls"]) == {"Create": 1, "IncreaseSize": 3}
+    assert Counter(call["call"] for call in ended.outcome["providerCalls"]) == {"Create": 1, "IncreaseSize": 3}
     assert of_request(ended)["details"]["attempts"] == "1"
 
 

@@ -76,7 +76,7 @@ def test_intents_of_several_follow_each_other():
     first, second = asking("a", 6), asking("b", 6)
     snapshot, plan = planned(first, second)
     found = build_attempts(plan, [first, second], snapshot.pending)
-    steps = [one.intent.groups["g"] for one in found.values() if one.intent is not None]
+    steps = [request.intent.groups["g"] for request in found.values() if request.intent is not None]
     assert steps == [GroupStep(before=0, after=2), GroupStep(before=2, after=3)]
 
 

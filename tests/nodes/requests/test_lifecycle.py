@@ -138,7 +138,7 @@ class TestTimeGoesBy:
 
     def test_growth_that_was_begun_stays_in_line_to_be_taken_back(self):
         begun = request("r", ATOMIC, details={"intent": INTENT}, ValidUntilSeconds="60")
-        assert [one.phase for one in seen(begun, at=61).queue] == [Phase.INTENDED]
+        assert [request.phase for request in seen(begun, at=61).queue] == [Phase.INTENDED]
         assert told(find_time_update(seen_one(begun, at=61), after(61))) == ("Failed", "True", "Expired")
 
     def test_growth_on_its_way_is_waited_for(self):
@@ -150,7 +150,7 @@ class TestTimeGoesBy:
         over = refreshed_one(PROVISIONED, at=610)
         assert told(over) == ("BookingExpired", "True", "CapacityReservationTimeExpired")
         assert isinstance(over, StatusUpdate)
-        assert (over.kind, [one.type for one in over.conditions.all]) == (
+        assert (over.kind, [condition.type for condition in over.conditions.all]) == (
             UpdateKind.BOOKING_EXPIRED,
             ["Provisioned", "BookingExpired"],
         )
@@ -192,7 +192,7 @@ class TestTimeGoesBy:
         ]
         over = [request(f"z{n}", CHECK, condition("Provisioned", at=-601)) for n in range(3)]
         found = find_time_updates(seen(*old, *over), read_options({"provreq-refresh-writes": 4}), START)
-        assert [type(one) for one in found] == [StatusUpdate, StatusUpdate, StatusUpdate, RequestDeletion]
+        assert [type(change) for change in found] == [StatusUpdate, StatusUpdate, StatusUpdate, RequestDeletion]
 
 
 class TestHowManyAtOnce:

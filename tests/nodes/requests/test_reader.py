@@ -59,7 +59,7 @@ class TestClasses:
     def test_a_registered_class_has_conditions_of_its_own(self):
         own = request("r", "gang.example.com", condition("Gathered"), condition("Foreign"))
         found = seen_one(own, registered={"gang.example.com": ("Gathered",)})
-        assert [one.type for one in found.conditions.all] == ["Gathered"]
+        assert [condition.type for condition in found.conditions.all] == ["Gathered"]
 
     def names(self, **options: str) -> list[str]:
         blue, green = (request(name, CHECK, processorInstance=name) for name in ("blue", "green"))
@@ -135,7 +135,7 @@ class TestOrder:
     def test_who_has_capacity_is_held_the_oldest_answer_first(self):
         late, early = (request(name, CHECK, condition("Provisioned", at=at)) for name, at in (("a", 9), ("b", 5)))
         found = seen(late, early, at=10)
-        assert [one.name for one in found.held] == ["ml/b", "ml/a"]
+        assert [request.name for request in found.held] == ["ml/b", "ml/a"]
         assert found.queue == found.others == ()
 
     def test_who_is_being_deleted_is_gone(self):

@@ -57,7 +57,10 @@ def served(*objects: Json, loops: int = 1) -> Json:
 
 
 def conditions(outcome: Json, name: str = "r") -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one["reason"]) for one in outcome["requests"][f"default/{name}"]["conditions"]}
+    return {
+        condition["type"]: (condition["status"], condition["reason"])
+        for condition in outcome["requests"][f"default/{name}"]["conditions"]
+    }
 
 
 def planned(one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
@@ -96,7 +99,7 @@ def test_a_class_that_says_nothing_is_asked_again_by_back_off(registered: Callab
 
     registered(silent)
     outcome = served(request("r"), loops=30)
-    assert [(one - asked[0]).total_seconds() for one in asked] == [0, 70, 200]
+    assert [(time - asked[0]).total_seconds() for time in asked] == [0, 70, 200]
     assert conditions(outcome)["Provisioned"] == ("False", "CapacityIsNotFound")
 
 

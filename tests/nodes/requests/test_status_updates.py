@@ -47,9 +47,9 @@ def loop(turns: int) -> Json:
 
 def events(ended: Lived, reason: str) -> list[str]:
     return [
-        one["message"]
-        for one in ended.outcome["events"]
-        if one["reason"] == reason and "ProvisioningRequest" in str(one)
+        event["message"]
+        for event in ended.outcome["events"]
+        if event["reason"] == reason and "ProvisioningRequest" in str(event)
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_pod_set_that_would_fit_is_not_told_what_the_other_lacks():
     (told,) = blocking(ended).items()
     assert told[0] == "1"
     assert told[1][0] == "2 of 3 pods fit, and all are wanted or none"
-    assert any("backoff" in one for one in told[1])
+    assert any("backoff" in message for message in told[1])
 
 
 def test_a_check_says_it_by_pod_set_too():
@@ -155,7 +155,7 @@ def test_of_capacity_that_was_not_kept_nobody_says_that_it_was():
             request("r", {"t": 1}, kind=CHECK, reserve="false", BookingDurationSeconds="10"),
         ],
     )
-    (told,) = [one for one in of_request(ended)["conditions"] if one["type"] == "BookingExpired"]
+    (told,) = [condition for condition in of_request(ended)["conditions"] if condition["type"] == "BookingExpired"]
     assert "kept" not in told["message"]
 
 

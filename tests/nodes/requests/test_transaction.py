@@ -59,7 +59,7 @@ def test_growth_of_many_requests_and_of_ordinary_pods_is_one_call():
     assert calls(ended) == [("g", 3)]
     assert all(conditions(ended, f"r{number}")["Provisioned"][0] == "True" for number in range(3))
     owned = [of_request(ended, f"r{number}")["details"]["nodeGroups"] for number in range(3)]
-    assert sum(int(one.removeprefix('{"g":').removesuffix("}")) for one in owned) == 3
+    assert sum(int(annotation.removeprefix('{"g":').removesuffix("}")) for annotation in owned) == 3
 
 
 def test_a_request_that_fails_takes_nothing_from_its_neighbour():
@@ -111,13 +111,13 @@ def test_who_stays_moves_together_on_what_a_failed_request_leaves():
     assert of_request(ended, "good")["details"]["nodeGroups"] == '{"a":2}'
     assert conditions(ended, "good")["Provisioned"] == ("True", "CapacityIsProvisioned")
     assert conditions(ended, "greedy")["Provisioned"] == ("False", "CapacityIsNotFound")
-    told = [one["message"] for one in ended.outcome["events"] if one["reason"] == "RolledBack"]
-    assert [one.partition("rolled back: ")[2] for one in told] == ["a -2"]
+    told = [event["message"] for event in ended.outcome["events"] if event["reason"] == "RolledBack"]
+    assert [message.partition("rolled back: ")[2] for message in told] == ["a -2"]
 
 
 def test_nothing_is_asked_for_a_request_that_was_refused_another_group_already():
     ended = served(refused("a"), LOOP, nodeGroups=TWO_POOLS, objects=[*IN_POOLS, request("r", {"a": 8, "b": 4})])
-    assert [(one["group"], one["call"]) for one in ended.outcome["providerCalls"]] == [("a", "IncreaseSize")]
+    assert [(call["group"], call["call"]) for call in ended.outcome["providerCalls"]] == [("a", "IncreaseSize")]
     assert conditions(ended)["Provisioned"] == ("False", "CapacityIsNotFound")
     assert targets(ended) == {"a": 0, "b": 0}
 
@@ -136,7 +136,7 @@ def test_others_get_their_nodes_although_a_request_among_them_was_refused_anothe
 def test_where_the_cloud_grows_whole_groups_it_is_asked_to():
     ended = served(LOOP, nodeGroups=[group("g", atomic=True)], objects=[FOUR_TO_A_NODE, request("r", {"t": 8})])
     assert calls(ended, "IncreaseSize", "AtomicIncreaseSize") == [("g", 2)]
-    assert [one["call"] for one in ended.outcome["providerCalls"]] == ["AtomicIncreaseSize"]
+    assert [call["call"] for call in ended.outcome["providerCalls"]] == ["AtomicIncreaseSize"]
 
 
 def test_a_dry_run_writes_and_calls_nothing():

@@ -129,11 +129,11 @@ SCENE: Json = {
 
 
 def sizes(outcome: Json) -> int:
-    return sum(one["target"] for one in outcome["nodeGroups"].values())
+    return sum(group["target"] for group in outcome["nodeGroups"].values())
 
 
 def increases(outcome: Json) -> list[Json]:
-    return [one for one in outcome["providerCalls"] if one["call"] == "IncreaseSize" and one["ok"]]
+    return [call for call in outcome["providerCalls"] if call["call"] == "IncreaseSize" and call["ok"]]
 
 
 def test_of_two_that_see_the_same_request_one_grows():
@@ -141,7 +141,7 @@ def test_of_two_that_see_the_same_request_one_grows():
         outcome = world.take({"loop": 3})
     assert sizes(outcome) == 3
     assert len(increases(outcome)) == 1
-    assert [one["type"] for one in outcome["requests"]["default/r"]["history"]] == ["Accepted", "Provisioned"]
+    assert [change["type"] for change in outcome["requests"]["default/r"]["history"]] == ["Accepted", "Provisioned"]
 
 
 def test_of_two_that_would_make_a_group_one_does():

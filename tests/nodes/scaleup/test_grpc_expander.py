@@ -41,7 +41,7 @@ class Expander:
         self.asked.append(wire.BestOptionsRequest.FromString(request.SerializeToString()))
         if isinstance(self.answer, RpcFailed):
             raise self.answer
-        return wire.BestOptionsResponse(options=[wire.Option(nodeGroupId=one) for one in self.answer])
+        return wire.BestOptionsResponse(options=[wire.Option(nodeGroupId=group) for group in self.answer])
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -158,7 +158,7 @@ def test_never_more_pods_than_allowed_nor_more_of_a_class_than_there_are(counts:
         for index, classes in enumerate(counts)
     ]
     asked = question(options, max_pods=most)
-    sent = [[pod_of(podbyte).metadata.name for podbyte in each.podBytes] for each in asked.options]
+    sent = [[pod_of(podbyte).metadata.name for podbyte in option.podBytes] for option in asked.options]
     assert sum(map(len, sent)) <= most
     for names, classes in zip(sent, counts, strict=True):
         assert all(names.count(f"p{n}") <= count for n, count in enumerate(classes))

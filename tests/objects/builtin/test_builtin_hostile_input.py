@@ -46,7 +46,7 @@ def shaped(draw: st.DrawFn, schema: Json, depth: int) -> Any:
     if properties is not None:
         names = list(properties)
         chosen = draw(st.lists(st.sampled_from(names), max_size=6, unique=True)) if names and depth else []
-        return {one: draw(shaped(properties[one], depth - 1)) for one in chosen}
+        return {name: draw(shaped(properties[name], depth - 1)) for name in chosen}
     kind = schema.get("type")
     if kind == "array":
         return draw(st.lists(shaped(schema["items"], depth - 1), max_size=3)) if depth else []

@@ -202,8 +202,10 @@ def test_random_bytes_give_an_object_or_a_clear_refusal(kind: tuple[str, str], r
 
 
 _PARTS = st.recursive(
-    st.tuples(st.integers(1, 45), st.integers(0, 2**64 - 1) | st.binary(max_size=8)).map(lambda one: field(*one)),
-    lambda inner: st.tuples(st.integers(1, 45), st.lists(inner, max_size=4).map(b"".join)).map(lambda one: field(*one)),
+    st.tuples(st.integers(1, 45), st.integers(0, 2**64 - 1) | st.binary(max_size=8)).map(lambda parts: field(*parts)),
+    lambda inner: st.tuples(st.integers(1, 45), st.lists(inner, max_size=4).map(b"".join)).map(
+        lambda parts: field(*parts)
+    ),
     max_leaves=10,
 )
 

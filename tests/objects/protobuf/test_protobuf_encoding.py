@@ -55,8 +55,8 @@ def recorded_bodies() -> list[tuple[str, bytes]]:
     folder = Path(__file__).parents[2] / "fixtures/kubernetes/kubectl"
     found = []
     for file in sorted(folder.glob("*-protobuf-*.json")):
-        for number, one in enumerate(_requests(json.loads(file.read_bytes()))):
-            found.append((f"{file.stem} {number}", one))
+        for number, request in enumerate(_requests(json.loads(file.read_bytes()))):
+            found.append((f"{file.stem} {number}", request))
     return found
 
 

@@ -27,8 +27,8 @@ def _requests() -> list[Any]:
     found = []
     for file in sorted(_FIXTURES.glob("*-protobuf-*.json")):
         recording = json.loads(file.read_text())
-        sent = [one for one in recording["requests"] if "body_base64" in one]
-        found += [pytest.param(recording["id"], one, id=recording["id"]) for one in sent]
+        sent = [request for request in recording["requests"] if "body_base64" in request]
+        found += [pytest.param(recording["id"], request, id=recording["id"]) for request in sent]
     return found
 
 

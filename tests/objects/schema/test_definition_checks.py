@@ -215,7 +215,7 @@ def test_a_bad_version_is_refused_with_its_path(changes: dict[str, Any], error: 
 def test_with_a_status_subresource_little_else_may_stand_at_the_root(schema: dict[str, Any], error: str | None):
     found = errors_of(a_definition(schema, subresources={"status": {}}))
 
-    assert [one[: len(error or "")] for one in found] == ([error] if error else [])
+    assert [message[: len(error or "")] for message in found] == ([error] if error else [])
 
 
 def test_unknown_fields_can_no_longer_be_preserved_for_the_whole():
@@ -276,7 +276,7 @@ def test_community_groups_need_an_approval(approval: str | None, error: str | No
     if approval:
         crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": approval}
 
-    found = [one.partition(": ")[2].partition(":")[0] for one in errors_of(crd)]
+    found = [message.partition(": ")[2].partition(":")[0] for message in errors_of(crd)]
 
     assert found == ([error] if error else [])
 

@@ -51,9 +51,9 @@ SCHEMAS = st.recursive(
     lambda inner: st.one_of(
         st.dictionaries(NAMES, inner, max_size=3).map(lambda found: an_object(**found)),
         st.dictionaries(NAMES, inner, max_size=3).map(lambda found: {**an_object(**found), "default": {}}),
-        inner.map(lambda one: {"type": "array", "items": one}),
-        inner.map(lambda one: {"type": "object", "additionalProperties": one}),
-        inner.map(lambda one: {**one, "anyOf": [{"required": ["a"]}, {"minimum": 1}]}),
+        inner.map(lambda schema: {"type": "array", "items": schema}),
+        inner.map(lambda schema: {"type": "object", "additionalProperties": schema}),
+        inner.map(lambda schema: {**schema, "anyOf": [{"required": ["a"]}, {"minimum": 1}]}),
     ),
     max_leaves=5,
 )

@@ -54,5 +54,5 @@ def discovery() -> dict[tuple[str, str], dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for file in sorted((FIXTURES / "discovery").glob("*_v1.json")):
         answer = json.loads(file.read_text())["response"]
-        found |= {(answer["groupVersion"], one["name"]): one for one in answer["resources"]}
+        found |= {(answer["groupVersion"], resource["name"]): resource for resource in answer["resources"]}
     return found

@@ -11,7 +11,7 @@ from plimsoll.objects.registry import KINDS
 from tests.objects.wire.recordings import discovery
 
 
-@pytest.mark.parametrize("resource", list(KINDS), ids=lambda one: one.full_name)
+@pytest.mark.parametrize("resource", list(KINDS), ids=lambda kind: kind.full_name)
 def test_the_table_says_what_a_real_server_says(resource: Resource):
     served = discovery()[resource.api_version, resource.plural]
     assert {

@@ -47,7 +47,7 @@ def test_null_anywhere_in_a_real_object_is_like_deletion(name: str, chance: Any,
         holder[key] = MARK
     text = json.dumps(value)
     nulled = text.replace(json.dumps(MARK), "null").encode()
-    deleted = json.loads(text, object_hook=lambda one: {key: part for key, part in one.items() if part != MARK})
+    deleted = json.loads(text, object_hook=lambda body: {key: part for key, part in body.items() if part != MARK})
     expected = decode_object(resource.struct, json.dumps(deleted).encode())
     assert not isinstance(expected, BadObject)
     assert decode_object(resource.struct, nulled) == expected

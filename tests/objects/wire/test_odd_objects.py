@@ -185,7 +185,7 @@ def test_an_object_nested_too_deeply_does_not_lose_the_list():
     data = pod_list(pod("a"), "here", pod("c")).replace(b'"here"', deep)
     found = decode_list(Pod, data)
     assert [item.metadata.name for item in found.items] == ["a", "c"]
-    assert [(one.name, one.problem) for one in found.bad] == [("deep", "nested too deeply")]
+    assert [(bad.name, bad.problem) for bad in found.bad] == [("deep", "nested too deeply")]
     assert found.metadata.resource_version == "99"
 
 
@@ -226,7 +226,7 @@ def test_what_is_no_list_is_a_problem_and_not_an_empty_list(data: bytes, problem
 def test_an_object_of_another_kind_in_a_mixed_list_is_bad():
     found = decode_list(Pod, b'{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Node"}]}')
     assert len(found.items) == 1
-    assert [one.problem for one in found.bad] == ["kind: expected Pod, got Node"]
+    assert [bad.problem for bad in found.bad] == ["kind: expected Pod, got Node"]
 
 
 def test_a_list_with_bad_metadata_keeps_its_items_and_tells():
@@ -272,8 +272,8 @@ def test_kinds_that_are_copied_keep_their_bytes():
 def test_a_list_of_copied_kinds_keeps_the_bytes_of_the_readable_ones():
     listed, raw = decode_list_with_raw(Pod, pod_list(pod("a"), pod("b", **BAD_PORT), pod("c", unknown=1)))
     assert [item.metadata.name for item in listed.items] == ["a", "c"]
-    assert [one.name for one in listed.bad] == ["b"]
-    assert [json.loads(one) for one in raw] == [pod("a"), pod("c", unknown=1)]
+    assert [bad.name for bad in listed.bad] == ["b"]
+    assert [json.loads(text) for text in raw] == [pod("a"), pod("c", unknown=1)]
     assert decode_list_with_raw(Pod, b"{}")[0].problem == "items: expected a list, got none"
 
 

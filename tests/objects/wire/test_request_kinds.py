@@ -13,11 +13,11 @@ from plimsoll.objects.validation import shipped_definitions
 DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body["spec"] for manifest in shipped_definitions()}
 
 
-@pytest.mark.parametrize("resource", REQUEST_RESOURCES, ids=lambda one: one.kind)
+@pytest.mark.parametrize("resource", REQUEST_RESOURCES, ids=lambda kind: kind.kind)
 def test_the_table_says_what_the_definition_says(resource: Any):
     spec = DEFINITIONS[resource.kind]
     names = spec["names"]
-    stored = next(one["name"] for one in spec["versions"] if one["storage"])
+    stored = next(version["name"] for version in spec["versions"] if version["storage"])
     assert (resource.group, resource.version, resource.namespaced) == (
         spec["group"],
         stored,

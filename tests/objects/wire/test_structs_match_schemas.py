@@ -103,13 +103,13 @@ def meaning_in(schema: dict[str, Any], name: str) -> str:
     if short == "Quantity":
         return "integer or number or string"
     if "oneOf" in schema:
-        return " or ".join(sorted(one["type"] for one in schema["oneOf"]))
+        return " or ".join(sorted(alternative["type"] for alternative in schema["oneOf"]))
     return "string/byte" if schema.get("format") == "byte" else schema.get("type", "")
 
 
 def component_of(resource: Resource) -> str:
     wanted = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    names = [name for name, one in schemas().items() if wanted in one.get("x-kubernetes-group-version-kind", ())]
+    names = [name for name, schema in schemas().items() if wanted in schema.get("x-kubernetes-group-version-kind", ())]
     (name,) = names
     return name
 
@@ -126,7 +126,7 @@ def wire_structs(base: type[Wire] = Wire) -> Iterator[type[Wire]]:
         yield from wire_structs(cls)
 
 
-@pytest.mark.parametrize("resource", list(KINDS), ids=lambda one: one.full_name)
+@pytest.mark.parametrize("resource", list(KINDS), ids=lambda kind: kind.full_name)
 def test_every_field_is_a_property_of_the_api_type(resource: Resource):
     assert walked(resource.struct, component_of(resource)).complaints == []
 
@@ -136,8 +136,8 @@ def test_the_metadata_of_lists_is_checked_too():
 
 
 def test_no_struct_is_out_of_reach_of_the_check():
-    met = {one for kind in KINDS for one in walked(kind.struct, component_of(kind)).met} | {ListMeta, WireObject}
-    modules = {one.__module__ for one in met}
+    met = {struct for kind in KINDS for struct in walked(kind.struct, component_of(kind)).met} | {ListMeta, WireObject}
+    modules = {struct.__module__ for struct in met}
     assert {wire_struct for wire_struct in wire_structs() if wire_struct.__module__ in modules} - met == set()
 
 

@@ -62,7 +62,7 @@ def version(kind: str) -> Any:
     return compile_definition(DEFINITIONS[kind]).version("v1alpha1")
 
 
-@pytest.mark.parametrize("resource", TIDB_RESOURCES, ids=lambda one: one.kind)
+@pytest.mark.parametrize("resource", TIDB_RESOURCES, ids=lambda kind: kind.kind)
 def test_the_table_says_what_the_definition_says(resource: Any):
     spec = DEFINITIONS[resource.kind]["spec"]
     names = spec["names"]

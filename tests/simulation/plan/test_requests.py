@@ -29,7 +29,7 @@ def template(name: str = "t", **spec: Any) -> Json:
 
 def request(name: str, kind: str = ATOMIC, *, age: int = 0, conditions: Any = (), **more: Any) -> Json:
     """`age` in minutes before 2026."""
-    sets = [{"count": count, "podTemplateRef": {"name": one}} for one, count in more.pop("sets", {"t": 2}).items()]
+    sets = [{"count": count, "podTemplateRef": {"name": name}} for name, count in more.pop("sets", {"t": 2}).items()]
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
@@ -50,12 +50,12 @@ def condition(kind: str, status: str = "True", *, at: str = "2025-12-31T23:59:00
 
 def test_the_oldest_is_served_first_then_by_name():
     given = read(template(), request("b", age=3), request("c", age=9), request("a", age=3))
-    assert [one.name for one in given.requests] == ["ml/c", "ml/a", "ml/b"]
+    assert [request.name for request in given.requests] == ["ml/c", "ml/a", "ml/b"]
 
 
 def test_a_higher_priority_goes_before_age():
     given = read(template(), template("urgent", priority=10), request("old", age=9), request("new", sets={"urgent": 1}))
-    assert [one.name for one in given.requests] == ["ml/new", "ml/old"]
+    assert [request.name for request in given.requests] == ["ml/new", "ml/old"]
 
 
 def test_a_missing_template_fails_its_request_alone():
@@ -63,12 +63,12 @@ def test_a_missing_template_fails_its_request_alone():
     given = read(template(), request("a", sets={"t": 1, "gone": 2}, age=5), request("b"))
     bad, good = given.requests
     assert bad.problem == ("FailedToCreatePods", "of 2 PodTemplates it refers to, 1 not found: ml/gone")
-    assert (good.problem, [one.key for one in given.snapshot.pending]) == (None, ["ml/b/0"])
+    assert (good.problem, [pending.key for pending in given.snapshot.pending]) == (None, ["ml/b/0"])
 
 
 def test_checks_are_no_pending_pods():
     given = read(template(), request("r", CHECK))
-    assert ([one.class_kind for one in given.requests], given.snapshot.pending) == ([ClassKind.CHECK], ())
+    assert ([request.class_kind for request in given.requests], given.snapshot.pending) == ([ClassKind.CHECK], ())
     assert [(pods.key, pods.count) for pods in given.requests[0].pods] == [("ml/r/0", 2)]
 
 

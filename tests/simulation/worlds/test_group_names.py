@@ -18,9 +18,9 @@ def test_ids_that_are_names_stay_as_they_are():
 
 def test_ids_that_would_be_the_same_name_get_names_of_their_own():
     names = GroupNames(["A", "a", "A_", "a-2"])
-    written = [names.name_of(one) for one in ("A", "a", "A_", "a-2")]
+    written = [names.name_of(group_id) for group_id in ("A", "a", "A_", "a-2")]
     assert len(set(written)) == 4
-    assert [names.id_of(one) for one in written] == ["A", "a", "A_", "a-2"]
+    assert [names.id_of(text) for text in written] == ["A", "a", "A_", "a-2"]
 
 
 def story(**changes: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ steps:
 def test_a_scenario_speaks_of_groups_by_their_ids():
     outcome = story()
     assert set(outcome["nodeGroups"]) == {"Y", SEED_ID}
-    assert {one["group"] for one in outcome["nodes"].values()} == {"Y", SEED_ID}
+    assert {node["group"] for node in outcome["nodes"].values()} == {"Y", SEED_ID}
     assert outcome["nodeGroups"]["Y"]["target"] == 2
     (call,) = outcome["providerCalls"]
     assert (call["group"], call["call"], call["arg"], call["ok"]) == ("Y", "IncreaseSize", 1, True)

@@ -20,9 +20,9 @@ def test_the_turn_that_grew_tells_its_plan_and_its_time():
     loops = lived({"advance": "1m"})
 
     growing = [loop for loop in loops if loop["scaleUp"]["plan"]]
-    assert [(one["scaleUp"]["plan"][0]["from"], one["scaleUp"]["plan"][0]["to"]) for one in growing] == [(0, 2)]
+    assert [(loop["scaleUp"]["plan"][0]["from"], loop["scaleUp"]["plan"][0]["to"]) for loop in growing] == [(0, 2)]
     assert "2025-01-01T00:00:00Z" < growing[0]["time"] <= "2025-01-01T00:00:20Z"
-    assert [loop["time"] for loop in loops] == sorted(one["time"] for one in loops)
+    assert [loop["time"] for loop in loops] == sorted(loop["time"] for loop in loops)
 
 
 def test_turns_that_say_the_same_are_one_entry():
@@ -39,7 +39,7 @@ def test_turns_of_a_process_that_crashed_stay_told():
     after = lived({"advance": "1m"}, crash, {"advance": "1m"})
 
     assert after[: len(before) - 1] == before[:-1]
-    assert sum(one.get("turns", 1) for one in after) > sum(one.get("turns", 1) for one in before)
+    assert sum(loop.get("turns", 1) for loop in after) > sum(loop.get("turns", 1) for loop in before)
 
 
 def test_only_the_latest_entries_are_kept():

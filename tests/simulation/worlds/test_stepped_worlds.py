@@ -35,13 +35,13 @@ def test_the_nodes_of_the_start_take_pods():
 
 def test_node_objects_of_the_only_group_stand_for_its_target():
     ended = outcome(nodeGroups=[group(target=2)], objects=[node("n1"), node("n2")])
-    assert {name: one["group"] for name, one in ended["nodes"].items()} == {"n1": "g", "n2": "g"}
+    assert {name: node["group"] for name, node in ended["nodes"].items()} == {"n1": "g", "n2": "g"}
     assert ended["nodeGroups"]["g"]["target"] == 2
 
 
 def test_a_node_that_names_no_group_belongs_to_none():
     ended = outcome(nodeGroups=[group(target=1)], objects=[node("x"), node("g-0")])
-    assert {name: one["group"] for name, one in ended["nodes"].items()} == {"g-0": "g", "x": None}
+    assert {name: node["group"] for name, node in ended["nodes"].items()} == {"g-0": "g", "x": None}
 
 
 def test_pods_of_the_shorthand_are_pending_and_have_a_controller_that_is_not_there():
@@ -143,8 +143,8 @@ def test_an_expendable_pod_makes_nobody_grow():
     expendable, ordinary = pod("a"), pod("b")
     expendable["spec"]["priority"] = -20
     grown = [
-        outcome({"loop": 1}, nodeGroups=[group()], objects=[one])["nodeGroups"]["g"]["target"]
-        for one in (expendable, ordinary)
+        outcome({"loop": 1}, nodeGroups=[group()], objects=[manifest])["nodeGroups"]["g"]["target"]
+        for manifest in (expendable, ordinary)
     ]
     assert grown == [0, 1]
 
@@ -184,7 +184,7 @@ def test_a_step_that_cannot_be_taken_names_itself(step: dict[str, object], wante
 
 def test_expectations_that_fail_are_told_and_the_story_goes_on():
     story = told({"expect": {"/pods": {"count": 1}, "/nodes": {"count": 0}}}, {"advance": "1m"}, {"expect": {"/x": 1}})
-    assert [str(one) for one in story.failed] == [
+    assert [str(failed) for failed in story.failed] == [
         'steps[0].expect at 2025-01-01T00:00:00Z: /pods: wanted {"count": 1}, got {}',
         "steps[2].expect at 2025-01-01T00:01:00Z: /x: wanted 1, got nothing (no x)",
     ]
@@ -265,7 +265,7 @@ def grown(*steps: dict[str, Any]) -> Any:
 
 def test_a_loop_that_crashes_ends_there_and_the_next_one_is_another_autoscalers():
     ended = grown(crash(AUTOSCALER, after=1), {"loop": 2, "every": "1s"})
-    assert [one.get("whole") for one in ended["loops"]] == [None, True]
+    assert [loop.get("whole") for loop in ended["loops"]] == [None, True]
     assert ended["loops"][1]["time"] == "2025-01-01T00:00:01Z"
 
 
@@ -300,7 +300,7 @@ def test_a_group_that_a_step_applied_can_be_made_to_fail():
     apply = {"apply": {**late, "spec": {"max": 3, "machineType": "small"}}}
     fail = {"provider": {"failIncrease": {"late": "no"}}}
     grow = {"provider": {"calls": [{"call": "IncreaseSize", "group": "late", "arg": 1}]}}
-    assert [one["message"] for one in outcome(apply, fail, grow)["providerCalls"]] == ["no"]
+    assert [call["message"] for call in outcome(apply, fail, grow)["providerCalls"]] == ["no"]
     with pytest.raises(InvalidInput, match=r"^steps\[0\]\.provider\.failIncrease\.late: "):
         outcome(fail, apply)
 
@@ -344,7 +344,7 @@ def uids(*steps: dict[str, Any], **scenario: Any) -> tuple[str, str]:
         for number, step in enumerate(whole.steps):
             telling.take_step(step, path=f"steps[{number}]")
         pods = world.run_now(world.client.get_json("/api/v1/pods"))["items"]
-        (owner,) = next(one for one in pods if one["metadata"]["name"] == "p")["metadata"]["ownerReferences"]
+        (owner,) = next(pod for pod in pods if pod["metadata"]["name"] == "p")["metadata"]["ownerReferences"]
         path = "/api/v1/nodes" if owner["kind"] == "Node" else "/apis/apps/v1/replicasets"
         (present,) = world.run_now(world.client.get_json(path))["items"]
         return owner["uid"], present["metadata"]["uid"]
@@ -400,7 +400,7 @@ def test_a_call_under_way_is_told():
 
 def test_the_cloud_refuses_a_name_no_group_can_have():
     ended = outcome({"provider": {"calls": [{"call": "IncreaseSize", "group": "a/b", "arg": 1}]}})
-    assert [(one["ok"], one["message"]) for one in ended["providerCalls"]] == [(False, "there is no node group a/b")]
+    assert [(call["ok"], call["message"]) for call in ended["providerCalls"]] == [(False, "there is no node group a/b")]
 
 
 def test_what_the_server_refuses_of_objects_is_told_at_once():

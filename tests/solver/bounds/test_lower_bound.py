@@ -28,13 +28,13 @@ def cheapest(problem: PackingProblem) -> float:
         for items in itertools.product(*(range(n + 1) for n in problem.counts.tolist()))
         if any(items) and holds(problem, type_, np.array(items))
     }
-    fit = np.array([any(items[one] for _, items in contents) for one in range(len(problem.counts))])
+    fit = np.array([any(items[index] for _, items in contents) for index in range(len(problem.counts))])
 
     @functools.cache
     def cost(left: tuple[int, ...]) -> float:
         if not any(left):
             return 0.0
-        first = next(one for one, count in enumerate(left) if count)
+        first = next(index for index, count in enumerate(left) if count)
         return min(
             float(problem.price[type_]) + cost(tuple(max(n - i, 0) for n, i in zip(left, items, strict=True)))
             for type_, items in contents

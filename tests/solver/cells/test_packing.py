@@ -68,7 +68,7 @@ def test_limits_on_bins_are_kept_and_the_rest_is_left():
 
 @pytest.mark.usefixtures("cells_from_ten_classes_on")
 def test_what_fits_nowhere_is_left():
-    problem = packing([[one] for one in range(1, 31)], [1] * 30, [[20]], [1.0])
+    problem = packing([[index] for index in range(1, 31)], [1] * 30, [[20]], [1.0])
     packed = pack_in_cells(problem, COARSE)
     assert faults(problem, packed) == []
     assert packed.left.tolist() == [0] * 20 + [1] * 10
@@ -142,5 +142,5 @@ def test_cells_hold_one_kind_and_cover_every_class(classes: int, wanted: int, se
     kinds = random.integers(0, 3, classes)
     found = split_alike(random.random((classes, 2)), np.ones(classes), kinds, wanted)
     assert sorted(set(found.tolist())) == list(range(found.max() + 1))
-    assert all(len(set(kinds[found == one].tolist())) == 1 for one in range(found.max() + 1))
+    assert all(len(set(kinds[found == index].tolist())) == 1 for index in range(found.max() + 1))
     assert found.max() + 1 == max(len(set(kinds.tolist())), min(wanted, classes))

@@ -20,10 +20,10 @@ THOROUGH = Effort(rounds=20, gap=0.0)
 def pod_by_pod(problem: PackingProblem) -> Packing:
     """The dearest packing that makes any sense: a bin for each item, of the first type that takes it."""
     fillings = []
-    for one, (count, request) in enumerate(zip(problem.counts.tolist(), problem.requests, strict=True)):
-        takes = (problem.capacity >= request).all(axis=1) & problem.allowed[:, one] & (problem.per_bin[one] > 0)
+    for index, (count, request) in enumerate(zip(problem.counts.tolist(), problem.requests, strict=True)):
+        takes = (problem.capacity >= request).all(axis=1) & problem.allowed[:, index] & (problem.per_bin[index] > 0)
         if count and takes.any():
-            fillings.append(BinPattern(type=int(takes.argmax()), bins=count, classes=(one,), items=(1,)))
+            fillings.append(BinPattern(type=int(takes.argmax()), bins=count, classes=(index,), items=(1,)))
     return join_patterns(problem, fillings)
 
 

@@ -34,7 +34,7 @@ def sizes(requests: list[int], counts: list[int]) -> FillDemand:
 
 def rooms(free: list[int], multiplicity: list[int] | None = None) -> ExistingNodes:
     return ExistingNodes(
-        free=np.array([[each, 100] for each in free]),
+        free=np.array([[cores, 100] for cores in free]),
         kind=np.zeros(len(free), dtype=np.int64),
         multiplicity=np.array(multiplicity or [1] * len(free)),
         taken=np.zeros((len(free), 0), dtype=np.bool_),

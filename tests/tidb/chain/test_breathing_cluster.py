@@ -56,8 +56,11 @@ async def _moment(world: World, at_s: int) -> Moment:
         found = await world.client.get_json(path)
         return list(found["items"])
 
-    sizes = {one["metadata"]["name"]: one["spec"]["tikv"]["replicas"] for one in await listed(f"{TIDB}/tidbclusters")}
-    pods = {one["metadata"]["name"]: one["spec"].get("nodeName") for one in await listed("/api/v1/pods")}
+    sizes = {
+        cluster["metadata"]["name"]: cluster["spec"]["tikv"]["replicas"]
+        for cluster in await listed(f"{TIDB}/tidbclusters")
+    }
+    pods = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in await listed("/api/v1/pods")}
     assert world.cluster is not None
     assert world.cluster.tidb is not None
     state = world.cluster.tidb.pds.state(BASE)
@@ -85,9 +88,9 @@ def _first(story: list[Moment], holds: Any) -> int:
 
 
 def test_load_brings_a_group_its_pods_wait_and_machines_follow(story: list[Moment]) -> None:
-    grown = _first(story, lambda one: one.groups)
-    waiting = _first(story, lambda one: len(one.pending) == 2)
-    machines = _first(story, lambda one: one.nodes == 5)
+    grown = _first(story, lambda observed: observed.groups)
+    waiting = _first(story, lambda observed: len(observed.pending) == 2)
+    machines = _first(story, lambda observed: observed.nodes == 5)
     running = next(index for index in range(machines, len(story)) if not story[index].pending)
 
     assert list(story[grown].groups.values()) == [2]
@@ -102,7 +105,7 @@ def test_while_the_load_lasts_nothing_else_happens(story: list[Moment]) -> None:
 
 
 def test_when_it_falls_stores_leave_one_at_a_time_and_then_the_machines(story: list[Moment]) -> None:
-    fewer = _first(story, lambda one: list(one.groups.values()) == [1])
+    fewer = _first(story, lambda observed: list(observed.groups.values()) == [1])
     none = next(index for index in range(fewer, len(story)) if not story[index].groups)
     machines = next(index for index in range(none, len(story)) if story[index].nodes == 3)
 

@@ -33,7 +33,7 @@ PARTLY_HIGH = base(0.95, 0.3, 0.3)
 
 
 def short(found: list[dict[str, Any]]) -> dict[str, int]:
-    return {one["resource_type"]: one["count"] for one in found}
+    return {entry["resource_type"]: entry["count"] for entry in found}
 
 
 def test_t01_average_high(tmp_path: Path):
@@ -124,7 +124,7 @@ def test_t09_storage_goes_before_a_cpu_rule_that_is_high_too(tmp_path: Path):
 
 
 def test_t10_storage_evicts_groups(tmp_path: Path):
-    group = [{**one, "capacity_bytes": 10 * GB, "used_bytes": 5 * GB} for one in group_of("small", 0.3, 0.3)]
+    group = [{**instance, "capacity_bytes": 10 * GB, "used_bytes": 5 * GB} for instance in group_of("small", 0.3, 0.3)]
     asked = strategy(SMALL, storage=thresholds(), nodes=5)
     ended = run_plan(tmp_path, asked, snapshot(*disks(240), *group))
     assert short(plans(ended)) == {"default_homogeneous_tikv": 5}
@@ -133,7 +133,7 @@ def test_t10_storage_evicts_groups(tmp_path: Path):
 
 def test_t11_tiflash_and_foreign_groups(tmp_path: Path):
     tiflash = [instance(0.9, name=f"db-tiflash-{i}", base=False, engine="tiflash") for i in range(2)]
-    labelled = [{**one, "engine": None, "labels": {"engine": "tiflash"}} for one in tiflash]
+    labelled = [{**instance, "engine": None, "labels": {"engine": "tiflash"}} for instance in tiflash]
     cold = [instance(0.9, name=f"cold-tikv-{i}", base=False) for i in range(2)]
     for others in ([*tiflash, *cold], [*labelled, *cold]):
         ended = run_plan(tmp_path, strategy(), snapshot(*HIGH, *others))
@@ -234,5 +234,5 @@ def test_null_equals_absent(tmp_path: Path):
     asked = strategy(SMALL)
     asked["rules"][0] |= nulls
     asked["resources"][1]["count"] = None
-    seen = snapshot(*({**one, "store_id": None, "engine": None, "used_bytes": None} for one in HIGH))
+    seen = snapshot(*({**instance, "store_id": None, "engine": None, "used_bytes": None} for instance in HIGH))
     assert short(plans(run_plan(tmp_path, asked, seen))) == {"default_homogeneous_tikv": 6}

@@ -106,7 +106,7 @@ class PlayedKubernetes:
 
     def _listed(self, plural: str, namespace: str) -> tuple[int, bytes]:
         items = [
-            one for (kind, where, _), one in self.objects.items() if kind == plural and where.startswith(namespace)
+            item for (kind, where, _), item in self.objects.items() if kind == plural and where.startswith(namespace)
         ]
         kind = f"{_PLACES[plural][1]}List"
         body = {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": str(self._version)}, "items": items}

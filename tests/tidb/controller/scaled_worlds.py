@@ -280,7 +280,7 @@ class ScaledWorld:
                 if component == "tikv":
                     self._bury_beyond(name, count)
                     labels = (own.get("config") or {}).get("server", {}).get("labels", {})
-                    stores = [self.pd.register(f"{name}-tikv-{one}", labels=labels) for one in range(count)]
+                    stores = [self.pd.register(f"{name}-tikv-{index}", labels=labels) for index in range(count)]
                     told = {
                         str(breathing_store.id): {"id": str(breathing_store.id), "state": "Up"}
                         for breathing_store in stores
@@ -374,8 +374,10 @@ class ScaledWorld:
 
     def condition(self, of_type: str, name: str = "as1") -> tuple[str, str]:
         """Status and reason."""
-        found = {one["type"]: one for one in self.tac(name)["status"]["conditions"]}
+        found = {condition["type"]: condition for condition in self.tac(name)["status"]["conditions"]}
         return (found[of_type]["status"], found[of_type]["reason"]) if of_type in found else ("", "")
 
     def message(self, of_type: str) -> str:
-        return next(one["message"] for one in self.tac()["status"]["conditions"] if one["type"] == of_type)
+        return next(
+            condition["message"] for condition in self.tac()["status"]["conditions"] if condition["type"] == of_type
+        )

@@ -67,7 +67,7 @@ def test_what_is_counted(potential: bool, status: str | None, options: str, coun
             body = {"metadata": metadata, "data": {"status": status}}
             world.server.world.made("/api/v1/namespaces/kube-system/configmaps", body)
         world.autoscaler().cluster().once()
-        assert [one["node_count"] for one in world.planner.asked] == [counted]
+        assert [request["node_count"] for request in world.planner.asked] == [counted]
 
 
 # ---- groups

@@ -57,7 +57,9 @@ class TestT24External:
             world.once(700 + 600 * number)
         assert world.clusters == ["db"]
         assert world.pd.together == 1
-        assert [one for one in world.pd.wrote if "store/" in one] == [f"DELETE /store/{one}" for one in (6, 5, 4)]
+        assert [request for request in world.pd.wrote if "store/" in request] == [
+            f"DELETE /store/{store_id}" for store_id in (6, 5, 4)
+        ]
 
 
 class TestT25MaxReplicasGuard:

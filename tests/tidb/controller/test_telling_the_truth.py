@@ -161,11 +161,11 @@ def logged(body: bytes, *, is_up: bool) -> Iterator[list[Any]]:
 class TestTheLog:
     def test_the_same_trouble_is_warned_of_once(self) -> None:
         with logged(b"boom", is_up=True) as told:
-            assert [one for one in told if one[0] != "debug"] == [("warning", "advice.missing")]
+            assert [entry for entry in told if entry[0] != "debug"] == [("warning", "advice.missing")]
 
     def test_of_a_cluster_that_comes_up_nobody_is_warned(self) -> None:
         with logged(NO_PD, is_up=False) as told:
-            assert [one for one in told if one[0] != "debug"] == [("info", "advice.missing")]
+            assert [entry for entry in told if entry[0] != "debug"] == [("info", "advice.missing")]
 
 
 @pytest.mark.parametrize(

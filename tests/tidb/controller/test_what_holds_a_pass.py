@@ -74,7 +74,7 @@ class TestMistakes:
         before = world.tac()["spec"]
         world.once()
         assert world.tac()["spec"] == before
-        assert {one["resource_type"] for one in world.planner.asked[0]["resources"]} == {
+        assert {resource["resource_type"] for resource in world.planner.asked[0]["resources"]} == {
             "default_homogeneous_tikv",
             "default_tikv",
         }
@@ -137,7 +137,7 @@ class TestTwoAutoscalers:
     def test_other_components_do_not_collide(self, world: ScaledWorld) -> None:
         world.autoscaler("a").autoscaler("b", tikv=None, tidb={"rules": RULES}).cluster().once()
         assert world.condition("Conflict", "b")[0] == "False"
-        assert [one["rules"][0]["component"] for one in world.planner.asked] == ["tikv", "tidb"]
+        assert [request["rules"][0]["component"] for request in world.planner.asked] == ["tikv", "tidb"]
 
 
 class TestOtherNamespaces:
@@ -236,7 +236,7 @@ class TestBrakes:
 class TestComponents:
     def test_tidb_is_asked_about_first(self, world: ScaledWorld) -> None:
         world.autoscaler(tidb={"rules": RULES}).cluster().once()
-        assert [one["rules"][0]["component"] for one in world.planner.asked] == ["tidb", "tikv"]
+        assert [request["rules"][0]["component"] for request in world.planner.asked] == ["tidb", "tikv"]
 
     def test_trouble_with_one_does_not_stop_the_other(self, world: ScaledWorld) -> None:
         world.autoscaler(tidb={"rules": RULES}).cluster()

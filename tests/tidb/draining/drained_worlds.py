@@ -69,11 +69,11 @@ class DrainedWorld(ScaledWorld):
     def operate(self) -> None:
         super().operate()
         there = set(self.server.names("tidbclusters"))
-        self._stop([one for one in self.pd.running if one.rsplit("-", 2)[0] not in there])
+        self._stop([pod for pod in self.pd.running if pod.rsplit("-", 2)[0] not in there])
 
     def _bury_beyond(self, name: str, count: int) -> None:
         """It buries nothing: that is the drainer's part."""
-        pods = [one for one in self.pd.running if one.startswith(f"{name}-tikv-")]
+        pods = [pod for pod in self.pd.running if pod.startswith(f"{name}-tikv-")]
         self._stop([pod for pod in pods if int(pod.rpartition("-")[2]) >= count])
 
     def _stop(self, pods: list[str]) -> None:

@@ -72,7 +72,7 @@ class Scaling(RuleBasedStateMachine):
         assert self.world.lost == []
         assert self.world.pd.together <= 1
         written = [self.world.tc(name)["metadata"].get("annotations", {}).get(MARK) for name in self.world.clusters]
-        assert self.world.pd.evicting <= {json.loads(one)["storeID"] for one in written if one}
+        assert self.world.pd.evicting <= {json.loads(text)["storeID"] for text in written if text}
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):

@@ -39,7 +39,7 @@ def ask(world: DrainedWorld, method: str, path: str, body: Any = None) -> Any:
 
 def marked(world: DrainedWorld) -> list[bool]:
     found = [ask(world, "GET", f"{CLAIMS}/tikv-{AUTO}-tikv-{ordinal}").body["metadata"] for ordinal in range(2)]
-    return [DEFERRED in one.get("annotations", {}) for one in found]
+    return [DEFERRED in metadata.get("annotations", {}) for metadata in found]
 
 
 def test_the_disk_of_the_store_that_left_is_marked(world: DrainedWorld) -> None:

@@ -144,7 +144,7 @@ class TestOfAClusterBefore:
         world.planner.says(group(1))
         world.once(1500)
         made = [cluster for cluster in world.clusters if cluster not in {AUTO, "db", "other"}]
-        assert [world.tc(one)["metadata"]["labels"]["tidb.pingcap.com/base-tc"] for one in made] == ["other"]
+        assert [world.tc(name)["metadata"]["labels"]["tidb.pingcap.com/base-tc"] for name in made] == ["other"]
         assert world.entry()["replicas"] == 1
 
     def test_without_the_cluster_it_stays_and_blocks(self, world: TwoClustersWorld) -> None:

@@ -26,13 +26,13 @@ class OperatedWorld(DrainedWorld):
     def operate(self) -> None:
         self.pd.breathe()
         there = self.server.names("tidbclusters")
-        self._stop([one for one in self.pd.running if one.rsplit("-", 2)[0] not in there])
+        self._stop([pod for pod in self.pd.running if pod.rsplit("-", 2)[0] not in there])
         for name in there:
             own = self.tc(name)["spec"]["tikv"]
             self.pods[name] = max(self._shrunk(name), own["replicas"])
             self.noticed[name] = own["replicas"]
             labels = (own.get("config") or {}).get("server", {}).get("labels", {})
-            stores = [self.pd.register(f"{name}-tikv-{one}", labels=labels) for one in range(self.pods[name])]
+            stores = [self.pd.register(f"{name}-tikv-{index}", labels=labels) for index in range(self.pods[name])]
             told = {
                 str(breathing_store.id): {
                     "id": str(breathing_store.id),

@@ -80,7 +80,7 @@ class TestT26DeletionOfTheAutoscaler:
             replicas = world.tc()["spec"]["tikv"]["replicas"] if AUTO in world.clusters else -1
             if not seen or seen[-1] != replicas:
                 seen.append(replicas)
-        assert [one for one in seen if one >= 0] == [2, 1, 0]
+        assert [count for count in seen if count >= 0] == [2, 1, 0]
         assert (world.clusters, world.lost, world.pd.together) == (["db"], [], 1)
         assert (world.pd.evicting, [breathing_store.state for breathing_store in world.stores]) == (set(), [2, 2])
         assert world.server.names("tidbclusterautoscalers") == []

@@ -69,8 +69,11 @@ def test_the_body_has_the_cluster_itself_in_every_rule_sized_by_its_requests():
 def test_what_is_absent_is_left_out():
     found = asked(TIDB, {"tidb": {"rules": {"cpu": RULE}}})
     assert found["rules"][0].keys() == {"component", "cpu_rule"}
-    assert [one.keys() for one in found["resources"]] == [{"resource_type", "cpu", "memory"}] * 2
-    assert [one["resource_type"] for one in found["resources"]] == ["default_homogeneous_tidb", "default_tidb"]
+    assert [resource.keys() for resource in found["resources"]] == [{"resource_type", "cpu", "memory"}] * 2
+    assert [resource["resource_type"] for resource in found["resources"]] == [
+        "default_homogeneous_tidb",
+        "default_tidb",
+    ]
 
 
 def test_instances_on_their_way_and_changed_sizes_are_told():

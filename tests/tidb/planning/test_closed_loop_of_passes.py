@@ -46,7 +46,7 @@ class Loop:
         tac = convert_object(TidbClusterAutoScaler, autoscaler(**{component.value: spec}))
         assert isinstance(tc, TidbCluster)
         assert isinstance(tac, TidbClusterAutoScaler)
-        self.cores = {name: int(one["cpu"]) for name, one in types.items()}
+        self.cores = {name: int(resource["cpu"]) for name, resource in types.items()}
         self.tc, self.effective, self.nodes = tc, apply_defaults(tac, tc), nodes
         self.start_s, self.drain_s = start_s, drain_s
         scaled = self.effective.spec.tidb if component is TIDB else self.effective.spec.tikv
@@ -159,7 +159,7 @@ class Loop:
 
 def turns(numbers: list[int]) -> int:
     steps = [after - before for before, after in pairwise(numbers) if after != before]
-    return sum((one > 0) != (other > 0) for one, other in pairwise(steps))
+    return sum((step > 0) != (other > 0) for step, other in pairwise(steps))
 
 
 @st.composite
@@ -214,7 +214,7 @@ def test_fixed_hot_instances_whose_excess_moves_to_the_group_come_to_rest(loop: 
         excess = [max(0.0, usage - target) * 4 if usage > high else 0.0 for usage in usages]
         moved = min(sum(excess), sum(members) * target)
         part = moved / sum(excess) if sum(excess) else 0.0
-        left = [usage - one * part / 4 for usage, one in zip(usages, excess, strict=True)]
+        left = [usage - share * part / 4 for usage, share in zip(usages, excess, strict=True)]
         each = moved / sum(members) if members else 0.0
         return [*left, *([0.0] * (own - len(usages))), *([each] * len(members))]
 

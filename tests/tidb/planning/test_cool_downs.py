@@ -35,7 +35,7 @@ def test_a_time_of_more_than_a_day_ahead_is_not_believed_and_told():
     assert [note.code for note in found.clock_notes()] == ["ClockJumped"]
     world = seen(group(), status={KEY: entry(2 * DAY_S)})
     (act,) = decided(world, plan(count=2)).acts
-    assert [one.code for one in act.reason.because] == ["ClockJumped"]
+    assert [reason.code for reason in act.reason.because] == ["ClockJumped"]
 
 
 def test_a_crash_before_the_status_was_written_does_not_scale_twice():

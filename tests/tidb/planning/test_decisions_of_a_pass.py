@@ -74,14 +74,14 @@ def test_t21_the_cluster_itself_is_raised_and_never_lowered():
 def test_the_count_of_the_reserved_type_limits_the_cluster_itself():
     found = decided(seen(scaled=scaled(limit=4, small=SMALL)), own(9))
     assert kinds(found) == [f"RaiseBase {OWN} 4"]
-    assert [one.code for one in found.acts[0].reason.because] == ["CountReached"]
+    assert [reason.code for reason in found.acts[0].reason.because] == ["CountReached"]
     assert codes(decided(seen(scaled=scaled(limit=2, small=SMALL)), own(9))) == {OWN: "CountReached"}
 
 
 def test_a_count_above_that_of_the_type_is_cut_with_a_reason():
     found = decided(seen(), plan(count=7))
     assert kinds(found) == [f"CreateGroup {KEY} 3"]
-    assert [one.code for one in found.acts[0].reason.because] == ["CountReached"]
+    assert [reason.code for reason in found.acts[0].reason.because] == ["CountReached"]
     assert codes(decided(seen(group(replicas=3)), plan(count=7))) == {KEY: "CountReached"}
     assert kinds(decided(seen(group(replicas=5)), plan(count=5))) == [f"TakeOut {KEY} 4"]
 
@@ -282,7 +282,7 @@ def test_no_group_is_made_of_a_configuration_that_cannot_be_read():
     problem = "spec.tikv.config: is no TOML"
     found = decided(seen(base=base(config_problem=problem)), plan(count=1))
     assert (found.acts, codes(found)) == ((), {"": "BaseConfig", KEY: "BaseConfig"})
-    assert all(problem in str(one.reason) for one in found.held)
+    assert all(problem in str(request.reason) for request in found.held)
 
 
 def test_the_rest_goes_on_beside_a_configuration_that_cannot_be_read():

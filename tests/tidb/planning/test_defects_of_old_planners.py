@@ -44,7 +44,7 @@ def test_defect_4_plans_for_tidb_are_tidbs():
     asked = strategy(SMALL, component="tidb")
     own = planned(asked, *base(0.9, 0.9)).plans[0]
     group = planned(asked, *base(0.9, 0.1, 0.1)).plans[0]
-    assert [(one.component, one.resource_type) for one in (own, group)] == [
+    assert [(rule.component, rule.resource_type) for rule in (own, group)] == [
         ("tidb", "default_homogeneous_tidb"),
         ("tidb", "small"),
     ]
@@ -147,7 +147,7 @@ def test_half_of_the_instances_with_less_than_half_of_the_cores_are_not_enough()
 
 @pytest.mark.parametrize("disk", [{"capacity_bytes": 0, "used_bytes": 0}, {"used_bytes": 5}])
 def test_stores_without_capacity_are_an_error(disk: dict[str, int]):
-    found = answer(strategy(storage=thresholds()), snapshot(*({**one, **disk} for one in base(0.3, 0.3))))
+    found = answer(strategy(storage=thresholds()), snapshot(*({**instance, **disk} for instance in base(0.3, 0.3))))
     assert isinstance(found, CannotPlan)
     assert found.is_for_lack_of_data
 

@@ -62,7 +62,7 @@ def test_after_a_change_of_size_there_is_a_second_group_and_the_first_only_shrin
     asked = strategy({**SMALL, "group_suffix": suffix})
     found = planned(asked, *PARTLY_HOT, *group_of("small", 0.3)).plans
     first = "pd-auto-scaling-tikv-small"
-    assert [(one.group, one.count) for one in found] == [(first, 1), (f"{first}-{suffix}", 2)]
+    assert [(entry.group, entry.count) for entry in found] == [(first, 1), (f"{first}-{suffix}", 2)]
     both = [*group_of("small", 0.1), *group_of("small", 0.1, label=f"{first}-{suffix}")]
     assert [plan.group for plan in planned(asked, *IDLE, *both).plans] == [f"{first}-{suffix}"]
 
@@ -107,7 +107,9 @@ def test_groups_do_not_go_for_instances_that_find_no_node_anyway():
 
 
 def test_storage_that_finds_no_room_leaves_the_word_to_cpu():
-    busy = [{**one, "cpu_used_seconds": used} for one, used in zip(disks(270), (228.0, 72.0, 72.0), strict=True)]
+    busy = [
+        {**instance, "cpu_used_seconds": used} for instance, used in zip(disks(270), (228.0, 72.0, 72.0), strict=True)
+    ]
     asked = strategy(SMALL, storage=thresholds(), cpu=thresholds(), limit=3)
     assert counts(asked, *busy) == {"small": 2}
     assert codes(asked, *busy) == ["homogeneous_limit", "heterogeneous_out"]

@@ -233,7 +233,7 @@ def test_clusters_of_the_other_way_of_scaling_are_left_as_they_are():
     ):
         assert not found.acts
         assert list(codes(found).values()) == ["NotManaged"]
-        assert {key: one.last_auto_scaling_timestamp for key, one in found.status.items()} == {
+        assert {key: status.last_auto_scaling_timestamp for key, status in found.status.items()} == {
             KEY: at(0),
             EXTERNAL: at(5),
         }

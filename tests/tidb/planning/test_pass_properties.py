@@ -123,7 +123,7 @@ def times_of(world: ObservedComponent, key: str) -> list[Any]:
     found = [group_seen.last_change for group_seen in world.groups if group_seen.key == key]
     if key in world.status:
         found.append(world.status[key].last_auto_scaling_timestamp)
-    return [one for one in found if one is not None and one - at(0) <= timedelta(hours=24)]
+    return [time for time in found if time is not None and time - at(0) <= timedelta(hours=24)]
 
 
 def sizes_after(world: ObservedComponent, found: Decision) -> dict[str, int]:

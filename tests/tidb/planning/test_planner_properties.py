@@ -44,7 +44,7 @@ def questions(draw: st.DrawFn) -> Json:
 def clusters(draw: st.DrawFn) -> list[Json]:
     silent = st.one_of(USAGES, USAGES, USAGES, st.none())
     own = [instance(draw(silent), name=f"db-tikv-{i}") for i in range(draw(st.integers(1, 6)))]
-    groups = [one for kind in KINDS for one in group_of(kind, *draw(st.lists(silent, max_size=3)))]
+    groups = [instance for kind in KINDS for instance in group_of(kind, *draw(st.lists(silent, max_size=3)))]
     foreign = [instance(draw(silent), base=False, name=f"cold-{i}") for i in range(draw(st.integers(0, 2)))]
     return [*own, *groups, *foreign]
 
@@ -60,8 +60,8 @@ def sizes(found: PlannerResult) -> tuple[int | None, dict[str, int]]:
 
 def standing_groups(instances: list[Json]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in instances:
-        kind = one["labels"].get("resource-type")
+    for row in instances:
+        kind = row["labels"].get("resource-type")
         if kind:
             found[kind] = found.get(kind, 0) + 1
     return found
@@ -75,9 +75,9 @@ def test_a_plan_stays_within_counts_and_nodes_and_never_shrinks_the_cluster_itse
         assert found.code == "insufficient_metrics"
         return
     own, groups = sizes(found)
-    before, standing = standing_groups(instances), sum(one["base"] for one in instances)
+    before, standing = standing_groups(instances), sum(instance["base"] for instance in instances)
     limit = asked["resources"][-1].get("count")
-    ceilings = {one["resource_type"]: one["count"] for one in asked["resources"][:-1]}
+    ceilings = {resource["resource_type"]: resource["count"] for resource in asked["resources"][:-1]}
     for kind, number in groups.items():
         assert number > 0
         assert ceilings.get(kind) is None or number <= ceilings[kind]
@@ -100,15 +100,15 @@ def test_the_order_of_instances_and_resources_does_not_matter(asked: Json, insta
 @given(questions(), clusters())
 @settings(max_examples=100)
 def test_removals_are_one_at_a_time_and_only_of_known_ones(asked: Json, instances: list[Json]):
-    for one in asked["resources"][:-1]:
-        one["count"] = None
+    for resource in asked["resources"][:-1]:
+        resource["count"] = None
     found = answer(asked, snapshot(*instances))
     if isinstance(found, CannotPlan):
         return
     own, groups = sizes(found)
     lost = {kind: number - groups.get(kind, 0) for kind, number in standing_groups(instances).items()}
     total = sum(number for number in lost.values() if number > 0)
-    if any(one["cpu_used_seconds"] is None for one in instances):
+    if any(instance["cpu_used_seconds"] is None for instance in instances):
         assert total == 0
     elif own is None:
         assert total <= 1
@@ -143,13 +143,13 @@ def at_rest(asked: Json, load: Any, *, groups: dict[str, int]) -> list[tuple[int
 
 def known_of(asked: Json, standing: dict[str, int]) -> dict[str, int]:
     """Groups to start with: of types that have a size."""
-    return {one["resource_type"]: standing[one["resource_type"]] for one in asked["resources"][:-1]}
+    return {resource["resource_type"]: standing[resource["resource_type"]] for resource in asked["resources"][:-1]}
 
 
 def turns(numbers: list[int]) -> int:
     """How often growing became shrinking or the other way round."""
     steps = [after - before for before, after in pairwise(numbers) if after != before]
-    return sum((one > 0) != (other > 0) for one, other in pairwise(steps))
+    return sum((step > 0) != (other > 0) for step, other in pairwise(steps))
 
 
 def assert_does_not_oscillate(history: list[tuple[int, dict[str, int]]]) -> None:
@@ -161,12 +161,14 @@ def assert_does_not_oscillate(history: list[tuple[int, dict[str, int]]]) -> None
 @given(questions(), st.floats(0, 60), STANDING)
 @settings(max_examples=100)
 def test_total_work_spread_evenly_comes_to_rest(asked: Json, work_cores: float, standing: dict[str, int]):
-    cores = {one["resource_type"]: one["cpu"] / 1000 for one in asked["resources"]}
+    cores = {resource["resource_type"]: resource["cpu"] / 1000 for resource in asked["resources"]}
 
     def load(own: int, groups: dict[str, int]) -> list[Json]:
         quota = 4 * own + sum(cores[kind] * number for kind, number in groups.items())
         usage = work_cores / quota
-        members = [one for kind, n in groups.items() for one in group_of(kind, *[usage] * n, quota=cores[kind])]
+        members = [
+            instance for kind, n in groups.items() for instance in group_of(kind, *[usage] * n, quota=cores[kind])
+        ]
         return [*(instance(usage, name=f"db-tikv-{i}") for i in range(own)), *members]
 
     assert_does_not_oscillate(at_rest(asked, load, groups=known_of(asked, standing)))
@@ -179,7 +181,7 @@ def test_fixed_hot_instances_whose_excess_moves_to_the_group_come_to_rest(
 ):
     rule = asked["rules"][0]["cpu_rule"]
     target = (rule["max_threshold"] + rule["min_threshold"]) / 2
-    cores = {one["resource_type"]: one["cpu"] / 1000 for one in asked["resources"]}
+    cores = {resource["resource_type"]: resource["cpu"] / 1000 for resource in asked["resources"]}
 
     def load(own: int, groups: dict[str, int]) -> list[Json]:
         """Groups take up to the target; what they cannot take stays where it was."""
@@ -187,10 +189,12 @@ def test_fixed_hot_instances_whose_excess_moves_to_the_group_come_to_rest(
         excess = [max(0.0, usage - target) * 4 if usage > rule["max_threshold"] else 0.0 for usage in usages]
         moved = min(sum(excess), room * target)
         part = moved / sum(excess) if sum(excess) else 0.0
-        left = [usage - one * part / 4 for usage, one in zip(usages, excess, strict=True)]
+        left = [usage - share * part / 4 for usage, share in zip(usages, excess, strict=True)]
         idle = [0.0] * (own - len(usages))
         each = moved / room if room else 0.0
-        members = [one for kind, n in groups.items() for one in group_of(kind, *[each] * n, quota=cores[kind])]
+        members = [
+            instance for kind, n in groups.items() for instance in group_of(kind, *[each] * n, quota=cores[kind])
+        ]
         return [*(instance(usage, name=f"db-tikv-{i}") for i, usage in enumerate([*left, *idle])), *members]
 
     assert_does_not_oscillate(at_rest(asked, load, groups=known_of(asked, standing)))

@@ -97,7 +97,7 @@ def test_a_name_that_is_taken_gives_way_to_the_next_collision():
     first = find_free_name(seed, set())
     second = find_free_name(seed, {first.name})
     third = find_free_name(seed, {first.name, second.name})
-    assert [one.collision for one in (first, second, third)] == [0, 1, 2]
+    assert [name.collision for name in (first, second, third)] == [0, 1, 2]
     assert len({first.name, second.name, third.name}) == 3
     assert read_seed(json.dumps({**TIKV, "collision": 1}).encode()).name() == second.name
     assert b'{"collision":1,"component"' in read_seed(json.dumps({**TIKV, "collision": 1}).encode()).canonical()

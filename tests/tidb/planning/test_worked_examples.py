@@ -23,8 +23,10 @@ TEN_SMALL = {**SMALL, "count": 10}
 HOT_16 = base(0.95, 0.95, 0.3, 0.3, 0.3, quota=16)
 PARTLY_HOT = base(0.95, 0.3, 0.3)
 GIB = 2**30
-FIVE_OF_TEN_GIB = [{**one, "capacity_bytes": 10 * GIB, "used_bytes": 5 * GIB} for one in base(0.3, 0.3, 0.3)]
-DATA_IN_GROUP = [{**one, "capacity_bytes": 10 * GB, "used_bytes": 5 * GB} for one in group_of("small", 0.3, 0.3)]
+FIVE_OF_TEN_GIB = [{**instance, "capacity_bytes": 10 * GIB, "used_bytes": 5 * GIB} for instance in base(0.3, 0.3, 0.3)]
+DATA_IN_GROUP = [
+    {**instance, "capacity_bytes": 10 * GB, "used_bytes": 5 * GB} for instance in group_of("small", 0.3, 0.3)
+]
 
 FULL = thresholds()
 

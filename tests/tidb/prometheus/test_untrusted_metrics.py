@@ -22,7 +22,7 @@ def spoilt(world: Monitored, pod: str, trap: str) -> None:
     if trap == "stale":
         world.measured(pod, ago_s=31)
     if trap == "too young":
-        (store,) = [one for one in world.pd.stores if one["store"]["address"].startswith(f"{pod}.")]
+        (store,) = [store for store in world.pd.stores if store["store"]["address"].startswith(f"{pod}.")]
         store["status"]["start_ts"] = "2025-12-31T23:59:00Z"
 
 

@@ -187,7 +187,11 @@ def test_the_example_shows_what_it_says() -> None:
     """A hot morning makes a group that goes at noon, a busy evening makes the cluster itself grow."""
     files = ("--load", EXAMPLES / "day.csv", "-f", EXAMPLES / "tac.yaml", "--tc", EXAMPLES / "tc.yaml")
     told = answered(plimsoll("tidb", "simulate", *files, "--step", "2m", "-o", "json"))
-    done = [(one["component"], one["kind"], one["added"]) for one in told["decisions"] if one["added"]]
+    done = [
+        (decision["component"], decision["kind"], decision["added"])
+        for decision in told["decisions"]
+        if decision["added"]
+    ]
     assert done == [
         ("tidb", "base", 1),
         ("tikv", "small", 2),
@@ -195,4 +199,4 @@ def test_the_example_shows_what_it_says() -> None:
         ("tikv", "small", -1),
         ("tikv", "base", 2),
     ]
-    assert all(one["savedShare"] > 0 for one in told["summaries"])
+    assert all(summary["savedShare"] > 0 for summary in told["summaries"])

@@ -43,7 +43,7 @@ def _ask(world: TidbWorld, query: str, *, ago_s: float = 0) -> tuple[int, Any]:
 def _values(world: TidbWorld, query: str, **when: float) -> dict[str, float]:
     status, answer = _ask(world, query, **when)
     assert status == 200, answer
-    return {one["metric"]["instance"]: float(one["value"][1]) for one in answer["data"]["result"]}
+    return {sample["metric"]["instance"]: float(sample["value"][1]) for sample in answer["data"]["result"]}
 
 
 def test_even_load_is_spread_over_all_cores(world: TidbWorld) -> None:

@@ -62,13 +62,13 @@ def test_the_status_tells_sizes_stores_and_that_all_is_well(world: TidbWorld) ->
     assert status["tikv"]["statefulSet"]["replicas"] == 3
     assert status["tikv"]["statefulSet"]["readyReplicas"] == 3
     assert status["tikv"]["bootStrapped"] is True
-    assert {one["podName"]: one["state"] for one in status["tikv"]["stores"].values()} == {
+    assert {store["podName"]: store["state"] for store in status["tikv"]["stores"].values()} == {
         "db-tikv-0": "Up",
         "db-tikv-1": "Up",
         "db-tikv-2": "Up",
     }
     assert status["tidb"]["statefulSet"]["replicas"] == 2
-    assert [one["status"] for one in status["conditions"]] == ["True"]
+    assert [condition["status"] for condition in status["conditions"]] == ["True"]
 
 
 def test_a_cluster_that_has_settled_is_not_written_again(world: TidbWorld) -> None:
@@ -87,7 +87,7 @@ def test_a_group_joins_the_pd_of_its_base_and_has_none_itself(world: TidbWorld) 
     assert world.names("statefulsets", SETS.rpartition("/")[0]) == ["auto-1-tikv", "db-pd", "db-tidb", "db-tikv"]
     assert world.stores()["auto-1-tikv-0"] == "Up"
     told = world.cluster("auto-1")["status"]["tikv"]
-    assert [one["podName"] for one in told["stores"].values()] == ["auto-1-tikv-0"]
+    assert [store["podName"] for store in told["stores"].values()] == ["auto-1-tikv-0"]
 
 
 def test_more_tikv_replicas_are_there_at_once(world: TidbWorld) -> None:
@@ -113,7 +113,7 @@ def test_fewer_tikv_replicas_wait_until_pd_has_buried_the_store(world: TidbWorld
     assert world.stores()["db-tikv-4"] == "Tombstone"
     assert world.replicas("db-tikv") == 4
     status = world.cluster()["status"]["tikv"]
-    assert [one["podName"] for one in status["tombstoneStores"].values()] == ["db-tikv-4"]
+    assert [store["podName"] for store in status["tombstoneStores"].values()] == ["db-tikv-4"]
     assert len(status["stores"]) == 4
     assert "tikv-db-tikv-4" not in world.names("persistentvolumeclaims")
 
@@ -136,7 +136,7 @@ def test_a_store_that_pd_does_not_let_go_keeps_its_pod(world: TidbWorld) -> None
 
     assert world.replicas("db-tikv") == 3
     assert world.stores()["db-tikv-2"] == "Up"
-    told = [one["message"] for one in world.get(f"{CORE}/events")["items"] if one["reason"] == "FailedScaleIn"]
+    told = [event["message"] for event in world.get(f"{CORE}/events")["items"] if event["reason"] == "FailedScaleIn"]
     assert "can not remove store" in told[0]
 
 

@@ -161,7 +161,7 @@ def test_stores_of_a_group_are_found_by_pattern(world: TidbWorld) -> None:
     world.after(60)
     _, found = world.pd("GET", f"{API}/labels/stores?name=^GROUP$&value=^pd-auto-scaling-tikv-small$")
 
-    assert [one["store"]["id"] for one in found["stores"]] == [4]
+    assert [store["store"]["id"] for store in found["stores"]] == [4]
     assert world.pd("GET", f"{API}/labels/stores?name=(&value=x")[0] == 400
 
 
@@ -194,7 +194,7 @@ def test_missing_peers_are_made_and_counted_until_then() -> None:
 def test_tidb_servers_keep_their_keys_in_etcd(world: TidbWorld) -> None:
     asked = {"key": _base64("/topology/tidb/"), "range_end": _base64("/topology/tidb0")}
     _, found = world.pd("POST", "/v3/kv/range", asked)
-    keys = {b64decode(one["key"]).decode(): b64decode(one["value"]) for one in found["kvs"]}
+    keys = {b64decode(pair["key"]).decode(): b64decode(pair["value"]) for pair in found["kvs"]}
 
     address = "db-tidb-0.db-tidb-peer.prod.svc:4000"
     assert f"/topology/tidb/{address}/ttl" in keys

@@ -30,7 +30,7 @@ def _store(number: int, *, special: bool = False, state: int = 0) -> StoreState:
 
 
 def _bootstrapped(normal: int, special: int) -> PdState:
-    stores = [_store(one + 1, special=one >= normal) for one in range(normal + special)]
+    stores = [_store(index + 1, special=index >= normal) for index in range(normal + special)]
     first = replace(stores[0], regions=REGIONS, leaders=REGIONS)
     return PdState(cluster_uid="u", as_of=START, stores=(first, *stores[1:]), regions=REGIONS, next_id=99)
 

@@ -106,7 +106,9 @@ def test_popularity_is_pods_or_cpu():
 def test_the_label_sets_of_the_design_come_out_as_it_says():
     s1, s2 = {"x": "a", "machine_type": "n1-standard-2"}, {"y": "b"}
     s3, s4 = {"x": "c"}, {"machine_type": "n1-standard-16"}
-    entries = [pending(f"s{index}", pod(selector=one), 5 - index) for index, one in enumerate((s1, s2, s3, s4))]
+    entries = [
+        pending(f"s{index}", pod(selector=selector), 5 - index) for index, selector in enumerate((s1, s2, s3, s4))
+    ]
     found = offered(*entries, types=(standard(2), standard(16)))
     first = found.label_sets[0]
     assert first.labels == {"x": "a", "y": "b", "machine_type": "n1-standard-2"}
@@ -163,7 +165,7 @@ def test_a_pod_that_names_its_node_gets_none():
 
 
 def test_each_set_of_custom_tolerations_gets_a_group_and_plain_pods_an_untainted_one():
-    ml, web = (pending(one, pod(tolerations=tolerating(one))) for one in ("ml", "web"))
+    ml, web = (pending(name, pod(tolerations=tolerating(name))) for name in ("ml", "web"))
     found = offered(ml, web, pending("plain", pod()), types=(standard(1),))
     assert profiles(found) == [
         ({}, ["dedicated=ml:NoSchedule"]),
@@ -275,7 +277,7 @@ def test_a_back_off_of_one_profile_leaves_others_alone():
 def test_only_allowed_types_are_offered_and_unknown_ones_told():
     found = offered(pending("p", pod()), machine_types="n1-standard-2,n9")
     assert kinds(found) == ["n1-standard-2"]
-    assert [(one.machine_type, one.code) for one in found.skipped_groups] == [("n9", "UnknownMachineType")]
+    assert [(skipped.machine_type, skipped.code) for skipped in found.skipped_groups] == [("n9", "UnknownMachineType")]
 
 
 def test_room_is_what_limits_and_the_flag_for_group_sizes_leave():

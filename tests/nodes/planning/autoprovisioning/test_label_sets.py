@@ -20,13 +20,15 @@ S4 = {"machine_type": "n1-standard-16"}
 
 
 def best_label_set(asked: Iterable[SelectorDemand]) -> LabelSet:
-    return merged_label_set([one.selector for one in order_by_popularity(asked)])
+    return merged_label_set([demand.selector for demand in order_by_popularity(asked)])
 
 
 def by_popularity(*selectors: dict[str, str]) -> LabelSet:
     """Of the selectors in falling order of popularity."""
     top = len(selectors)
-    return best_label_set(SelectorDemand(selector=one, popularity=top - rank) for rank, one in enumerate(selectors))
+    return best_label_set(
+        SelectorDemand(selector=selector, popularity=top - rank) for rank, selector in enumerate(selectors)
+    )
 
 
 def test_first_example_of_the_design():
@@ -48,7 +50,7 @@ def test_pairs_of_the_design():
         return len(by_popularity(one, other).merged) == 2
 
     pairs = [(S1, S2), (S1, S4), (S2, S3), (S2, S4), (S3, S4)]
-    assert all(compatible(one, other) and compatible(other, one) for one, other in pairs)
+    assert all(compatible(first, other) and compatible(other, first) for first, other in pairs)
     assert not compatible(S1, S3)
 
 

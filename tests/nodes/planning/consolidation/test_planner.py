@@ -164,7 +164,7 @@ class TestReplacement:
         found = consolidated(self.world(cheap=0.5), terms=ConsolidationOptions(budgets=()))
         assert found.replacement is not None
         assert found.replacement.nodes == ("n1",)
-        assert [str(one) for one in found.replacement.pods] == ["default/a"]
+        assert [str(pod) for pod in found.replacement.pods] == ["default/a"]
         assert [(growth.option.group, growth.added) for growth in found.replacement.plan.scale_ups] == [("small", 1)]
         assert found.savings_per_hour == 1.5
 

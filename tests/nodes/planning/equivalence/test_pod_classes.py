@@ -38,7 +38,7 @@ def waiting(made: Pod, key: str = "", *, count: int = 1, created: datetime | Non
 
 
 def table(*pods: Pod, view: ClusterView = EMPTY) -> ClassTable:
-    return ClassTable.of([waiting(one) for one in pods], view)
+    return ClassTable.of([waiting(pod) for pod in pods], view)
 
 
 def are_alike(*pods: Pod, view: ClusterView = EMPTY) -> bool:
@@ -158,7 +158,7 @@ def test_claims_that_wait_for_one_class_are_alike():
     storage = Storage(claims=[claim("a"), claim("b"), claim("c", storage="2Gi")], classes=[storage_class()])
     view = ClusterView.of(storage=storage)
 
-    assert table(*(pod(one, **uses(one)) for one in "abc"), view=view).class_of.tolist() == [0, 0, 1]
+    assert table(*(pod(name, **uses(name)) for name in "abc"), view=view).class_of.tolist() == [0, 0, 1]
 
 
 def test_a_claim_for_one_pod_only_is_known_when_it_is_shared():

@@ -113,8 +113,8 @@ def test_each_pod_set_of_a_refused_bundle_says_so():
     pending = [waiting("a", 2, bundle="default/r"), waiting("b", 1, 64, bundle="default/r")]
     plan = planned(world(*pending, groups=[group("g")]))
     assert left(plan) == {"a": 2, "b": 1}
-    assert all(one.reasons for one in plan.unschedulable)
-    mine = next(one for one in plan.unschedulable if "default/a" in one.keys)
+    assert all(refused.reasons for refused in plan.unschedulable)
+    mine = next(refused for refused in plan.unschedulable if "default/a" in refused.keys)
     assert "2 of 3 pods fit" in "; ".join(map(str, mine.reasons))
 
 

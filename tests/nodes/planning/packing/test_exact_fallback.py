@@ -70,8 +70,8 @@ def test_limits_of_the_cluster_hold_for_it():
 
 def test_ordinary_pods_are_placed_by_it_too():
     pending = [
-        waiting(one.key.partition("/")[2], 1, requests=one.pod.spec.containers[0].resources.requests)
-        for one in harder(4)
+        waiting(pending.key.partition("/")[2], 1, requests=pending.pod.spec.containers[0].resources.requests)
+        for pending in harder(4)
     ]
     assert left(planned(world(*pending, groups=[group("g", cpu=100, most=4)]))) == {}
 

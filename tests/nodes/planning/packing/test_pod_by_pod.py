@@ -67,7 +67,7 @@ def test_company_that_comes_later_in_line_is_company():
     nodes = [node("n1", cpu=4, zone="a"), node("n2", cpu=2, zone="b")]
     plan = planned(world(*pending, nodes=nodes, groups=[group("g", zone="a", most=1)]))
     assert left(plan) == {"big": 2}
-    assert sum(one.get("side", 0) for one in on_existing(plan).values()) > 0
+    assert sum(pods.get("side", 0) for pods in on_existing(plan).values()) > 0
 
 
 def test_a_host_is_chosen_so_that_its_guests_guest_has_room_near_it():

@@ -132,6 +132,6 @@ def test_no_legal_shares_are_cheaper(data: st.DataObject):
         return sum(prices[name] * pods for name, pods in given.items())
 
     every = (dict(zip(prices, pods, strict=True)) for pods in product(range(count + 1), repeat=len(prices)))
-    legal = [one for one in every if sum(one.values()) == count and is_legal(one)]
+    legal = [quotas for quotas in every if sum(quotas.values()) == count and is_legal(quotas)]
     assert is_legal(dict(found.pods))
     assert cost(dict(found.pods)) == min(map(cost, legal))

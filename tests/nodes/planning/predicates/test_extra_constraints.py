@@ -23,7 +23,7 @@ def tolerating(value: str) -> Pod:
 def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
     """For each offered group, which of the pods may be planned on it."""
     rules = nap(**options)
-    world = snapshot(*(pending(f"p{index}", one) for index, one in enumerate(pods)), machine_types=(KIND,))
+    world = snapshot(*(pending(f"p{index}", pod) for index, pod in enumerate(pods)), machine_types=(KIND,))
     found = candidates.find_options(world, rules).options
     return [list(map(bool, row)) for row in allowed_options(found, pods, rules, world.machine_types)]
 

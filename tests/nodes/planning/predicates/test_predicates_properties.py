@@ -129,8 +129,8 @@ def test_simple_classes_that_somebody_avoids_interact():
     view = ClusterView.of([node("n1")])
     avoiding = pod("a", labels={"app": "a"}, **required(term({"app": "b"})))
     pending = [
-        PendingPods(key=one.metadata.name, pod=one, count=1)
-        for one in (avoiding, pod("b", labels={"app": "b"}), pod("c", labels={"app": "c"}))
+        PendingPods(key=example.metadata.name, pod=example, count=1)
+        for example in (avoiding, pod("b", labels={"app": "b"}), pod("c", labels={"app": "c"}))
     ]
 
     assert predicates_of(pending, view).interacts.tolist() == [True, True, False]

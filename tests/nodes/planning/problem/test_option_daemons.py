@@ -13,7 +13,7 @@ GPU_TAINT = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 
 
 def names(pods: tuple[Pod, ...]) -> list[str]:
-    return [one.metadata.owner_references[0].name for one in pods]
+    return [pod.metadata.owner_references[0].name for pod in pods]
 
 
 def test_every_daemon_set_that_would_run_there_takes_its_full_request():
@@ -22,7 +22,7 @@ def test_every_daemon_set_that_would_run_there_takes_its_full_request():
     assert names(carried.pods) == ["a", "b"]
     assert dict(carried.demand) == {"cpu": 300, "pods": 2}
     assert total_demand(carried.pods) == carried.demand
-    assert {one.spec.node_name for one in carried.pods} == {"n"}
+    assert {pod.spec.node_name for pod in carried.pods} == {"n"}
 
 
 def test_selectors_and_taints_keep_daemons_off():

@@ -59,14 +59,14 @@ def test_the_worked_example_uses_28_cores():
 def test_at_5_cores_nothing_may_grow_and_the_limit_is_named():
     offered = candidates.find_options(worked_example(pods=(pending("p", pod(), 10),), types=(standard(1),)), under(5))
     assert offered.options == ()
-    codes = {(one.group or one.machine_type): one.code for one in offered.skipped_groups}
+    codes = {(skipped.group or skipped.machine_type): skipped.code for skipped in offered.skipped_groups}
     assert codes == {
         "main": "NotAutoscaled",
         "as": "CpuResourceLimit",
         NAP_GROUP: "CpuResourceLimit",
         "n1-standard-1": "CpuResourceLimit",
     }
-    reason = next(one.reason for one in offered.skipped_groups if one.group == "as")
+    reason = next(skipped.reason for skipped in offered.skipped_groups if skipped.group == "as")
     assert reason == "max cluster cpu limit reached (28 of 5 in use)"
 
 
@@ -119,13 +119,13 @@ def test_accelerators_are_limited_by_resource_name_or_by_the_label_of_their_type
     usage = resource_limits.usage_of(snapshot(nodes=(gpu_node, node("n", amounts(4, 16)))).view)
     rules = policy(gpu_total=["nvidia.com/gpu:0:4", "nvidia-tesla-k80:0:3"])
     found = resource_limits.ceilings(usage, rules, Planner.OPTIMAL)
-    assert [(one.resource, one.room, one.code) for one in found] == [
+    assert [(limit.resource, limit.room, limit.code) for limit in found] == [
         ("nvidia.com/gpu", 2, "GpuResourceLimit"),
         ("nvidia-tesla-k80", 1, "GpuResourceLimit"),
     ]
     counted = resource_limits.Counted.of(gpu_node)
     assert resource_limits.growth(found, counted) == 0
-    assert [one.resource for one in resource_limits.exhausted(found, counted)] == ["nvidia-tesla-k80"]
+    assert [limit.resource for limit in resource_limits.exhausted(found, counted)] == ["nvidia-tesla-k80"]
 
 
 def test_a_zero_or_max_group_needs_room_for_all_of_it():
@@ -139,7 +139,7 @@ def test_a_zero_or_max_group_needs_room_for_all_of_it():
 def test_memory_is_named_when_memory_is_what_is_missing():
     world = snapshot(nodes=(node("n", amounts(8, 30)),), groups=(group("g", standard(4)),))
     refused = candidates.find_options(world, policy(max_memory=40)).skipped_groups
-    assert [(one.code, one.reason) for one in refused] == [
+    assert [(skipped.code, skipped.reason) for skipped in refused] == [
         (
             "MemoryResourceLimit",
             "max cluster memory limit reached (30 GiB of 40 GiB in use, too little left for one more node)",

@@ -68,7 +68,7 @@ def test_a_template_that_cannot_be_read_is_left_out_and_told():
 def test_a_group_named_by_nobody_but_the_option_is_told():
     assert refusal(group("g", KIND, autoscaled=False), policy(nodes="0:1:h")).code == "NotAutoscaled"
     offered = options.find_options(snapshot(), policy(nodes="0:1:h"))
-    assert [(one.group, one.code) for one in offered.skipped_groups] == [("h", "UnknownNodeGroup")]
+    assert [(skipped.group, skipped.code) for skipped in offered.skipped_groups] == [("h", "UnknownNodeGroup")]
 
 
 def test_templates_lose_what_was_passing_on_their_node():

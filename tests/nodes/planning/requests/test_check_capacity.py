@@ -77,7 +77,7 @@ def test_pods_of_one_check_keep_off_each_other():
     apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term({"app": "a"})]}}}
     alike = [waiting("a", count, labels={"app": "a"}, **apart) for count in (3, 4)]
     snapshot = world(nodes=nodes())
-    assert [answers(snapshot, check("r", one)) for one in alike] == [[True], [False]]
+    assert [answers(snapshot, check("r", template)) for template in alike] == [[True], [False]]
 
 
 def test_a_no_is_not_just_a_bad_packing():

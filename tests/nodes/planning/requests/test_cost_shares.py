@@ -24,10 +24,10 @@ def test_five_hundred_small_requests_grow_by_what_they_need_together():
     snapshot = world(*pending, machine_types=(machine("four", 4),))
     plan = plan_scale_up(snapshot, policy(node_autoprovisioning=True))
     found = share_costs(plan, snapshot.pending)
-    assert sum(nodes for one in found.values() for nodes in one.nodes.values()) == 125
-    assert sum(one.cost_per_hour for one in found.values()) == pytest.approx(plan.cost_per_hour)
-    assert sum(one.lower_bound_per_hour for one in found.values()) == pytest.approx(plan.lower_bound_per_hour)
-    assert all(one.nodes for one in found.values()), "each names the group it is on"
+    assert sum(nodes for share in found.values() for nodes in share.nodes.values()) == 125
+    assert sum(share.cost_per_hour for share in found.values()) == pytest.approx(plan.cost_per_hour)
+    assert sum(share.lower_bound_per_hour for share in found.values()) == pytest.approx(plan.lower_bound_per_hour)
+    assert all(share.nodes for share in found.values()), "each names the group it is on"
 
 
 def test_a_node_is_of_the_first_in_line_on_it():
@@ -48,7 +48,7 @@ def test_priority_goes_before_age_for_whose_a_node_is_too():
 def test_the_price_is_shared_by_what_pods_ask_for():
     snapshot = world(asked("large", 1, cpu=3), asked("small", 1, cpu=1), groups=[group("g")])
     found = share_costs(plan_scale_up(snapshot, policy(expander="cost")), snapshot.pending)
-    assert [one.cost_per_hour for one in found.values()] == pytest.approx([0.3, 0.1])
+    assert [share.cost_per_hour for share in found.values()] == pytest.approx([0.3, 0.1])
 
 
 def test_ordinary_pods_beside_it_pay_their_part():

@@ -38,8 +38,8 @@ def kept(world: Snapshot) -> dict[str, Any]:
 def test_an_empty_node_with_a_booking_stays():
     world = booked(snapshot([node("n1"), node("n2")], groups=[group(size=2)]), n1=3)
     found = find_unneeded(world, policy(), now=NOON)
-    assert [one.node for one in found.unneeded] == ["n2"]
-    assert {one.node: one.reason.code for one in found.unremovable} == {"n1": "BookedCapacity"}
+    assert [unneeded.node for unneeded in found.unneeded] == ["n2"]
+    assert {unremovable.node: unremovable.reason.code for unremovable in found.unremovable} == {"n1": "BookedCapacity"}
 
 
 def test_what_is_booked_is_shown_apart_from_what_is_used():
@@ -52,7 +52,7 @@ def test_what_is_booked_is_shown_apart_from_what_is_used():
 def test_pods_do_not_move_to_where_room_is_booked():
     """A pod of 2 cpu has to leave n1; n2 has 4, of which 1 or 3 are booked."""
     world = snapshot([node("n1"), node("n2")], [pod("a", on="n1", cpu="2")], groups=[group(size=2)])
-    assert [one.node for one in find_unneeded(booked(world, n2=1), policy(), now=NOON).unneeded] == ["n1"]
+    assert [unneeded.node for unneeded in find_unneeded(booked(world, n2=1), policy(), now=NOON).unneeded] == ["n1"]
     assert {name: reason.code for name, reason in kept(booked(world, n2=3)).items()} == {
         "n1": "NoPlaceToMovePods",
         "n2": "BookedCapacity",

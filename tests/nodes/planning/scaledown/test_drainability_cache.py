@@ -52,7 +52,7 @@ def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]
     there: dict[int, Pod] = {}
     for asked, kinds in turns:
         # The same objects stay the same, as they do in a cache.
-        there = {one: there.get(one) or pod(f"p{one}", **KINDS[one]) for one in sorted(kinds)}  # type: ignore[arg-type]
+        there = {kind: there.get(kind) or pod(f"p{kind}", **KINDS[kind]) for kind in sorted(kinds)}  # type: ignore[arg-type]
         homes = PodsByNode.of(ClusterView.of([node("n1")], there.values()), homes)
 
         found = kept.update(homes, asked)

@@ -44,8 +44,8 @@ def test_empty_nodes_and_those_whose_pods_fit_elsewhere_are_unneeded():
     nodes = [node("n1"), node("n2"), node("n3"), node("n4", annotations=DISABLED)]
     world = snapshot(nodes, [pod("a", on="n1"), pod("b", on="n2", cpu="2400m")], groups=[group(size=4, least=1)])
     simulated = found(world)
-    assert [(one.node, one.is_empty) for one in simulated.unneeded] == [("n1", False), ("n3", True)]
-    assert {one.node: one.reason.code for one in simulated.unremovable} == {
+    assert [(unneeded.node, unneeded.is_empty) for unneeded in simulated.unneeded] == [("n1", False), ("n3", True)]
+    assert {unremovable.node: unremovable.reason.code for unremovable in simulated.unremovable} == {
         "n2": "NotUnderutilized",
         "n4": "ScaleDownDisabledAnnotation",
     }
@@ -54,7 +54,7 @@ def test_empty_nodes_and_those_whose_pods_fit_elsewhere_are_unneeded():
 def test_every_node_is_either_unneeded_or_kept_with_a_reason():
     world = snapshot([node("n1"), node("n2", taints=LEAVING), full()], [pod("a")])
     simulated = found(world)
-    assert [one.node for one in simulated.unneeded] == ["n1"]
+    assert [unneeded.node for unneeded in simulated.unneeded] == ["n1"]
     assert reasons(world) == {"n2": "CurrentlyBeingDeleted", "n9": "NotAutoscaled"}
 
 
@@ -114,7 +114,7 @@ def test_a_pod_to_be_waited_for_keeps_its_node():
 
 def test_daemon_pods_do_not_occupy_a_node():
     simulated = found(snapshot([node("n1")], [pod("d", owner="DaemonSet")]))
-    assert [(one.node, one.is_empty) for one in simulated.unneeded] == [("n1", True)]
+    assert [(unneeded.node, unneeded.is_empty) for unneeded in simulated.unneeded] == [("n1", True)]
 
 
 def test_pods_are_not_moved_to_nodes_that_go_too():
@@ -145,14 +145,14 @@ def test_a_disruption_budget_is_used_up_across_nodes():
     pods = [pod(f"p{index}", on=f"n{index}", labels={"app": "web"}) for index in (1, 2, 3)]
     world = snapshot([node("n1"), node("n2"), node("n3"), full()], pods, budgets=(budget(allowed=2, app="web"),))
     simulated = found(world)
-    assert [(one.node, one.is_risky) for one in simulated.unneeded] == [("n1", False), ("n2", True)]
+    assert [(unneeded.node, unneeded.is_risky) for unneeded in simulated.unneeded] == [("n1", False), ("n2", True)]
     assert str(simulated.unremovable[0].reason).endswith("(disruption budget default/b is used up by other nodes)")
 
 
 def test_more_pods_on_a_node_than_a_budget_lets_go_are_evicted_in_turn():
     pods = [pod("a", labels={"app": "web"}), pod("b", labels={"app": "web"})]
     simulated = found(snapshot([node("n1"), full()], pods, budgets=(budget(allowed=1, app="web"),)))
-    assert [(one.node, one.is_risky) for one in simulated.unneeded] == [("n1", True)]
+    assert [(unneeded.node, unneeded.is_risky) for unneeded in simulated.unneeded] == [("n1", True)]
 
 
 def test_nodes_unneeded_before_are_tried_first():
@@ -193,4 +193,4 @@ def test_a_later_turn_with_memory_answers_as_one_without():
     later = snapshot([node("n1"), node("n2"), full()], view=view)
     again = find_unneeded(later, policy(), now=NOON, cache=simulated.cache)
     assert (again.unneeded, again.unremovable) == (found(later).unneeded, found(later).unremovable)
-    assert [one.node for one in again.unneeded] == []
+    assert [unneeded.node for unneeded in again.unneeded] == []

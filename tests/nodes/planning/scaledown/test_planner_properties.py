@@ -93,9 +93,9 @@ def worlds(draw: st.DrawFn) -> Snapshot:
         )
         for index in range(draw(st.integers(4, 7)))
     ]
-    names = [one.metadata.name for one in nodes]
+    names = [node.metadata.name for node in nodes]
     pods = [_pod(draw, index, draw(st.sampled_from(names))) for index in range(draw(st.sampled_from([8, 6, 4, 1])))]
-    sizes = Counter(one.metadata.labels["group"] for one in nodes)
+    sizes = Counter(node.metadata.labels["group"] for node in nodes)
     made = [
         group("a", size=sizes["a"], least=draw(st.sampled_from([0, 0, 1, 2])), price_per_hour=1.0),
         group("b", size=sizes["b"], price_per_hour=3.0, zero_or_max=draw(st.booleans())),
@@ -140,7 +140,7 @@ def assert_limits_hold(world: Snapshot, removals: Sequence[NodeRemoval]) -> None
             for node_removal in removals
         ]
         # Pods of one node are evicted one after the other; those of several together never exceed a budget.
-        assert sum(min(each, allowed) for each in evicted) <= allowed
+        assert sum(min(pods, allowed) for pods in evicted) <= allowed
         assert allowed or not sum(evicted)
 
 
@@ -149,8 +149,8 @@ def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) ->
     rules = DrainRules(options=policy().scale_down, now=NOON)
     for node_removal in removals:
         on_node = [placed.pod for placed in world.view.nodes[node_removal.node].pods.values()]
-        assert not any(rules.check(each).blocks_node for each in on_node)
-        movable = {each.metadata.name for each in on_node if not is_daemon_pod(each)}
+        assert not any(rules.check(pod).blocks_node for pod in on_node)
+        movable = {pod.metadata.name for pod in on_node if not is_daemon_pod(pod)}
         assert sorted(move.pod.name for move in node_removal.moves) == sorted(movable)
 
 

@@ -188,8 +188,8 @@ def test_a_group_has_the_thresholds_that_its_provider_tells():
     ]
     found = find_unneeded(snapshot(nodes, pods, groups=groups), policy(), now=NOON)
 
-    assert [one.node for one in found.unneeded] == ["a1"]
-    kept = {one.node: one.reason for one in found.unremovable}
+    assert [unneeded.node for unneeded in found.unneeded] == ["a1"]
+    kept = {unremovable.node: unremovable.reason for unremovable in found.unremovable}
     assert (kept["b1"].code, kept["b1"].facts["threshold"]) == ("NotUnderutilized", 0.2)
     assert (kept["c1"].code, kept["c1"].facts["threshold"]) == ("NotUnderutilized", 0.2)
 
@@ -201,5 +201,7 @@ def test_daemon_pods_are_left_out_where_the_provider_says_so():
     groups = [group("a", size=1), group("b", size=1, shrinking=rules(ignore_daemon_sets=True))]
     found = find_unneeded(snapshot(nodes, pods, groups=groups), policy(), now=NOON)
 
-    assert [one.node for one in found.unneeded] == ["b1"]
-    assert [(one.node, one.reason.code) for one in found.unremovable] == [("a1", "NotUnderutilized")]
+    assert [unneeded.node for unneeded in found.unneeded] == ["b1"]
+    assert [(unremovable.node, unremovable.reason.code) for unremovable in found.unremovable] == [
+        ("a1", "NotUnderutilized")
+    ]

@@ -47,7 +47,7 @@ def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
 
 def ports(*wanted: dict[str, Any]) -> list[dict[str, Any]]:
     amounts = {"requests": {"cpu": 1, "memory": "1Gi"}}
-    return [{"name": "c", "resources": amounts, "ports": [{"containerPort": 80, **one} for one in wanted]}]
+    return [{"name": "c", "resources": amounts, "ports": [{"containerPort": 80, **port} for port in wanted]}]
 
 
 class TestHostPorts:
@@ -389,7 +389,7 @@ class TestVerifier:
 
     def test_the_wrong_plan_is_refuted(self):
         refuted = verify(self.SNAPSHOT, self.wrong().plan)
-        assert {one.key for one in refuted} == {"default/db"}
+        assert {pending.key for pending in refuted} == {"default/db"}
         assert "anti-affinity" in refuted[0].reason
 
     def test_it_is_replaced_and_counted(self):

@@ -126,11 +126,11 @@ def test_loop_after_loop_helps_everybody_who_waits():
     turns = 0
     while AWAITS_A_LATER_LOOP in codes(plan := planned(snapshot)):
         there = placed(plan)
-        rest = [replace(one, count=one.count - there.get(one.key, 0)) for one in snapshot.pending]
+        rest = [replace(pending, count=pending.count - there.get(pending.key, 0)) for pending in snapshot.pending]
         grown = {growth.option.group: growth.after for growth in plan.scale_ups}
         snapshot = world(
-            *(one for one in rest if one.count),
-            groups=[replace(one, target_size=grown.get(one.id, one.target_size)) for one in snapshot.groups],
+            *(pending for pending in rest if pending.count),
+            groups=[replace(group, target_size=grown.get(group.id, group.target_size)) for group in snapshot.groups],
         )
         turns += 1
     assert turns == 2

@@ -147,4 +147,4 @@ def most_by_hand(rooms: list[int], pods: int) -> int:
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 40))
 def test_as_many_as_the_best_choice_of_zones_takes(most: list[int], pods: int):
     snapshot = world(waiting("web", pods, **SPREAD), groups=zones(*most))
-    assert planned(snapshot).scheduled == most_by_hand([4 * one for one in most], pods)
+    assert planned(snapshot).scheduled == most_by_hand([4 * size for size in most], pods)

@@ -23,7 +23,7 @@ SOME = settings(max_examples=40, deadline=None)
 
 
 def predicates(view: ClusterView, *made: Pod) -> Predicates:
-    table = ClassTable.of([PendingPods(key=one.metadata.name, pod=one, count=9) for one in made], view)
+    table = ClassTable.of([PendingPods(key=template.metadata.name, pod=template, count=9) for template in made], view)
     return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
 
@@ -103,7 +103,7 @@ def test_only_nodes_that_changed_are_read_again():
 
     after = before.with_view(view.with_pod(pod("b"), "n2"))
 
-    kept = [one is other for one, other in zip(before.running_pods.nodes, after.running_pods.nodes, strict=True)]
+    kept = [node is other for node, other in zip(before.running_pods.nodes, after.running_pods.nodes, strict=True)]
     assert kept == [True, True, False]
 
 

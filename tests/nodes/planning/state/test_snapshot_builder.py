@@ -39,10 +39,10 @@ class Cluster:
 
     def apply(self, changes: Changes) -> None:
         for known, changed in ((self.nodes, changes.nodes), (self.pods, changes.pods)):
-            for key, one in changed.items():
+            for key, item in changed.items():
                 known.pop(key, None)  # type: ignore[arg-type, attr-defined]
-                if one is not None:
-                    known[key] = one  # type: ignore[index]
+                if item is not None:
+                    known[key] = item  # type: ignore[index]
 
     @property
     def everything(self) -> Changes:
@@ -55,7 +55,7 @@ def histories(draw: st.DrawFn) -> list[Changes]:
 
 
 def _changes(draw: st.DrawFn) -> Changes:
-    made: dict[str, Node | None] = {one.metadata.name: one for one in nodes(draw) if draw(st.booleans())}
+    made: dict[str, Node | None] = {node.metadata.name: node for node in nodes(draw) if draw(st.booleans())}
     made |= {name: None for name in NODE_NAMES if draw(st.integers(0, 5)) == 0}
     changed: dict[PodKey, Pod | BadObject | None] = {}
     for name in draw(st.lists(st.sampled_from(POD_NAMES), max_size=4, unique=True)):
@@ -146,14 +146,14 @@ def test_pods_of_one_owner_wait_as_one_entry_named_after_the_oldest():
 
     left = keeper.update(Changes(pods={PodKey("default", "a"): None}), AROUND)
 
-    assert [(one.key, one.count) for one in left.pending] == [("default/b", 2)]
+    assert [(pending.key, pending.count) for pending in left.pending] == [("default/b", 2)]
 
 
 def test_pods_with_claims_of_their_own_wait_alone():
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "bound-z1"}}]
     made = {PodKey("default", name): pod(name, volumes=volumes) for name in ("a", "b")}
 
-    assert [one.count for one in SnapshotBuilder().update(Changes(pods=made), AROUND).pending] == [1, 1]
+    assert [pending.count for pending in SnapshotBuilder().update(Changes(pods=made), AROUND).pending] == [1, 1]
 
 
 def test_a_pod_may_be_there_before_its_node():

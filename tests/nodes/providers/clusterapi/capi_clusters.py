@@ -97,7 +97,7 @@ class CapiWorld:
     def sizes(self) -> dict[str, int]:
         """Of all deployments."""
         listed = self.kube.ask("GET", collection("MachineDeployment"))["items"]
-        return {one["metadata"]["name"]: one["spec"]["replicas"] for one in listed}
+        return {item["metadata"]["name"]: item["spec"]["replicas"] for item in listed}
 
     def machines(self) -> dict[str, ClusterMachine]:
         listed: tuple[ClusterMachine, ...] = self.do(self.client.list(MACHINES)).items

@@ -46,7 +46,9 @@ class SmallClusterApi:
 
     async def step(self) -> None:
         deployments: list[MachineDeployment] = list((await self._client.list(DEPLOYMENTS)).items)
-        sets: dict[str, MachineSet] = {one.metadata.name: one for one in (await self._client.list(SETS)).items}
+        sets: dict[str, MachineSet] = {
+            machine_set.metadata.name: machine_set for machine_set in (await self._client.list(SETS)).items
+        }
         for deployment in deployments:
             await self._keep_set(deployment, sets.get(f"{deployment.metadata.name}-s"))
         machines: list[ClusterMachine] = list((await self._client.list(MACHINES)).items)
@@ -54,8 +56,8 @@ class SmallClusterApi:
             await self._keep_machines(
                 item, [cluster_machine for cluster_machine in machines if _is_owned_by(cluster_machine, item)]
             )
-        for each in (await self._client.list(MACHINES)).items:
-            await self._boot(each)
+        for machine in (await self._client.list(MACHINES)).items:
+            await self._boot(machine)
 
     async def _keep_set(self, deployment: MachineDeployment, found: MachineSet | None) -> None:
         meta, replicas = deployment.metadata, deployment.spec.replicas or 0
@@ -88,7 +90,7 @@ class SmallClusterApi:
             return
         if (self._clock.now() - meta.creation_timestamp).total_seconds() < BOOT_S:
             return
-        if any(meta.name.startswith(f"{one}-s-") for one in self.failing):
+        if any(meta.name.startswith(f"{name}-s-") for name in self.failing):
             await self._write_status(meta.name, meta.namespace, {"failureMessage": "no such flavour"})
             return
         provider_id = f"test:///zone/{meta.name}"

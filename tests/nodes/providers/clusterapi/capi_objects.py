@@ -69,7 +69,7 @@ def scalable(kind: str = "MachineDeployment", name: str = "md", **spec: Any) -> 
         "namespace": spec.pop("namespace", HERE),
         "annotations": spec.pop("annotations", bounds()),
         "labels": spec.pop("labels", {}),
-        "ownerReferences": [owner(*one) for one in spec.pop("owners", ())],
+        "ownerReferences": [owner(*reference) for reference in spec.pop("owners", ())],
     }
     template = spec.pop("template", {})
     whole = {"replicas": 0, "clusterName": "c", "selector": {}, "template": template, **spec}

@@ -73,8 +73,8 @@ class AutoscaledWorld(CapiWorld):
 
     def no_pods(self) -> None:
         listed = self.kube.ask("GET", f"/api/v1/namespaces/{HERE}/pods")["items"]
-        for one in listed:
-            self.kube.ask("DELETE", f"/api/v1/namespaces/{HERE}/pods/{one['metadata']['name']}")
+        for pod in listed:
+            self.kube.ask("DELETE", f"/api/v1/namespaces/{HERE}/pods/{pod['metadata']['name']}")
 
     def nodes_become_ready(self) -> None:
         status = {

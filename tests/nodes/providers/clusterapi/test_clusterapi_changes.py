@@ -104,7 +104,7 @@ def test_failed_machines_are_no_real_nodes():
         world.deployment("md", replicas=2)
         world.after(READY_S)
         group = world.refreshed()
-        assert all(one.error is not None for one in world.do(group.nodes()))
+        assert all(instance.error is not None for instance in world.do(group.nodes()))
         assert world.do(group.decrease_target_size(-2, expected=2)) == Done()
         assert world.replicas() == 0
 
@@ -119,7 +119,7 @@ def test_just_the_nodes_that_are_named_go():
         assert world.do(group.delete_nodes([world.node(third), world.node(second)])) == Done()
         assert world.replicas() == 2
         assert world.do(group.target_size()) == 2
-        states = {one.name: one.state for one in world.do(group.nodes())}
+        states = {instance.name: instance.state for instance in world.do(group.nodes())}
         assert states[third] is states[second] is InstanceState.DELETING
         assert states[first] is InstanceState.RUNNING
         world.after(5)
@@ -134,7 +134,7 @@ def test_a_failed_machine_is_removed_by_the_id_it_was_listed_under():
         world.do(world.refreshed().increase_size(1, expected=1))
         world.after(READY_S)
         group = world.refreshed()
-        (failed,) = [one for one in world.do(group.nodes()) if one.error]
+        (failed,) = [instance for instance in world.do(group.nodes()) if instance.error]
         assert world.do(group.delete_nodes([NodeRef.of_instance(failed)])) == Done()
         world.after(5)
         assert (world.replicas(), len(world.nodes()), len(world.machines())) == (1, 1, 1)

@@ -80,7 +80,7 @@ def test_where_machines_have_no_provider_ids_their_nodes_tell_them():
 def test_a_pool_without_machines_lists_its_instances():
     with CapiWorld(runs=False) as world:
         world.made(scalable("MachinePool", "p", replicas=2, providerIDList=["x/1", "x/2"]))
-        assert [one.id for one in world.do(world.refreshed("p", "MachinePool").nodes())] == ["x/1", "x/2"]
+        assert [instance.id for instance in world.do(world.refreshed("p", "MachinePool").nodes())] == ["x/1", "x/2"]
 
 
 # ---- whose node

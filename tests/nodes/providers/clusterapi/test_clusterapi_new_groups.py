@@ -219,9 +219,9 @@ def test_a_cluster_api_that_drops_taints_makes_no_group_that_needs_them():
         assert isinstance(outcome, CallFailed)
         assert outcome.kind is FailureKind.REFUSED
         assert "dedicated would be missing" in outcome.message
-        assert [one["metadata"]["name"] for one in world.kube.ask("GET", collection("MachineDeployment"))["items"]] == [
-            "large"
-        ]
+        assert [
+            item["metadata"]["name"] for item in world.kube.ask("GET", collection("MachineDeployment"))["items"]
+        ] == ["large"]
 
 
 def without_taints() -> dict[str, Any]:

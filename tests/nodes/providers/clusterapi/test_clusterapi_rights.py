@@ -55,7 +55,7 @@ def rights(overlay: str, role: str) -> list[Rule]:
     (found,) = [
         document for document in documents if document["kind"] == "ClusterRole" and document["metadata"]["name"] == role
     ]
-    return [Rule.of(one) for one in found["rules"]]
+    return [Rule.of(rule) for rule in found["rules"]]
 
 
 def everything_that_a_provider_does(world: CapiWorld) -> None:
@@ -88,7 +88,7 @@ def test_no_call_lacks_its_right_and_no_right_is_unused():
     with CapiWorld(through=noting) as world:
         everything_that_a_provider_does(world)
     own, base = rights("nodes-clusterapi", "plimsoll-nodes-clusterapi"), rights("nodes", "plimsoll-nodes")
-    asked = [one for one in noting.asked if one.resource]
-    assert {str(one) for one in asked if not any(rule.allows(one) for rule in (*own, *base))} == set()
+    asked = [request for request in noting.asked if request.resource]
+    assert {str(request) for request in asked if not any(rule.allows(request) for rule in (*own, *base))} == set()
     single = [single_permission for rule in own for single_permission in rule.single_permissions()]
-    assert [one.text for one in single if not any(map(one.allows, asked))] == []
+    assert [rule.text for rule in single if not any(map(rule.allows, asked))] == []

@@ -104,7 +104,7 @@ def test_a_pod_is_told_which_groups_grow_for_it():
         "pod triggered scale-up: [{a 0->1 (max: 10)} {b 2->3 (max: 5)}]",
         "pod triggered scale-up: [{b 2->3 (max: 5)}]",
     ]
-    event = next(one for one in build_events(one) if one.reason == "TriggeredScaleUp")
+    event = next(event for event in build_events(one) if event.reason == "TriggeredScaleUp")
     assert (event.about.kind, event.about.name, event.about.uid) == ("Pod", "red", "uid-of-red")
     assert event.type is EventType.NORMAL
 

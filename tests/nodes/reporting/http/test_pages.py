@@ -252,7 +252,7 @@ def test_explaining_a_request_that_the_turn_answered(site: Site):
 
     shown = site.json("/explain?request=default/r")
     assert shown["said"] == [{"saying": "Provisioned", "message": "2 pods fit", "written": True}]
-    assert [one["reason"] for one in shown["conditions"]] == ["CapacityIsFound"]
+    assert [condition["reason"] for condition in shown["conditions"]] == ["CapacityIsFound"]
 
 
 def test_explaining_a_request_that_has_its_room(site: Site):

@@ -42,8 +42,8 @@ from tests.nodes.reporting.loop_results import (
 
 def after(*turns: Any) -> dict[str, float]:
     metrics = Metrics()
-    for one in turns:
-        metrics.observe(one)
+    for result in turns:
+        metrics.observe(result)
     return metrics.samples()
 
 

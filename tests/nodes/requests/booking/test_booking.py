@@ -57,7 +57,7 @@ class TestRoom:
             for name, pods in (("b", 8), ("c", 4))
         ]
         _, answers = answer_checks(held.snapshot, line, POLICY)
-        assert {name: one.fits for name, one in answers.items()} == {"default/b": False, "default/c": True}
+        assert {name: answer.fits for name, answer in answers.items()} == {"default/b": False, "default/c": True}
 
     def test_pods_without_room_are_counted(self):
         found = booked(world(nodes=nodes(1)), request_view("r", (ONE, 6)))
@@ -185,7 +185,7 @@ class TestHints:
     def test_a_machine_that_joins_under_another_name_is_followed(self):
         request = request_view("r", (ONE, 4))
         coming = [node(f"g-upcoming-{number}", cpu=2, memory="8Gi") for number in range(2)]
-        group_of = {one.metadata.name: "g" for one in coming} | {"real": "g"}
+        group_of = {node.metadata.name: "g" for node in coming} | {"real": "g"}
         before = booked(world(nodes=coming, group_of=group_of), request)
         there = [coming[0], node("real", cpu=2, memory="8Gi"), node("large", cpu=16, memory="64Gi")]
         after = booked(world(nodes=there, group_of=group_of), request, hints=before.hints)
@@ -220,7 +220,7 @@ class TestHints:
         before = booked(snapshot, request)
         after = booked(snapshot, request, hints=before.hints)
         pairs = zip(before.snapshot.view.nodes.values(), after.snapshot.view.nodes.values(), strict=True)
-        assert all(one is other for one, other in pairs)
+        assert all(before is other for before, other in pairs)
 
 
 # ---- whatever the cluster
@@ -270,11 +270,11 @@ def test_never_more_is_booked_than_there_is(before: Any, after: Any):
 def test_what_is_booked_and_what_runs_and_what_lacks_room_is_all_there_is(drawn: Any):
     snapshot, held = drawn
     found = booked(snapshot, *held)
-    for one in held:
-        run = found.consumption[one.name]
-        assert sum(run.remaining) >= one.total - run.running
-        kept = sum(found.by_request.get(one.name, {}).values()) + found.unbookable.get(one.name, 0)
-        assert kept == (0 if one.name in found.consumed else sum(run.remaining))
+    for request in held:
+        run = found.consumption[request.name]
+        assert sum(run.remaining) >= request.total - run.running
+        kept = sum(found.by_request.get(request.name, {}).values()) + found.unbookable.get(request.name, 0)
+        assert kept == (0 if request.name in found.consumed else sum(run.remaining))
 
 
 @given(worlds(), st.data())
@@ -283,10 +283,10 @@ def test_who_is_gone_leaves_nothing_behind(drawn: Any, data: Any):
     """The next turn after a deletion books what a turn would that never knew of it: all the room is there again."""
     snapshot, held = drawn
     gone = data.draw(st.sampled_from(held))
-    left = [one for one in held if one is not gone]
+    left = [request for request in held if request is not gone]
     after = booked(snapshot, *left, hints=booked(snapshot, *held).hints)
     never = booked(snapshot, *left)
     assert gone.name not in after.by_request
     assert gone.name not in after.unbookable
     assert not any(key.startswith(f"{gone.name}/") for filling in after.hints.fillings for key in filling.pods)
-    assert all(after.unbookable.get(one.name, 0) <= never.unbookable.get(one.name, 0) for one in left[:1])
+    assert all(after.unbookable.get(request.name, 0) <= never.unbookable.get(request.name, 0) for request in left[:1])

@@ -22,7 +22,7 @@ REFUSED = PodStatus(conditions=(PodCondition(type="PodScheduled", status="False"
 
 
 def there(*held: Any, others: tuple[Any, ...] = (), known: frozenset[str] = frozenset()) -> ObservedRequests:
-    names = {one.name for one in (*held, *others)}
+    names = {request.name for request in (*held, *others)}
     return ObservedRequests(held=held, others=others, known=frozenset(names) | known)
 
 
@@ -133,4 +133,4 @@ class TestUnschedulable:
         """Only the scheduler can say whether it is gone."""
         free = request_view("r", (ONE, 4), class_kind=ClassKind.CHECK, reserves=False)
         waiting = [consumer("c", "r", ONE, said_class=CHECK)]
-        assert codes([structs.replace(one, status=status) for one in waiting], there(others=(free,))) == said
+        assert codes([structs.replace(request, status=status) for request in waiting], there(others=(free,))) == said
