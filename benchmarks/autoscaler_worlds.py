@@ -34,7 +34,7 @@ from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import ReplicaSet
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

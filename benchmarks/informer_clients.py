@@ -29,8 +29,8 @@ from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer import Informer
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.pods import Pod
-from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.entropy import SystemEntropy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

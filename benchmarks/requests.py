@@ -23,7 +23,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
-from plimsoll.runtime.kernel_warming import load_kernels
+from plimsoll.runtime.kernel_warmup import load_kernels
 from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.worlds.world import World

@@ -18,9 +18,9 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer import Informer, Key
 from plimsoll.kube.leases import (
+    ElectorThread,
     LeaseHolder,
     LeaseSettings,
-    LeaseThread,
     SuspendAwareClock,
     run_while_leading,
     unique_identity,
@@ -29,8 +29,8 @@ from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.events import EventSource
-from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.entropy import SystemEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.signals import run_until_signalled
 from plimsoll.runtime.supervisor import Supervisor
@@ -48,7 +48,7 @@ async def main(kubeconfig: str) -> None:
         client = Client(transport, clock=clock, entropy=entropy)
         # The guard refuses every write that the lease would not outlive.
         supervisor = Supervisor(services(client, client.guarded(holder)), clock=clock, entropy=entropy)
-        async with LeaseThread(holder, lambda: HttpTransport(access), entropy=entropy):
+        async with ElectorThread(holder, lambda: HttpTransport(access), entropy=entropy):
             await run_while_leading(holder, supervisor.run)
 
 

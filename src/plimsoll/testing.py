@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from plimsoll.runtime.virtual_runs import DEFAULT_START, VirtualRun
+from plimsoll.runtime.virtual_run import DEFAULT_START, VirtualRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

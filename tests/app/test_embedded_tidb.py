@@ -12,7 +12,7 @@ from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
 from plimsoll.app.up import PortBusy
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.tidb.load.cluster_loads import LOAD
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.local.tidb.tidb_worlds import CLUSTERS, TidbWorld, base_cluster
 
 if TYPE_CHECKING:

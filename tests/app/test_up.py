@@ -12,7 +12,7 @@ from plimsoll.app.up import EmbeddedCluster, PortBusy, UpSettings, UpStatus
 from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.initial_cluster import InitialCluster
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.local.apiserver.builders import ADMIN, MERGE, World
 

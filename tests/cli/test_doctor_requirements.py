@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.cli.commands.doctor import Controller
 from plimsoll.cli.commands.requirements import REQUIREMENTS
-from plimsoll.kube.diagnosis import Places, Requirements, Scope
+from plimsoll.kube.diagnosis import Namespaces, Requirements, Scope
 from plimsoll.objects.registry import KINDS
 
 VERBS = {"get", "list", "watch", "create", "patch", "update", "delete"}
@@ -42,7 +42,7 @@ def test_creation_is_never_limited_by_name_because_rbac_cannot_do_that(needs: Re
 
 @every_controller
 def test_no_permission_is_listed_twice(needs: Requirements):
-    asked = [question for permission in needs.permissions for question in permission.questions(Places())]
+    asked = [question for permission in needs.permissions for question in permission.questions(Namespaces())]
     assert len(asked) == len(set(asked))
 
 

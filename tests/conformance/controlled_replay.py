@@ -22,9 +22,9 @@ from plimsoll.local.controller_manager.services import (
 )
 from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance import setups
 from tests.conformance.recordings import golden
 from tests.conformance.replay import Outcome, Replay

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.http_types import Response
     from plimsoll.local.apiserver.transport.in_process import InProcessTransport
-    from plimsoll.runtime.virtual_runs import VirtualRun
+    from plimsoll.runtime.virtual_run import VirtualRun
 
 
 class Reply(NamedTuple):
@@ -97,7 +97,7 @@ async def _whole(
     return _reply(answer, raw, events=lines)
 
 
-def _reply(answer: Answer, raw: bytes, *, events: list[Any] | None) -> Reply:
+def _reply(answer: Response, raw: bytes, *, events: list[Any] | None) -> Reply:
     return Reply(
         status=answer.status,
         content_type=answer.content_type,

@@ -7,7 +7,7 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.exchanges import Conversation
 from tests.conformance.fuzzing import Fuzzer, is_allowed, operations
 from tests.conformance.recordings import API_SERVER_GROUPS, by_id, golden

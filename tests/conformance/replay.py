@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance import setups
 from tests.conformance.comparison import differences
 from tests.conformance.exchanges import Conversation, Reply

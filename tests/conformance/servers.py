@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock

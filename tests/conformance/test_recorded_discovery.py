@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.comparison import differences
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.masks import masked

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.comparison import body_differences
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.fuzz_runs import published_operations
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server

@@ -10,7 +10,7 @@ import yaml
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.cli.nodes.run import read_flags
-from plimsoll.kube.diagnosis import Places, Scope
+from plimsoll.kube.diagnosis import Namespaces, Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.nodes.config.options import accepted_only, read_options
 from tests.deploy.flag_pages import page
@@ -64,7 +64,7 @@ def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
     namespaces = {
         namespace
         for permission in REQUIREMENTS["nodes"].permissions
-        for namespace in permission.namespaces_in(Places())
+        for namespace in permission.namespaces_in(Namespaces())
     }
     (listed,) = documents("nodes/kustomization.yaml")
     assert namespaces == {"", listed["namespace"]}

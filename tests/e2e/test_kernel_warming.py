@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.runtime.kernel_warming import warm_kernels
+from plimsoll.runtime.kernel_warmup import warm_kernels
 from plimsoll.solver import kernels
 from tests.e2e.patience import PATIENCE_S
 

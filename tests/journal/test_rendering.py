@@ -11,14 +11,14 @@ from plimsoll.journal.last_plans import last_plans, read_last_plans
 from plimsoll.journal.rendering import JOURNAL_HEAD, entry_lines, harmless, journal_data, journal_rows
 from plimsoll.journal.rendering import why_data as story_data
 from plimsoll.journal.rendering import why_lines as story_lines
-from plimsoll.journal.stories import Story
+from plimsoll.journal.decisions import ObjectDecision
 from tests.journal.journal_worlds import GROUP, at, done, failed, grow, left, plan, pod
 
 ENTRY = Entry(number=4, plan=plan(2, not_done=(left("a", "b", unnamed=3),)), outcomes=(failed("no quota"),))
 
 
 def why_lines(entry: Entry, ref: Ref) -> list[str]:
-    return list(story_lines([Story.of_entry(entry, ref)], now=at(7)))
+    return list(story_lines([ObjectDecision.of_entry(entry, ref)], now=at(7)))
 
 
 def test_an_action_is_told_with_its_time_its_end_and_its_reason():
@@ -80,7 +80,7 @@ def test_names_are_never_broken_at_the_end_of_a_line():
 
 
 def test_how_long_ago_is_told_in_the_largest_unit():
-    story = Story.of_entry(ENTRY, GROUP)
+    story = ObjectDecision.of_entry(ENTRY, GROUP)
     spans = {"59 s ago": 59, "1 min ago": 119, "3 h ago": 3 * 3600, "2 d ago": 50 * 3600}
     for told, seconds in spans.items():
         assert f"({told})" in next(story_lines([story], now=story.at + timedelta(seconds=seconds)))
@@ -88,7 +88,7 @@ def test_how_long_ago_is_told_in_the_largest_unit():
 
 
 def test_stories_are_parted_by_an_empty_line():
-    story = Story.of_entry(ENTRY, GROUP)
+    story = ObjectDecision.of_entry(ENTRY, GROUP)
     assert list(story_lines([story, story], now=at(7))).count("") == 1
 
 
@@ -96,11 +96,11 @@ def test_the_config_map_tells_the_same_story_without_a_number():
     (said,) = (
         last_plan for last_plan in read_last_plans(last_plans({}, [ENTRY])).values() if last_plan.ref == pod("a")
     )
-    assert Story.of_last_plan(said) == structs.replace(Story.of_entry(ENTRY, pod("a")), number=None)
+    assert ObjectDecision.of_last_plan(said) == structs.replace(ObjectDecision.of_entry(ENTRY, pod("a")), number=None)
 
 
 def test_programs_get_the_same_as_data():
-    (data,) = story_data([Story.of_entry(ENTRY, pod("a"))])
+    (data,) = story_data([ObjectDecision.of_entry(ENTRY, pod("a"))])
     assert json.loads(json.dumps(data)) == data
     assert data["number"] == 4
     assert data["at"] == "2026-01-01T12:00:02Z"
@@ -111,7 +111,7 @@ def test_programs_get_the_same_as_data():
 
 
 def test_outcomes_are_among_the_data():
-    (data,) = story_data([Story.of_entry(ENTRY, GROUP)])
+    (data,) = story_data([ObjectDecision.of_entry(ENTRY, GROUP)])
     assert data["outcomes"][0]["result"] == Result.FAILED.value
 
 

@@ -21,7 +21,7 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.registry import KINDS, Kinds
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.local.apiserver.builders import ADMIN, World
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.components import Components
 from plimsoll.objects.registry import KINDS
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.local.apiserver.builders import ADMIN, World
 

@@ -11,7 +11,7 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.initial_cluster import InitialCluster, prepare_cluster
 from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
 from plimsoll.objects.registry import KINDS
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import CrashAfter, Crashed
 from tests.local.apiserver.builders import ADMIN, MERGE, World
 

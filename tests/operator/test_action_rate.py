@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.operator.action_rate import ActionTimes, CountFailed, HourlyActionLimit
-from plimsoll.runtime.virtual_runs import DEFAULT_START as NOW
+from plimsoll.runtime.virtual_run import DEFAULT_START as NOW
 from tests.kube.worlds import KubeWorld
 
 

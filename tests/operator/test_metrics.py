@@ -8,8 +8,8 @@ from typing import Any
 from plimsoll.kube.controller.controller import ControllerStatus
 from plimsoll.kube.controller.workqueue import QueueStatus, WorkQueue
 from plimsoll.kube.informer.factory import SharedInformerFactory
-from plimsoll.kube.leases.holders import LeaseStatus, Phase
-from plimsoll.kube.recorder.recording import RecorderStatus
+from plimsoll.kube.leases.lease_holder import LeaseStatus, Phase
+from plimsoll.kube.recorder.recorder import RecorderStatus
 from plimsoll.objects.api.nodes import Node
 from plimsoll.operator.metrics import ControllerMetrics
 from tests.kube.worlds import KubeWorld

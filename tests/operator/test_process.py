@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.kube.access import Access, Credential
-from plimsoll.kube.configuration.credentials import Fixed
+from plimsoll.kube.configuration.credentials import FixedCredentials
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
-from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.entropy import SystemEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.web.responses import text_response
 
@@ -48,7 +48,7 @@ class Program:
 def process() -> ControllerProcess:
     settings = ProcessSettings(
         name="test",
-        access=Access(server="http://127.0.0.1:1", credentials=Fixed(Credential())),
+        access=Access(server="http://127.0.0.1:1", credentials=FixedCredentials(Credential())),
         client=ClientSettings(user_agent="test", field_manager="test"),
         host="here",
         address="127.0.0.1:0",

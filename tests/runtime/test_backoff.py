@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.runtime.backoff import Backoff, BackoffState, BackoffTable
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 
 ENTROPY = SeededEntropy("backoff")
 STEADY = Backoff(initial_s=1, factor=2, cap_s=60, jitter=0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.runtime.virtual_loop import VirtualLoop
-from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:

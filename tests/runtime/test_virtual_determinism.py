@@ -11,7 +11,7 @@ import pytest
 # Sets of strings, sets of tasks, cancellations, seeded chance and a crashing service, all in one.
 STORY = """
 import asyncio, structlog
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.testing import run_virtual

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.errors import LeftVirtualTime
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:

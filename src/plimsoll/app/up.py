@@ -31,7 +31,7 @@ from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.api.nodes import Node, is_node_ready
 from plimsoll.objects.api.simulated_cloud import Machine, MachineState, NodeGroup
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from plimsoll.runtime.kernel_warming import warm_kernels
+from plimsoll.runtime.kernel_warmup import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
 from plimsoll.web.serving import CannotListen, bind_socket, serve_on_socket
 

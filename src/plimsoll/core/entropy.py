@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Entropy(Protocol):
-    """Operating system randomness in production, a seeded stream elsewhere (`plimsoll.runtime.chance`)."""
+    """Operating system randomness in production, a seeded stream elsewhere (`plimsoll.runtime.entropy`)."""
 
     def uid(self) -> str:
         """A random (version 4) UUID in its text form."""

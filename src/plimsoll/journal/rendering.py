@@ -1,4 +1,4 @@
-"""Entries and stories as people and programs read them: lines for a terminal, plain data for `-o json` and `-o yaml`.
+"""Entries and decisions as people and programs read them: lines for a terminal, plain data for `-o json` and `-o yaml`.
 
 The command line and the console print what is made here, so that all tell the same. Text of objects is made harmless
 for a terminal; pages escape it themselves. Pure: how long ago something was is told from a time that is given.
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.plans import Outcome, Reason
+    from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.entries import Entry
-    from plimsoll.journal.stories import Story
 
 Row = tuple[str, ...]
 JOURNAL_HEAD: Final = ("NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "LEFT", "SENTENCE")
@@ -40,31 +40,31 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 # ---- why
 
 
-def why_lines(stories: Iterable[Story], *, now: datetime) -> Iterator[str]:
-    """A block a story, in the order given: when, what was done or not, and the tree of reasons."""
-    for number, story in enumerate(stories):
+def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator[str]:
+    """A block a decision, in the order given: when, what was done or not, and the tree of reasons."""
+    for number, decision in enumerate(decisions):
         if number:
             yield ""
-        entry = "" if story.number is None else f", entry {story.number}"
-        yield f"{_time(story.at)} ({_ago(story.at, now)}), {harmless(story.subsystem)}{entry}"
-        ended = {msgspec.json.encode(outcome.action): outcome for outcome in story.outcomes}
-        for action in story.actions:
-            whose = "" if action.target == story.ref else f" {action.target}"
+        entry = "" if decision.number is None else f", entry {decision.number}"
+        yield f"{_time(decision.at)} ({_ago(decision.at, now)}), {harmless(decision.subsystem)}{entry}"
+        ended = {msgspec.json.encode(outcome.action): outcome for outcome in decision.outcomes}
+        for action in decision.actions:
+            whose = "" if action.target == decision.ref else f" {action.target}"
             what = f"{action.verb}{whose}" + "".join(
                 f" {key}={value}" for key, value in sorted(action.arguments.items())
             )
             outcome = ended.get(msgspec.json.encode(action))
             yield from _wrapped(f"{what}: {_result(outcome)}", _STEP)
             yield from _reason_lines(action.reason, _STEP * 2)
-        for not_done in story.not_done:
+        for not_done in decision.not_done:
             others = f" (and {not_done.unnamed} more like it)" if not_done.unnamed else ""
             yield from _wrapped(f"{not_done.what}{others}", _STEP)
             yield from _reason_lines(not_done.reason, _STEP * 2)
 
 
-def why_data(stories: Iterable[Story]) -> list[dict[str, Any]]:
+def why_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
     """The same for programs."""
-    return [_plain(story) for story in stories]
+    return [_plain(decision) for decision in decisions]
 
 
 def _reason_lines(reason: Reason, indent: str) -> Iterator[str]:

@@ -46,13 +46,13 @@ class Blocked(Value, frozen=True):
     retry_after_s: float | None = None
 
 
-class Gone(Value, frozen=True):
+class PodGone(Value, frozen=True):
     """There is no such pod any more, or only another one of its name."""
 
     message: str
 
 
-Eviction = Evicted | Blocked | Gone
+Eviction = Evicted | Blocked | PodGone
 
 
 def eviction_body(name: str, namespace: str, options: DeleteOptions) -> dict[str, Any]:
@@ -64,13 +64,13 @@ def eviction_body(name: str, namespace: str, options: DeleteOptions) -> dict[str
     return {**body, "deleteOptions": options.body} if options.body else body
 
 
-def eviction_refused(error: ApiError, options: DeleteOptions) -> Blocked | Gone | None:
+def eviction_refused(error: ApiError, options: DeleteOptions) -> Blocked | PodGone | None:
     """What a refused eviction means; None: an error like any other."""
     match error:
         case NotFound() if error.status.details.kind == "pods":
-            return Gone(message=str(error))
+            return PodGone(message=str(error))
         case Conflict() if options.uid and "UID" in str(error):
-            return Gone(message=str(error))
+            return PodGone(message=str(error))
         case TooManyRequests() if is_budget_refusal(error):
             reasons = tuple(cause.message for cause in error.causes)
             return Blocked(message=str(error), reasons=reasons, retry_after_s=error.retry_after_s)

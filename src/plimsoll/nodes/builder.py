@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.journal.last_plans_map import LastPlansWriter
+from plimsoll.journal.last_plans_config_map import LastPlansWriter
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
 from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
 from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from plimsoll.kube.controller.workqueue import DURATION_BUCKETS_S
-from plimsoll.kube.leases.holders import Phase
+from plimsoll.kube.leases.lease_holder import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.controller.workqueue import Durations
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.informer.status import InformerStatus
-    from plimsoll.kube.leases.holders import LeaseHolder, LeaseStatus
-    from plimsoll.kube.recorder.recording import EventRecorder, RecorderStatus
+    from plimsoll.kube.leases.lease_holder import LeaseHolder, LeaseStatus
+    from plimsoll.kube.recorder.recorder import EventRecorder, RecorderStatus
 
 # controller-runtime's results of a reconciliation, by ours.
 _RESULTS: Final = {"done": "success", "again": "requeue_after"}

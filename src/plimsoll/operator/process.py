@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.factory import SharedInformerFactory
-from plimsoll.kube.leases import LeaseHolder, LeaseThread, SuspendAwareClock, run_while_leading, unique_identity
+from plimsoll.kube.leases import ElectorThread, LeaseHolder, SuspendAwareClock, run_while_leading, unique_identity
 from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -104,7 +104,7 @@ class ControllerProcess:
     async def _while_leading(self, holder: LeaseHolder | None, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if holder is None:
             return await work()
-        async with LeaseThread(holder, lambda: self._open_transport(self._settings.access), entropy=self._entropy):
+        async with ElectorThread(holder, lambda: self._open_transport(self._settings.access), entropy=self._entropy):
             return await run_while_leading(holder, work)
 
     async def _run_services(self, program: Program) -> None:

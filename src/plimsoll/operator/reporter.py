@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.journal.entries import Entry
-    from plimsoll.journal.last_plans_map import LastPlansWriter
+    from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)

@@ -1,6 +1,6 @@
 """An event loop whose time jumps to the next timer as soon as nothing is ready: hours pass in milliseconds.
 
-Tests, scenarios and what-ifs run on it, through `plimsoll.runtime.virtual_runs`. It promises four things.
+Tests, scenarios and what-ifs run on it, through `plimsoll.runtime.virtual_run`. It promises four things.
 
 * **Nothing leaves its thread.** Executors, sockets, processes, signals and threads raise `LeftVirtualTime`, which names
   the caller. The run then ends with that error even if the caller swallows it.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
 from plimsoll.core.values import Value
 from plimsoll.runtime.clocks import VirtualClock
-from plimsoll.runtime.standstills import callback_place, deadlock, runaway, task_place
+from plimsoll.runtime.deadlocks import callback_place, deadlock, runaway, task_place
 from plimsoll.runtime.thread_isolation import calling_place, watched
 from plimsoll.runtime.virtual_handles import VirtualHandle, VirtualTask, VirtualTimer
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.journal.last_plans_map import LastPlansWriter
+from plimsoll.journal.last_plans_config_map import LastPlansWriter
 from plimsoll.kube.secret_tls import ClusterSecrets
 from plimsoll.tidb.actuation.drainers import DrainerFactory
 from plimsoll.tidb.controller import TidbController

@@ -5,7 +5,7 @@ from contextlib import redirect_stderr
 from datetime import UTC, datetime
 
 from plimsoll.cli.shared.progress import Progress
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 
 
 def told(*steps: tuple[str, float], is_silent: bool = False) -> list[str]:

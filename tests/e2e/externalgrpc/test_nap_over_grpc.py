@@ -28,8 +28,8 @@ from plimsoll.nodes.providers.values import InstanceState, NodeRef
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
-from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.patience import PATIENCE_S
 from tests.kube.worlds import UNLIMITED

@@ -23,8 +23,8 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.objects.api.rbac import Role, RoleBinding, ServiceAccount
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
-from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.entropy import SystemEntropy
 from tests.e2e.apiserver.processes import running
 from tests.e2e.patience import PATIENCE_S
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from plimsoll.kube.access import Credential
-from plimsoll.kube.configuration.credentials import Fixed
+from plimsoll.kube.configuration.credentials import FixedCredentials
 from plimsoll.kube.errors import Forbidden, Unauthorized
 from plimsoll.kube.informer import Informer
 from plimsoll.kube.requests.options import Selection
@@ -48,7 +48,9 @@ async def reader_token(client: Client, namespace: str) -> str:
 
 
 def as_bearer(access: Access, token: str) -> Access:
-    return dataclasses.replace(access, credentials=Fixed(Credential(headers={"Authorization": f"Bearer {token}"})))
+    return dataclasses.replace(
+        access, credentials=FixedCredentials(Credential(headers={"Authorization": f"Bearer {token}"}))
+    )
 
 
 async def test_who_may_only_read_is_forbidden_to_write(access: Access, client: Client, namespace: str):

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.kube.http import HttpTransport
-from plimsoll.kube.leases import LeaseHolder, LeaseSettings, LeaseThread, SuspendAwareClock
+from plimsoll.kube.leases import ElectorThread, LeaseHolder, LeaseSettings, SuspendAwareClock
 from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.coordination import Lease
@@ -55,7 +55,7 @@ async def contending(candidate: LeaseHolder, access: Access, ended: list[int]) -
     def opened() -> HttpTransport:
         return HttpTransport(access, user_agent=USER_AGENT)
 
-    async with LeaseThread(candidate, opened, entropy=ENTROPY, end_process=ended.append) as contender:
+    async with ElectorThread(candidate, opened, entropy=ENTROPY, end_process=ended.append) as contender:
         yield contender
 
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.kube.subresources import Blocked, Evicted, Gone
+from plimsoll.kube.subresources import Blocked, Evicted, PodGone
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.policy import PodDisruptionBudget
@@ -49,13 +49,13 @@ async def test_a_pod_that_no_budget_protects_is_evicted(client: Client, namespac
 
 
 async def test_evicting_a_pod_that_is_not_there_says_so(client: Client, namespace: str):
-    assert isinstance(await client.evict("nobody", namespace=namespace), Gone)
+    assert isinstance(await client.evict("nobody", namespace=namespace), PodGone)
 
 
 async def test_evicting_a_pod_of_another_uid_says_that_it_is_gone(client: Client, namespace: str):
     await client.create(Pod, pod("one"), namespace=namespace)
     other = DeleteOptions(uid="00000000-0000-4000-8000-000000000000")
-    assert isinstance(await client.evict("one", namespace=namespace, options=other), Gone)
+    assert isinstance(await client.evict("one", namespace=namespace, options=other), PodGone)
     assert await exists(client, Pod, "one", namespace=namespace)
 
 

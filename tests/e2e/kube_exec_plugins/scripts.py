@@ -8,7 +8,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.configuration import Choice, Surroundings, choose_access
+from plimsoll.kube.configuration import AccessOptions, LoaderContext, choose_access
 from plimsoll.runtime.clocks import RealClock
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Scripts:
         }
         file = self.folder / "config"
         file.write_text(json.dumps(named))
-        surroundings = Surroundings(environment=os.environ, clock=RealClock(), plugin_timeout_s=timeout_s)
-        return choose_access(Choice(kubeconfig=str(file)), surroundings).credentials
+        context = LoaderContext(environment=os.environ, clock=RealClock(), plugin_timeout_s=timeout_s)
+        return choose_access(AccessOptions(kubeconfig=str(file)), context).credentials
 
     def ask(self, *lines: str, **fields: Any) -> Credential:
         return asyncio.run(self.credentials(*lines, **fields).current())

@@ -15,15 +15,15 @@ import time
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.leases import (
+    ElectorThread,
     LeaseHolder,
     LeaseSettings,
-    LeaseThread,
     NotLeading,
     SuspendAwareClock,
     run_while_leading,
     unique_identity,
 )
-from plimsoll.runtime.chance import SystemEntropy
+from plimsoll.runtime.entropy import SystemEntropy
 from plimsoll.runtime.signals import run_until_signalled
 
 CALL_S = 0.02
@@ -61,7 +61,7 @@ async def contend(kubeconfig: str, settings: LeaseSettings, journal_path: str) -
     journal = Journal(journal_path, clock)
     access = find_access(kubeconfig=kubeconfig, environment=os.environ, clock=clock)
     holder = LeaseHolder(settings, identity=unique_identity("contender", entropy), clock=clock)
-    async with LeaseThread(holder, lambda: HttpTransport(access, user_agent="plimsoll-contender"), entropy=entropy):
+    async with ElectorThread(holder, lambda: HttpTransport(access, user_agent="plimsoll-contender"), entropy=entropy):
         journal.write("contends")
         await run_while_leading(holder, lambda: act(holder, journal))
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from plimsoll.kube.requests.in_flight import CallsUnderWay
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.kube.requests.in_flight_calls import InFlightCalls
+from plimsoll.runtime.virtual_run import VirtualRun
 
 
 async def _after(seconds: float) -> str:
@@ -21,7 +21,7 @@ def test_a_call_that_is_answered_at_once_sets_no_timer():
         loop, timers = asyncio.get_running_loop(), []
         set_timer = loop.call_at
         loop.call_at = lambda when, *rest, **more: timers.append(when) or set_timer(when, *rest, **more)
-        assert await CallsUnderWay().carried(_after(0), 30.0) == "answer"
+        assert await InFlightCalls().carried(_after(0), 30.0) == "answer"
         return timers
 
     with VirtualRun() as run:
@@ -30,7 +30,7 @@ def test_a_call_that_is_answered_at_once_sets_no_timer():
 
 def test_a_call_that_waits_is_answered_within_its_time():
     with VirtualRun() as run:
-        assert run.until(CallsUnderWay().carried(_after(29), 30.0)) == "answer"
+        assert run.until(InFlightCalls().carried(_after(29), 30.0)) == "answer"
 
 
 def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
@@ -38,7 +38,7 @@ def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         with pytest.raises(TimeoutError):
-            await CallsUnderWay().carried(_after(31), 30.0)
+            await InFlightCalls().carried(_after(31), 30.0)
         return loop.time() - began_s
 
     with VirtualRun() as run:
@@ -47,14 +47,14 @@ def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
 
 def test_closing_the_transport_ends_a_call_that_waits():
     async def story() -> None:
-        calls = CallsUnderWay()
+        calls = InFlightCalls()
         async with asyncio.TaskGroup() as group:
             waiting = group.create_task(_ended(calls))
             await asyncio.sleep(1)
             calls.end_all()
             await waiting
 
-    async def _ended(calls: CallsUnderWay) -> None:
+    async def _ended(calls: InFlightCalls) -> None:
         with pytest.raises(TimeoutError):
             await calls.carried(_after(10), 30.0)
 
@@ -64,7 +64,7 @@ def test_closing_the_transport_ends_a_call_that_waits():
 
 def test_whoever_cancels_the_caller_cancels_the_call():
     async def story() -> bool:
-        task = asyncio.create_task(CallsUnderWay().carried(_after(10), 30.0))
+        task = asyncio.create_task(InFlightCalls().carried(_after(10), 30.0))
         await asyncio.sleep(1)
         task.cancel()
         await asyncio.wait((task,))
@@ -79,4 +79,4 @@ def test_what_a_call_raises_is_raised():
         raise ValueError("no")
 
     with VirtualRun() as run, pytest.raises(ValueError, match="no"):
-        run.until(CallsUnderWay().carried(refused(), 30.0))
+        run.until(InFlightCalls().carried(refused(), 30.0))

@@ -19,7 +19,7 @@ from plimsoll.objects.api.core import ConfigMap, Namespace, Secret
 from plimsoll.objects.api.meta import MicroTime, ObjectMeta
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
 from tests.kube.worlds import WIDGETS, KubeWorld, ScriptedTransport, Widget, json_reply
 from tests.local.apiserver.builders import GUEST, config_map, definition, pod

@@ -17,7 +17,7 @@ from plimsoll.kube.errors import Expired, UnreadableAnswer
 from plimsoll.kube.requests.options import ClientSettings, Selection
 from plimsoll.kube.transport import Request, Response
 from plimsoll.objects.api.core import ConfigMap
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
 from tests.kube.worlds import KubeWorld, ScriptedTransport, json_reply, status_reply
 from tests.local.apiserver.builders import config_map

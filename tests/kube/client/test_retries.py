@@ -27,8 +27,8 @@ from plimsoll.kube.transport import Request, Response
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.backoff import Backoff
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.faults import Flaky
 from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport, json_reply, status_reply
 

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube import discovery
 from plimsoll.kube.errors import Conflict, NotFound, ServerFailed
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.kube.subresources import Blocked, Evicted, Gone
+from plimsoll.kube.subresources import Blocked, Evicted, PodGone
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment
 from tests.kube.worlds import WIDGETS, KubeWorld
@@ -80,13 +80,13 @@ def test_a_budget_nobody_has_looked_at_yet_says_when_to_come_back(world: KubeWor
 
 
 def test_a_pod_that_is_gone_cannot_be_evicted(world: KubeWorld):
-    assert world.do(world.client.evict("p", namespace="here")) == Gone(message='pods "p" not found')
+    assert world.do(world.client.evict("p", namespace="here")) == PodGone(message='pods "p" not found')
 
 
 def test_another_pod_of_the_name_is_not_evicted(world: KubeWorld):
     world.made(PODS, pod("p"))
     outcome = world.do(world.client.evict("p", namespace="here", options=DeleteOptions(uid="another")))
-    assert isinstance(outcome, Gone)
+    assert isinstance(outcome, PodGone)
     assert world.do(world.client.get(Pod, "p", namespace="here"))
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from plimsoll.kube.configuration import Choice, Surroundings, choose_access
+from plimsoll.kube.configuration import AccessOptions, LoaderContext, choose_access
 from plimsoll.kube.configuration.processes import Command, Finished, Outcome
 from plimsoll.runtime.clocks import RealClock
 
@@ -125,14 +125,14 @@ class Machine:
         """What is found; `content` becomes the file that is named explicitly."""
         if content is not None:
             choice["kubeconfig"] = self.write("config.yaml", content)
-        surroundings = Surroundings(
+        context = LoaderContext(
             environment=self.environment,
             clock=self.clock,
             runner=self.runner,
             has_terminal=lambda: self.is_terminal,
             service_account=self.folder / "serviceaccount",
         )
-        return choose_access(Choice(**choice), surroundings)
+        return choose_access(AccessOptions(**choice), context)
 
     async def credential(self, user: Mapping[str, Any], **choice: str) -> Credential:
         return await self.access(config(user=user), **choice).credentials.current()

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.kube.access import SlowCredentials
 from plimsoll.kube.configuration.processes import Finished, Killed, NotStarted
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate
-from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.testing import run_virtual
 from tests.kube.configuration.kubeconfigs import (
     SERVER,

@@ -16,9 +16,9 @@ from plimsoll.kube.controller.controller import Again, Controller, ControllerSet
 from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, Status, TooManyRequests
 from plimsoll.runtime.backoff import Backoff
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
-from plimsoll.runtime.yielding import OBJECTS_AT_ONCE
+from plimsoll.runtime.cooperative_yield import OBJECTS_AT_ONCE
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.faults import Crashed
 
 if TYPE_CHECKING:

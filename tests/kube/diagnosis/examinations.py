@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.cli.commands.requirements import select_requirements
 from plimsoll.kube.client import Client
-from plimsoll.kube.diagnosis import ExaminationOptions, Places, examine
+from plimsoll.kube.diagnosis import ExaminationOptions, Namespaces, examine
 from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST, START
 
@@ -54,12 +54,12 @@ class Cluster(KubeWorld):
         self,
         *controllers: str,
         token: str = ADMIN,
-        places: Places = Places(),  # noqa: B008 - a value that nobody changes
+        namespaces: Namespaces = Namespaces(),  # noqa: B008 - a value that nobody changes
         through: Callable[[Transport], Transport] = lambda transport: transport,
         invocation: str = "plimsoll doctor -o json",
     ) -> Examination:
         client = self.new_client(token=token, through=through)
-        options = examination_options(controllers, places=places, invocation=invocation)
+        options = examination_options(controllers, namespaces=namespaces, invocation=invocation)
         return self.do(examine(client, options, clock=self.clock))
 
     def service_account(self, name: str = "plimsoll", namespace: str = "kube-system") -> str:
@@ -96,11 +96,11 @@ def found(examination: Examination, check: str) -> Finding:
     return finding
 
 
-def questions(permissions: Iterable[Permission], places: Places) -> set[tuple[str, ...]]:
+def questions(permissions: Iterable[Permission], namespaces: Namespaces) -> set[tuple[str, ...]]:
     return {
         (question.verb, question.target, question.namespace, question.name)
         for permission in permissions
-        for question in permission.questions(places)
+        for question in permission.questions(namespaces)
     }
 
 

@@ -4,8 +4,8 @@ import json
 from typing import TYPE_CHECKING
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
-from plimsoll.kube.diagnosis import Places
-from plimsoll.kube.diagnosis.odd_objects import shelves
+from plimsoll.kube.diagnosis import Namespaces
+from plimsoll.kube.diagnosis.unreadable_objects import list_targets
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found
 from tests.kube.worlds import status_reply
 from tests.local.apiserver.builders import pod
@@ -98,18 +98,18 @@ def test_long_lists_come_page_by_page():
 
 
 def test_nobodys_secrets_and_config_maps_are_listed():
-    listed = {shelve.resource.plural for shelve in shelves(REQUIREMENTS.values(), Places())}
+    listed = {target.resource.plural for target in list_targets(REQUIREMENTS.values(), Namespaces())}
     assert {"nodes", "pods", "poddisruptionbudgets", "daemonsets", "replicasets"} <= listed
     assert not listed & {"secrets", "configmaps"}
 
 
 def test_with_a_namespace_only_its_objects_are_listed():
-    places = Places(home="kafka", watched="kafka")
-    assert {shelve.namespace for shelve in shelves([REQUIREMENTS["kafka"]], places)} == {"kafka"}
+    namespaces = Namespaces(own="kafka", watched="kafka")
+    assert {target.namespace for target in list_targets([REQUIREMENTS["kafka"]], namespaces)} == {"kafka"}
     # The node autoscaler lists pods everywhere anyway.
     both = [
-        shelve
-        for shelve in shelves([REQUIREMENTS["kafka"], REQUIREMENTS["nodes"]], places)
-        if shelve.resource.plural == "pods"
+        target
+        for target in list_targets([REQUIREMENTS["kafka"], REQUIREMENTS["nodes"]], namespaces)
+        if target.resource.plural == "pods"
     ]
     assert [finding.namespace for finding in both] == [""]

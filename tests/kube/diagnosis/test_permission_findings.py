@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
-from plimsoll.kube.diagnosis import Finding, Places
+from plimsoll.kube.diagnosis import Finding, Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found, questions
 from tests.kube.worlds import status_reply
@@ -40,7 +40,7 @@ def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
     finding = found(examination, "permissions.nodes")
     assert not examination.is_healthy
     assert finding.level == "fail"
-    assert told_missing(finding) == questions(REQUIREMENTS["nodes"].permissions, Places())
+    assert told_missing(finding) == questions(REQUIREMENTS["nodes"].permissions, Namespaces())
     assert "to move pods off a machine before it goes" in finding.fix
     assert '{apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}' in finding.fix
 
@@ -49,27 +49,27 @@ def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
 @settings(max_examples=6, deadline=None)
 def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: st.DataObject, controller: str):
     permissions = REQUIREMENTS[controller].permissions
-    places = Places(home="default", watched=data.draw(st.sampled_from(["", "default"])))
+    namespaces = Namespaces(own="default", watched=data.draw(st.sampled_from(["", "default"])))
     granted = data.draw(st.lists(st.sampled_from(permissions), unique_by=id))
     with Cluster() as cluster:
         token = cluster.service_account()
-        cluster.apply(*role_manifests(granted, role="some", user=ACCOUNT, places=places))
-        finding = found(cluster.examined(controller, token=token, places=places), f"permissions.{controller}")
-        expected = questions(permissions, places) - questions(granted, places)
+        cluster.apply(*role_manifests(granted, role="some", user=ACCOUNT, namespaces=namespaces))
+        finding = found(cluster.examined(controller, token=token, namespaces=namespaces), f"permissions.{controller}")
+        expected = questions(permissions, namespaces) - questions(granted, namespaces)
         assert told_missing(finding) == expected if expected else finding.level == "ok"
         cluster.apply(*finding.details.get("manifests", ()))
-        assert found(cluster.examined(controller, token=token, places=places), finding.check).level == "ok"
+        assert found(cluster.examined(controller, token=token, namespaces=namespaces), finding.check).level == "ok"
 
 
 def test_with_a_namespace_only_that_one_is_asked_about():
-    places = Places(home="kafka", watched="kafka")
+    namespaces = Namespaces(own="kafka", watched="kafka")
     with Cluster() as cluster:
         cluster.namespace("kafka")
         token = cluster.service_account()
-        manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=ACCOUNT, places=places)
+        manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=ACCOUNT, namespaces=namespaces)
         assert {manifest["kind"] for manifest in manifests} == {"Role", "RoleBinding"}
         cluster.apply(*manifests)
-        inside = cluster.examined("kafka", token=token, places=places)
+        inside = cluster.examined("kafka", token=token, namespaces=namespaces)
         everywhere = cluster.examined("kafka", token=token)
     assert found(inside, "permissions.kafka").level == "ok"
     assert found(everywhere, "permissions.kafka").level == "fail"
@@ -85,7 +85,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
             cluster.made(f"/apis/kafka.strimzi.io/v1/namespaces/{namespace}/kafkas", kafka)
         token = cluster.service_account()
         seeing = [permission for permission in REQUIREMENTS["kafka"].permissions if permission.resource == "kafkas"]
-        cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, places=Places()))
+        cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, namespaces=Namespaces()))
         finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
     assert {rule[2] for rule in told_missing(finding) if rule[1] == "secrets"} == {"kafka", "more"}
     granted = {
@@ -103,7 +103,7 @@ def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
         name
         for name, needs in REQUIREMENTS.items()
         for permission in needs.permissions
-        if permission.resource == "secrets" and "" in permission.namespaces_in(Places())
+        if permission.resource == "secrets" and "" in permission.namespaces_in(Namespaces())
     }
     assert broad == {"fleet-agent"}
 
@@ -111,8 +111,10 @@ def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
 def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an_administrator():
     again = "plimsoll doctor --kubeconfig 'my config' -n kafka -o json"
     with Cluster() as cluster:
-        places = Places(home="kafka", watched="kafka")
-        finding = found(cluster.examined("kafka", token=GUEST, places=places, invocation=again), "permissions.kafka")
+        namespaces = Namespaces(own="kafka", watched="kafka")
+        finding = found(
+            cluster.examined("kafka", token=GUEST, namespaces=namespaces, invocation=again), "permissions.kafka"
+        )
     lines = finding.fix.splitlines()
     selected = """.findings[] | select(.check == "permissions.kafka") | .details.manifests[]"""
     assert lines[-4:] == [

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
-from plimsoll.kube.diagnosis import Permission, Places, Question, Scope
-from plimsoll.kube.diagnosis.access_reviews import Asker, judge
+from plimsoll.kube.diagnosis import Permission, Namespaces, AccessQuestion, Scope
+from plimsoll.kube.diagnosis.access_reviews import Reviewer, check_permissions
 from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
 
 
@@ -20,11 +20,11 @@ def permission(**given: object) -> Permission:
 )
 def test_a_scope_says_in_which_namespace_is_asked(scope: Scope, namespace: str):
     one = permission(scope=scope, namespace="kube-system" if scope is Scope.ONE else "")
-    assert {asked.namespace for asked in one.questions(Places(home="h", watched="w"))} == {namespace}
+    assert {asked.namespace for asked in one.questions(Namespaces(own="h", watched="w"))} == {namespace}
 
 
 def test_one_question_for_each_verb_and_name():
-    asked = [*permission(names=("a", "b"), group="g", subresource="status").questions(Places())]
+    asked = [*permission(names=("a", "b"), group="g", subresource="status").questions(Namespaces())]
     assert [str(access) for access in asked] == [
         "get pods.g/status a in the whole cluster",
         "list pods.g/status a in the whole cluster",
@@ -43,18 +43,18 @@ def test_a_rule_as_rbac_writes_it():
 
 
 def test_only_what_is_missing_of_a_permission_is_asked_for():
-    missing = {Question(verb="list", group="", resource="pods")}
-    assert [need.rule() for need in only_missing(permission(), missing, Places())] == [
+    missing = {AccessQuestion(verb="list", group="", resource="pods")}
+    assert [need.rule() for need in only_missing(permission(), missing, Namespaces())] == [
         permission(verbs=("list",)).rule()
     ]
-    assert [*only_missing(permission(resource="nodes"), missing, Places())] == []
+    assert [*only_missing(permission(resource="nodes"), missing, Namespaces())] == []
 
 
 def test_what_is_missing_in_one_namespace_is_not_asked_for_in_another():
     narrow = permission(resource="secrets", scope=Scope.INHABITED, verbs=("get",))
-    places = Places(inhabited=("a", "b"))
-    missing = {Question(verb="get", group="", resource="secrets", namespace="b")}
-    assert [need.namespace for need in only_missing(narrow, missing, places)] == ["b"]
+    namespaces = Namespaces(used=("a", "b"))
+    missing = {AccessQuestion(verb="get", group="", resource="secrets", namespace="b")}
+    assert [need.namespace for need in only_missing(narrow, missing, namespaces)] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_is_needed_in_one_namespace_is_granted_only_there():
         [permission(), permission(resource="leases", scope=Scope.OWN_NAMESPACE)],
         role="plimsoll-x",
         user="bob",
-        places=Places(home="h"),
+        namespaces=Namespaces(own="h"),
     )
     assert [(manifest["kind"], manifest["metadata"].get("namespace")) for manifest in manifests] == [
         ("ClusterRole", None),
@@ -89,10 +89,10 @@ def test_what_is_needed_in_one_namespace_is_granted_only_there():
 def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     data: st.DataObject, controller: str, watched: str
 ):
-    needs, places = REQUIREMENTS[controller], Places(home="home", watched=watched, inhabited=("kafka", "more"))
-    asked = [access for need in needs.permissions for access in need.questions(places)]
+    needs, namespaces = REQUIREMENTS[controller], Namespaces(own="home", watched=watched, used=("kafka", "more"))
+    asked = [access for need in needs.permissions for access in need.questions(namespaces)]
     answers = {access: data.draw(st.booleans()) for access in asked}
-    finding = judge(needs, answers, places=places, asker=Asker(user="bob"))
+    finding = check_permissions(needs, answers, namespaces=namespaces, reviewer=Reviewer(user="bob"))
     refused = {access for access, allowed in answers.items() if not allowed}
     assert (finding.level == "fail") is bool(refused)
     for question in refused:
@@ -103,7 +103,7 @@ def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     assert {(access.verb, access.resource, access.namespace, access.name) for access in refused} <= told
 
 
-def _grants(rule: dict[str, object], asked: Question) -> bool:
+def _grants(rule: dict[str, object], asked: AccessQuestion) -> bool:
     path = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     return (
         rule.get("namespace", "") == asked.namespace

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from plimsoll.kube.access import Access, Credential
-from plimsoll.kube.configuration.credentials import Fixed
+from plimsoll.kube.configuration.credentials import FixedCredentials
 from plimsoll.kube.diagnosis import NoExamination, Target
 from plimsoll.kube.errors import CredentialsFailed, NotSent, TlsRefused, UnknownAuthority
 from plimsoll.kube.requests.options import ClientSettings
@@ -207,7 +207,7 @@ def test_a_client_certificate_that_has_expired_is_told_with_its_end(answer: Any)
     ],
 )
 def test_a_server_should_know_us_if_it_is_shown_something(credential: Credential, is_shown: bool):
-    access = Access(server="https://x", credentials=Fixed(credential))
+    access = Access(server="https://x", credentials=FixedCredentials(credential))
     assert Target.of(access, credential).is_shown_credentials is is_shown
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.http.addresses import ServerAddress
-from plimsoll.kube.http.connections import ConnectionBroke, Progress
+from plimsoll.kube.http.connections import CallProgress, ConnectionBroke
 from plimsoll.kube.http.failures import Route, broken, closed, late
 from plimsoll.kube.http.proxies import Proxy
 from plimsoll.kube.transport import Request
@@ -26,8 +26,8 @@ def connecting(number: int, text: str = "") -> aiohttp.ClientConnectorError:
     return aiohttp.ClientConnectorError(KEY, OSError(number, text))
 
 
-def sending() -> Progress:
-    progress = Progress()
+def sending() -> CallProgress:
+    progress = CallProgress()
     progress.is_sent = True
     return progress
 
@@ -49,7 +49,7 @@ def resolving(number: int) -> aiohttp.ClientConnectorDNSError:
     ],
 )
 def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, message: str):
-    told = broken(error, Progress(), DIRECT)
+    told = broken(error, CallProgress(), DIRECT)
     assert isinstance(told, NotSent)
     assert str(told) == f"cannot reach https://api.example.com:6443: {message}"
 
@@ -82,7 +82,7 @@ def test_a_first_call_without_tls_that_breaks_may_have_met_a_server_with_tls(err
 
 
 def test_the_proxy_is_named_without_its_password():
-    told = str(broken(connecting(errno.ECONNREFUSED), Progress(), PROXIED))
+    told = str(broken(connecting(errno.ECONNREFUSED), CallProgress(), PROXIED))
     where = "https://api.example.com:6443 through the proxy http://proxy:3128"
     assert told == f"cannot reach {where}: connection refused; is the proxy running?"
 
@@ -90,13 +90,13 @@ def test_the_proxy_is_named_without_its_password():
 @pytest.mark.parametrize(("status", "part"), [(407, "asks for a user and password"), (502, "answered 502 Bad Gateway")])
 def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
     error = aiohttp.ClientHttpProxyError(KEY, (), status=status, message="Bad Gateway")
-    told = broken(error, Progress(), PROXIED)
+    told = broken(error, CallProgress(), PROXIED)
     assert isinstance(told, NotSent)
     assert part in str(told)
 
 
 def test_time_that_is_up_before_sending_changed_nothing():
-    progress = Progress()
+    progress = CallProgress()
     progress.doing = "waiting for a connection"
     told = late(Request("POST", "/api", timeout_s=2), progress, DIRECT)
     assert isinstance(told, NotSent)

@@ -10,7 +10,7 @@ from plimsoll.kube.informer import Informer
 from plimsoll.kube.informer.reflector import lister
 from plimsoll.kube.informer.reflector.list_decoder import ListReader
 from plimsoll.kube.transport import Response
-from plimsoll.runtime.yielding import BYTES_AT_ONCE, OBJECTS_AT_ONCE
+from plimsoll.runtime.cooperative_yield import BYTES_AT_ONCE, OBJECTS_AT_ONCE
 from tests.kube.informer.widgets import Widget, WidgetWorld, widget
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.pods import Pod
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.builders import config_map
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.kube.informer.reflector.idle_timeout import Silence
+from plimsoll.kube.informer.reflector.idle_timeout import IdleTimeout
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
 
 
-async def heard_at(clock: VirtualClock, silence: Silence, *moments_s: float) -> None:
+async def heard_at(clock: VirtualClock, silence: IdleTimeout, *moments_s: float) -> None:
     """Something is heard after each of these times, and then nothing any more."""
     async with silence:
         for moment_s in moments_s:
@@ -26,7 +26,7 @@ async def heard_at(clock: VirtualClock, silence: Silence, *moments_s: float) -> 
 def test_a_silence_that_is_too_long_ends_the_wait():
     async def main(clock: VirtualClock) -> None:
         with pytest.raises(TimeoutError):
-            await heard_at(clock, Silence(10))
+            await heard_at(clock, IdleTimeout(10))
         assert clock.monotonic_s() == 10
 
     run_virtual(main)
@@ -35,7 +35,7 @@ def test_a_silence_that_is_too_long_ends_the_wait():
 def test_whatever_is_heard_puts_the_end_off():
     async def main(clock: VirtualClock) -> None:
         with pytest.raises(TimeoutError):
-            await heard_at(clock, Silence(10), 9, 18, 27)
+            await heard_at(clock, IdleTimeout(10), 9, 18, 27)
         assert clock.monotonic_s() == 37
 
     run_virtual(main)
@@ -43,7 +43,7 @@ def test_whatever_is_heard_puts_the_end_off():
 
 def test_another_measure_holds_from_what_was_heard_last():
     async def main(clock: VirtualClock) -> None:
-        silence = Silence(100)
+        silence = IdleTimeout(100)
         asyncio.get_running_loop().call_later(3, silence.may_last, 5)
         with pytest.raises(TimeoutError):
             await heard_at(clock, silence, 1)
@@ -54,7 +54,7 @@ def test_another_measure_holds_from_what_was_heard_last():
 
 def test_nothing_rings_after_the_end():
     async def main(clock: VirtualClock) -> None:
-        async with Silence(10):
+        async with IdleTimeout(10):
             await clock.sleep(1)
         await clock.sleep(100)
 

@@ -16,9 +16,9 @@ from plimsoll.kube.informer.reflector.watch_decoder import (
     FrameReader,
     FrameSplitter,
     Garbled,
-    Gone,
     Present,
     Refused,
+    WatchDeleted,
 )
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.pods import Pod
@@ -61,7 +61,7 @@ def test_a_frame_without_end_is_refused():
         splitter.feed(b"678901")
 
 
-@pytest.mark.parametrize(("kind", "event"), [("ADDED", Present), ("MODIFIED", Present), ("DELETED", Gone)])
+@pytest.mark.parametrize(("kind", "event"), [("ADDED", Present), ("MODIFIED", Present), ("DELETED", WatchDeleted)])
 def test_an_object_is_there_or_gone(kind: str, event: type[Any]):
     got = read(frame(kind, widget("a", 3)))
     assert isinstance(got, event)

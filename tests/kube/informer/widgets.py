@@ -25,7 +25,7 @@ from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.local.apiserver.builders import ADMIN, World, definition, new_server
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.leases import LeaseSettings, unique_identity
 from plimsoll.kube.leases.election import Election, Step
-from plimsoll.kube.leases.records import UNREADABLE_HOLDER, Record, record_of
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.kube.leases.lease_record import UNREADABLE_HOLDER, LeaseRecord, record_of
+from plimsoll.runtime.entropy import SeededEntropy
 
 SETTINGS = LeaseSettings(name="lock", namespace="here")
 ELECTION = Election(identity="us", settings=SETTINGS)
 
 
-def record(version: str = "1", **fields: Any) -> Record:
-    return Record(**{"version": version, "holder": "them", "duration_s": 15, "renew_time": version, **fields})
+def record(version: str = "1", **fields: Any) -> LeaseRecord:
+    return LeaseRecord(**{"version": version, "holder": "them", "duration_s": 15, "renew_time": version, **fields})
 
 
 def step(election: Election, now_s: float) -> Step:

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.leases import LeaseSettings
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
 from tests.faults import sweep_crashes
-from tests.kube.leases.lease_worlds import NAME, NAMESPACE, Fate, LeaseWorld, lease_world, overlapping
+from tests.kube.leases.simulated_leases import NAME, NAMESPACE, Fate, LeaseWorld, lease_world, overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plimsoll.kube.transport import Request
     from plimsoll.runtime.clocks import VirtualClock
-    from tests.kube.leases.lease_worlds import Contender
+    from tests.kube.leases.simulated_leases import Contender
 
 TIMES = LeaseSettings(name=NAME, namespace=NAMESPACE, duration_s=5, renew_deadline_s=3.0, retry_period_s=0.5)
 LONGEST_DELAY_S = 4.0

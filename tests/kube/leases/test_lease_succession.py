@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.testing import run_virtual
-from tests.kube.leases.lease_worlds import SETTINGS, Fate, lease_world, overlapping
+from tests.kube.leases.simulated_leases import SETTINGS, Fate, lease_world, overlapping
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
-    from tests.kube.leases.lease_worlds import Contender, LeaseWorld
+    from tests.kube.leases.simulated_leases import Contender, LeaseWorld
 
 CLIENT_GO = {
     "holderIdentity": "ip-10-0-0-1_2c0ffe",

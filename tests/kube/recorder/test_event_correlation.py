@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.recorder.correlation import COMBINED, CorrelationSettings, Correlator, Entry, Written
-from plimsoll.kube.recorder.texts import EventType, Occurrence, cut, event_name
+from plimsoll.kube.recorder.event_objects import EventType, Occurrence, cut, event_name
 from plimsoll.objects.api.meta import ObjectReference
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 GENEROUS = CorrelationSettings(burst=10_000)

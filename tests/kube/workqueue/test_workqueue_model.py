@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from plimsoll.kube.controller.workqueue import QueueSettings, WorkQueue
 from plimsoll.runtime.backoff import Backoff
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 
 # Retries that come at once keep the model simple: what it says about time, it says about add_after.
 QUICK = QueueSettings(backoff=Backoff(initial_s=0.25, factor=2, cap_s=4, jitter=0.5), retries_per_s=0)

@@ -12,8 +12,8 @@ import pytest
 from plimsoll.kube.controller.workqueue import QueueSettings, WorkQueue
 from plimsoll.kube.errors import Status, TooManyRequests
 from plimsoll.runtime.backoff import Backoff
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

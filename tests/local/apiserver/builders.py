@@ -11,13 +11,13 @@ from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,7 +154,7 @@ def _request(method: str, url: str, body: Any, content: str, headers: Mapping[st
     return Request.of(method, url, headers=named, body=data)
 
 
-async def read(answer: Answer) -> Reply:
+async def read(answer: Response) -> Reply:
     if isinstance(answer.body, bytes):
         data = answer.body
     else:

@@ -8,7 +8,7 @@ import pytest
 from plimsoll.local.apiserver.data_directory import SCHEMA_VERSION, DataDirectory
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreInUse, StoreUnusable
 from plimsoll.local.apiserver.storage.drivers.sqlite_file import lock_directory
-from plimsoll.runtime.chance import SystemEntropy
+from plimsoll.runtime.entropy import SystemEntropy
 
 ENTROPY = SystemEntropy()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
@@ -76,7 +76,7 @@ def test_paths_that_are_no_resource_are_left_to_discovery(path: str):
 
 def test_below_an_unknown_group_there_is_only_a_page():
     found = route(CATALOGUE, Request.of("GET", "/apis/foo.example.com/v1/bars"))
-    assert isinstance(found, Answer)
+    assert isinstance(found, Response)
     assert found.status == 404
 
 

@@ -22,7 +22,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.registry import KINDS
 from plimsoll.objects.validation import shipped_definitions
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.worlds import KubeWorld, unchanged
 from tests.local.apiserver.builders import START
 

@@ -15,7 +15,7 @@ from plimsoll.local.cloud.controller import CloudSettings
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, Cloud, Machine, NodeGroup
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.worlds import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server

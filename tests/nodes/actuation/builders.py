@@ -33,7 +33,7 @@ from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from tests.kube.worlds import unchanged

@@ -25,7 +25,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.rbac import ServiceAccount
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.faults import CrashAfter, LoseAnswers, sweep_crashes, sweep_faults
 from tests.local.cloud.builders import cloud_body, cloud_definitions, group_body

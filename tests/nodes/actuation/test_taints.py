@@ -23,7 +23,7 @@ from plimsoll.nodes.config.policy import ScaleDown
 from plimsoll.nodes.model.taints import DELETION_CANDIDATE
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
-from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.testing import run_virtual
 from tests.nodes.actuation.builders import DELETED, RemovalWorld, removal
 

@@ -15,7 +15,7 @@ from plimsoll.local.apiserver.storage.store import Put
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.components import Components
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop

@@ -19,7 +19,7 @@ from plimsoll.nodes.model.snapshot import NodeGroup, PendingPods, Snapshot
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.scheduling import ClusterView
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import ScenarioRun

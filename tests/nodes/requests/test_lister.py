@@ -13,7 +13,7 @@ from plimsoll.nodes.requests.lister import RequestLister
 from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.worlds import KubeWorld
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.model.reconcile_result import ReconcileResult
 from plimsoll.tidb.settings import NAME, TidbSettings

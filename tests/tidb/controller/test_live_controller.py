@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from plimsoll.kube.informer.factory import SharedInformerFactory
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.tidb.controller.scaled_worlds import AUTO, EmbeddedServer, ScaledWorld, group, homogeneous
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from plimsoll.core.plans import Ref
 from plimsoll.journal.entries import Query
 from plimsoll.kube.informer.factory import SharedInformerFactory
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.simulation.tidb.simulator import SimulatedDecision
 from plimsoll.simulation.tidb.tables import format_decision

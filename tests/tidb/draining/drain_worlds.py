@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.tidb.actuation.drain import Drainer
 from plimsoll.tidb.pd.client import PdClient, PdFailed
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, DrainSettings, StoreDrain, Unknown

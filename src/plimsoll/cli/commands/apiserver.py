@@ -79,8 +79,8 @@ def _serve(settings: Settings) -> None:
     import asyncio
 
     from plimsoll.local.apiserver.run import run
-    from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
     log_to_stderr()

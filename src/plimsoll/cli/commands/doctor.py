@@ -112,7 +112,7 @@ async def _examined(
     from plimsoll.cli.commands.requirements import select_requirements
     from plimsoll.cli.shared.progress import Progress
     from plimsoll.core.errors import InvalidInput
-    from plimsoll.kube.diagnosis import ExaminationOptions, Places, Target, examine
+    from plimsoll.kube.diagnosis import ExaminationOptions, Namespaces, Target, examine
     from plimsoll.kube.errors import CredentialsLate
     from plimsoll.kube.requests.options import ClientSettings
     from plimsoll.runtime.backoff import Backoff
@@ -130,7 +130,7 @@ async def _examined(
             options = ExaminationOptions(
                 requirements=select_requirements(controllers),
                 are_selected=bool(controllers),
-                places=Places(home=access.namespace, watched=connection.namespace),
+                namespaces=Namespaces(own=access.namespace, watched=connection.namespace),
                 target=Target.of(access, await access.credentials.current()),
                 invocation=invocation,
             )

@@ -171,7 +171,7 @@ async def open_simulated_parts(access: Access, *, clock: Clock) -> AsyncIterator
     from plimsoll.kube.requests.options import USER_AGENT, ClientSettings
     from plimsoll.local.components import KUBELET, Components
     from plimsoll.objects.custom_kinds import OUR_KINDS
-    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.entropy import SystemEntropy
 
     entropy = SystemEntropy()
     async with HttpTransport(access, user_agent=USER_AGENT) as transport:

@@ -91,8 +91,8 @@ def _run(settings: UpSettings) -> None:
     import asyncio
 
     from plimsoll.app.up import run
-    from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
     running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=_print_first_screen)

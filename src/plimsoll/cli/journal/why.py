@@ -19,7 +19,7 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_va
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Ref
-    from plimsoll.journal.stories import Story
+    from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.kube.client import Client
 
 _SYSTEM = "kube-system"
@@ -81,27 +81,27 @@ def why(
     ref = read_ref(thing, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     if data or (not connection.options and journal_path(data).exists()):
-        stories = _from_file(ref, data, limit=limit)
+        decisions = _from_file(ref, data, limit=limit)
     else:
         is_silent = output in {Output.JSON, Output.YAML}
-        stories = _from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
+        decisions = _from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless, why_lines
 
-            echo_parts(why_lines(stories, now=RealClock().now()), title=harmless(str(ref)))
+            echo_parts(why_lines(decisions, now=RealClock().now()), title=harmless(str(ref)))
         case Output.NAME:
-            for story in stories:
-                typer.echo(story.ref if story.number is None else f"entry/{story.number}")
+            for decision in decisions:
+                typer.echo(decision.ref if decision.number is None else f"entry/{decision.number}")
         case _:
             from plimsoll.journal.rendering import why_data
 
-            echo_value(why_data(stories), output)
+            echo_value(why_data(decisions), output)
 
 
-def _from_file(ref: Ref, data: str, *, limit: int) -> list[Story]:
+def _from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
+    from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.entries import Query
-    from plimsoll.journal.stories import Story
 
     with open_journal(data) as journal:
         found = journal.entries(Query(ref=ref, limit=limit))
@@ -109,12 +109,12 @@ def _from_file(ref: Ref, data: str, *, limit: int) -> list[Story]:
             last = journal.entries(Query(limit=1))
             kept = f"its last entry is of {last[0].at:%Y-%m-%d %H:%M:%S} UTC" if last else "it is empty yet"
             raise _nothing(ref, f"in the journal {journal.file} ({kept})")
-    return [Story.of_entry(entry, ref) for entry in found]
+    return [ObjectDecision.of_entry(entry, ref) for entry in found]
 
 
-def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[Story]:
+def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
+    from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.last_plans import read_last_plans
-    from plimsoll.journal.stories import Story
     from plimsoll.nodes import permissions as nodes
     from plimsoll.tidb import permissions as tidb
 
@@ -143,7 +143,7 @@ def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent
     said = read_last_plans(data).get(ref)
     if said is None:
         raise _nothing(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
-    return [Story.of_last_plan(said)]
+    return [ObjectDecision.of_last_plan(said)]
 
 
 def _nothing(ref: Ref, where: str) -> Exception:

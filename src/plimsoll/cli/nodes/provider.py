@@ -67,8 +67,8 @@ def provider(
 
     from plimsoll.app.provider_serving import ProviderProcess, Settings
     from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
-    from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
     log_events_to_stderr()

@@ -151,8 +151,8 @@ def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bo
     from plimsoll.nodes.config.options import read_options
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
     from plimsoll.nodes.recording import replay
-    from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
 
     turn = _one_turn(connection, options)
     if turn.snapshot is None:
@@ -174,8 +174,8 @@ def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
     import os
 
     from plimsoll.app.node_autoscaling import NodeAutoscalerProcess, NodeAutoscalingSettings
-    from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
 
     clock = RealClock()
     # A single loop needs no rate limit.

@@ -134,8 +134,8 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
     import asyncio
 
     from plimsoll.app.node_autoscaling import NodeAutoscalerProcess
-    from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
     async def running() -> None:

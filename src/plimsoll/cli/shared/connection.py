@@ -91,7 +91,7 @@ async def open_client(access: Access, settings: ClientSettings, *, clock: Clock)
     """
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
-    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.entropy import SystemEntropy
 
     async with HttpTransport(access, user_agent=settings.user_agent) as transport:
         await access.credentials.current()

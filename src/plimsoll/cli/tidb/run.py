@@ -241,7 +241,7 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
     import asyncio
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
-    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.tidb.reconciler import FailedReconcile
 
     async def once() -> tuple[ReconcileResult | FailedReconcile, ...]:
@@ -277,7 +277,7 @@ def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
     import asyncio
 
     from plimsoll.app.tidb_autoscaling import TidbAutoscalerProcess
-    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
     async def running() -> None:

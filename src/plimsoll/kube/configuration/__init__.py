@@ -3,6 +3,6 @@
 Commands call `find_access`; the `Access` it gives is all that `kube.http` needs. Nothing here talks to a server.
 """
 
-from plimsoll.kube.configuration.finding import Choice, Surroundings, choose_access, find_access
+from plimsoll.kube.configuration.loader import AccessOptions, LoaderContext, choose_access, find_access
 
-__all__ = ["Choice", "Surroundings", "choose_access", "find_access"]
+__all__ = ["AccessOptions", "LoaderContext", "choose_access", "find_access"]

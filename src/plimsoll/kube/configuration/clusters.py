@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Tls
 from plimsoll.kube.configuration.certificates import authorities
-from plimsoll.kube.configuration.files import read_referenced
+from plimsoll.kube.configuration.kubeconfig import read_referenced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

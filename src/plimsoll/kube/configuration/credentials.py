@@ -30,7 +30,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 TOKEN_FILE_PERIOD_S: Final = 60.0
 
 
-class Fixed:
+class FixedCredentials:
     """Always the same."""
 
     def __init__(self, credential: Credential) -> None:
@@ -43,7 +43,7 @@ class Fixed:
         """There is no other."""
 
 
-ANONYMOUS: Final = Fixed(Credential())
+ANONYMOUS: Final = FixedCredentials(Credential())
 
 
 class TokenFile:
@@ -164,7 +164,7 @@ class CertificatePair:
             raise source.wrong(error.problem) from None
 
 
-class Together:
+class CombinedCredentials:
     """Several credentials presented at once: a certificate and a token, either and impersonation. The first has it."""
 
     def __init__(self, parts: Sequence[Credentials]) -> None:

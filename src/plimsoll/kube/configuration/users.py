@@ -14,20 +14,20 @@ from plimsoll.kube.access import Credential
 from plimsoll.kube.configuration.credentials import (
     ANONYMOUS,
     CertificatePair,
-    Fixed,
+    CombinedCredentials,
+    FixedCredentials,
     PemSource,
-    Together,
     TokenFile,
 )
-from plimsoll.kube.configuration.files import read_referenced
+from plimsoll.kube.configuration.exec_config import read_exec_config
+from plimsoll.kube.configuration.exec_plugin import ExecPlugin
 from plimsoll.kube.configuration.headers import basic, bearer, impersonate_more, impersonate_user
-from plimsoll.kube.configuration.plugin_entries import plugin_entry
-from plimsoll.kube.configuration.plugins import ExecPlugin
+from plimsoll.kube.configuration.kubeconfig import read_referenced
 
 if TYPE_CHECKING:
     from plimsoll.kube.access import Credentials
     from plimsoll.kube.configuration.clusters import Cluster
-    from plimsoll.kube.configuration.plugins import PluginHost
+    from plimsoll.kube.configuration.exec_plugin import PluginHost
     from plimsoll.kube.configuration.sections import Section
 
 
@@ -43,7 +43,7 @@ class UserReader:
         parts = [*self._proofs(), *self._impersonation()]
         if not parts:
             return ANONYMOUS
-        return parts[0] if len(parts) == 1 else Together(parts)
+        return parts[0] if len(parts) == 1 else CombinedCredentials(parts)
 
     def _proofs(self) -> list[Credentials]:
         """Nothing is proved to a server that does not prove itself: kubectl sends no credentials over http."""
@@ -56,7 +56,7 @@ class UserReader:
                 "auth providers are no longer part of Kubernetes clients (since 1.26); use an exec plugin (`exec`)",
             )
         if "exec" in self.entry:
-            plugin = ExecPlugin(plugin_entry(self.entry.section("exec"), self.cluster), self.host)
+            plugin = ExecPlugin(read_exec_config(self.entry.section("exec"), self.cluster), self.host)
             is_needed = not any(self.entry.raw(name) for name in ("token", "tokenFile", "username", "password"))
             parts += [plugin] if is_needed else []
         return parts
@@ -67,11 +67,11 @@ class UserReader:
         if (user or password) and (token or file):
             raise self.entry.wrong("username", "only one may be given: username and password, or a token")
         if user or password:
-            return [Fixed(Credential(headers=basic(user, password)))]
+            return [FixedCredentials(Credential(headers=basic(user, password)))]
         if token:
             self._check_token(token)
         if not file:
-            return [Fixed(Credential(headers=bearer(token)))] if token else []
+            return [FixedCredentials(Credential(headers=bearer(token)))] if token else []
         if not token and not read_referenced(self.entry, "tokenFile").strip():
             raise self.entry.wrong("tokenFile", f"{file} is empty")
         return [TokenFile(file, clock=self.host.clock, fallback=token)]
@@ -119,4 +119,4 @@ class UserReader:
             )
         except InvalidInput as error:
             raise self.entry.wrong("as", f"or one of the as-… fields beside it {error.problem}") from None
-        return [Fixed(credential)]
+        return [FixedCredentials(credential)]

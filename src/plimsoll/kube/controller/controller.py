@@ -32,7 +32,7 @@ from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.controller.workqueue import K, QueueSettings, QueueStatus, WorkQueue
 from plimsoll.kube.errors import Conflict, NotAllowed
-from plimsoll.runtime.yielding import CooperativeYield
+from plimsoll.runtime.cooperative_yield import CooperativeYield
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

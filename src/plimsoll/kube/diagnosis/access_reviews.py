@@ -8,9 +8,16 @@ import msgspec
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis.batches import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
-from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, Scope, only_missing, role_manifests
+from plimsoll.kube.diagnosis.parallel_requests import request_all
+from plimsoll.kube.diagnosis.permissions import (
+    AccessQuestion,
+    Namespaces,
+    Permission,
+    Scope,
+    only_missing,
+    role_manifests,
+)
 from plimsoll.kube.errors import UnreadableAnswer
 from plimsoll.kube.transport import JSON, Request
 
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
 
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-Answers = dict[Question, "bool | PlimsollError"]
+Answers = dict[AccessQuestion, "bool | PlimsollError"]
 
 
 class _Status(Value):
@@ -33,14 +40,14 @@ class _Review(Value):
     status: _Status
 
 
-async def review(client: Client, questions: Iterable[Question]) -> Answers:
+async def review(client: Client, questions: Iterable[AccessQuestion]) -> Answers:
     """Each question once."""
     distinct = tuple(dict.fromkeys(questions))
-    answers = await ask_each(distinct, lambda question: _is_allowed(client, question))
+    answers = await request_all(distinct, lambda question: _is_allowed(client, question))
     return dict(zip(distinct, answers, strict=True))
 
 
-async def _is_allowed(client: Client, question: Question) -> bool:
+async def _is_allowed(client: Client, question: AccessQuestion) -> bool:
     attributes = {name: value for name, value in msgspec.to_builtins(question).items() if value}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -58,20 +65,26 @@ async def _is_allowed(client: Client, question: Question) -> bool:
         raise UnreadableAnswer(f"not a SelfSubjectAccessReview: {error}") from error
 
 
-class Asker(Value):
+class Reviewer(Value):
     """Who wants to know: `user` as the server knows them, `invocation` the command that asks, with `-o json`."""
 
     user: str = ""
     invocation: str = "plimsoll doctor -o json"
 
 
-def judge(
-    requirements: Requirements, answers: Mapping[Question, bool | PlimsollError], *, places: Places, asker: Asker
+def check_permissions(
+    requirements: Requirements,
+    answers: Mapping[AccessQuestion, bool | PlimsollError],
+    *,
+    namespaces: Namespaces,
+    reviewer: Reviewer,
 ) -> Finding:
     """Whether the controller has the permissions it needs."""
     check = f"permissions.{requirements.controller}"
     asked = list(
-        dict.fromkeys(question for permission in requirements.permissions for question in permission.questions(places))
+        dict.fromkeys(
+            question for permission in requirements.permissions for question in permission.questions(namespaces)
+        )
     )
     refusal = next((answers[question] for question in asked if isinstance(answers[question], PlimsollError)), None)
     if refusal is not None:
@@ -85,23 +98,27 @@ def judge(
     if not missing:
         message = f"has all {len(asked)} permissions it needs"
         return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
-    lacking = [permission for need in requirements.permissions for permission in only_missing(need, missing, places)]
+    lacking = [
+        permission for need in requirements.permissions for permission in only_missing(need, missing, namespaces)
+    ]
     return Finding(
         check=check,
         level=Level.FAIL,
         message=f"{len(missing)} of {len(asked)} permissions it needs are missing",
-        fix="\n".join([*_advice(check, requirements, lacking, asker=asker), *_later(requirements, places)]),
+        fix="\n".join([*_advice(check, requirements, lacking, reviewer=reviewer), *_later(requirements, namespaces)]),
         details={
             "needed": len(asked),
             "missing": [
-                _told(question, permission) for permission in lacking for question in permission.questions(places)
+                _told(question, permission) for permission in lacking for question in permission.questions(namespaces)
             ],
             "rules": [
                 {**({"namespace": permission.namespace} if permission.namespace else {}), **permission.rule()}
                 for permission in lacking
             ],
             "manifests": list(
-                role_manifests(requirements.permissions, role=_role(requirements), user=asker.user, places=places)
+                role_manifests(
+                    requirements.permissions, role=_role(requirements), user=reviewer.user, namespaces=namespaces
+                )
             ),
         },
     )
@@ -111,13 +128,13 @@ def _role(requirements: Requirements) -> str:
     return f"plimsoll-{requirements.controller}"
 
 
-def _told(question: Question, permission: Permission) -> dict[str, Any]:
+def _told(question: AccessQuestion, permission: Permission) -> dict[str, Any]:
     return {**msgspec.to_builtins(question), "why": permission.why}
 
 
-def _advice(check: str, requirements: Requirements, lacking: list[Permission], *, asker: Asker) -> list[str]:
+def _advice(check: str, requirements: Requirements, lacking: list[Permission], *, reviewer: Reviewer) -> list[str]:
     """The missing rules, each under the reason for it, and how an administrator grants all of them."""
-    user = asker.user or "this user"
+    user = reviewer.user or "this user"
     lines = [f"grant {user} these rules:"]
     for namespace in sorted({permission.namespace for permission in lacking}):
         lines.append(f"in a Role of namespace {namespace}:" if namespace else "in a ClusterRole:")
@@ -130,18 +147,18 @@ def _advice(check: str, requirements: Requirements, lacking: list[Permission], *
         *lines,
         "or all it needs here, and no more: write the roles and bindings into a file, which grants nothing yet;",
         f"run this as {user}, for whom they are made out:",
-        f"  {asker.invocation} | jq '{selected}' > {file}",
+        f"  {reviewer.invocation} | jq '{selected}' > {file}",
         "then apply them as an administrator of the same cluster:",
         f"  kubectl apply -f {file}",
     ]
 
 
-def _later(requirements: Requirements, places: Places) -> list[str]:
+def _later(requirements: Requirements, namespaces: Namespaces) -> list[str]:
     """What is granted namespace by namespace has to be granted again when there is another."""
     narrow = [permission for permission in requirements.permissions if permission.scope is Scope.INHABITED]
-    if places.watched or not narrow:
+    if namespaces.watched or not narrow:
         return []
-    where = ", ".join(places.inhabited) or "none so far"
+    where = ", ".join(namespaces.used) or "none so far"
     what = ", ".join(dict.fromkeys(f"{verb} {permission.path}" for permission in narrow for verb in permission.verbs))
     return [
         f"{what}: granted only in namespaces that hold {requirements.custom_resources[0].name} ({where});",

@@ -39,17 +39,17 @@ class Scope(StrEnum):
     """In a namespace that is always the same."""
 
 
-class Places(Value):
+class Namespaces(Value):
     """What `Scope` means in one run."""
 
-    home: str = "default"
+    own: str = "default"
     watched: str = ""
     """Empty: all namespaces."""
-    inhabited: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
     """The namespaces that hold what a controller looks after, if it looks after all."""
 
 
-class Question(Value):
+class AccessQuestion(Value):
     """One verb on one resource: what a `SelfSubjectAccessReview` asks. Equal ones are asked once."""
 
     verb: str
@@ -91,25 +91,25 @@ class Permission(Value):
         """The resource as RBAC rules and discovery name it."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
-    def namespaces_in(self, places: Places) -> tuple[str, ...]:
+    def namespaces_in(self, namespaces: Namespaces) -> tuple[str, ...]:
         """The namespaces it must hold in; an empty name is the whole cluster."""
         match self.scope:
             case Scope.EVERYWHERE:
                 return ("",)
             case Scope.WATCHED:
-                return (places.watched,)
+                return (namespaces.watched,)
             case Scope.INHABITED:
-                return (places.watched,) if places.watched else places.inhabited
+                return (namespaces.watched,) if namespaces.watched else namespaces.used
             case Scope.OWN_NAMESPACE:
-                return (places.home,)
+                return (namespaces.own,)
             case Scope.ONE:
                 return (self.namespace,)
 
-    def questions(self, places: Places) -> Iterator[Question]:
-        for namespace in self.namespaces_in(places):
+    def questions(self, namespaces: Namespaces) -> Iterator[AccessQuestion]:
+        for namespace in self.namespaces_in(namespaces):
             for name in self.names or ("",):
                 for verb in self.verbs:
-                    yield Question(
+                    yield AccessQuestion(
                         verb=verb,
                         group=self.group,
                         resource=self.resource,
@@ -124,12 +124,14 @@ class Permission(Value):
         return {"apiGroups": [self.group], "resources": [self.path], **named, "verbs": list(self.verbs)}
 
 
-def only_missing(permission: Permission, missing: Iterable[Question], places: Places) -> Iterator[Permission]:
+def only_missing(
+    permission: Permission, missing: Iterable[AccessQuestion], namespaces: Namespaces
+) -> Iterator[Permission]:
     """What of it is not granted, for each namespace it is not granted in."""
     known = set(missing)
-    for namespace in permission.namespaces_in(places):
+    for namespace in permission.namespaces_in(namespaces):
         here = replace(permission, scope=Scope.ONE, namespace=namespace)
-        lacking = known.intersection(here.questions(places))
+        lacking = known.intersection(here.questions(namespaces))
         verbs = tuple(verb for verb in permission.verbs if any(question.verb == verb for question in lacking))
         names = tuple(name for name in permission.names if any(question.name == name for question in lacking))
         if verbs:
@@ -137,7 +139,7 @@ def only_missing(permission: Permission, missing: Iterable[Question], places: Pl
 
 
 def role_manifests(
-    permissions: Iterable[Permission], *, role: str, user: str, places: Places
+    permissions: Iterable[Permission], *, role: str, user: str, namespaces: Namespaces
 ) -> tuple[dict[str, Any], ...]:
     """Roles with these permissions and bindings of them to the user, ready to be applied.
 
@@ -145,7 +147,7 @@ def role_manifests(
     """
     rules: dict[str, list[dict[str, Any]]] = {}
     for permission in permissions:
-        for namespace in permission.namespaces_in(places):
+        for namespace in permission.namespaces_in(namespaces):
             rules.setdefault(namespace, []).append(permission.rule())
     return tuple(
         manifest

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis.batches import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.diagnosis.parallel_requests import request_all
 from plimsoll.kube.discovery import resources
 from plimsoll.kube.errors import ApiError, NotFound, UnreadableAnswer
 from plimsoll.kube.requests.paging import PartialObjectMetadata
@@ -34,7 +34,7 @@ Served = frozenset[str]
 async def served_groups(client: Client, groups: Iterable[str]) -> dict[str, Served | PlimsollError]:
     """What version v1 of each group holds."""
     distinct = tuple(dict.fromkeys(groups))
-    answers = await ask_each(distinct, lambda group: _resources(client, group, BUILTIN_VERSION))
+    answers = await request_all(distinct, lambda group: _resources(client, group, BUILTIN_VERSION))
     return dict(zip(distinct, answers, strict=True))
 
 
@@ -43,7 +43,7 @@ async def _resources(client: Client, group: str, version: str) -> Served:
     return frozenset(resource.name for resource in await resources(client, api_version))
 
 
-def judge_groups(requirements: Requirements, served: Mapping[str, Served | PlimsollError]) -> Finding:
+def check_groups(requirements: Requirements, served: Mapping[str, Served | PlimsollError]) -> Finding:
     """Whether the server has the built-in resources a controller uses."""
     check = f"apis.{requirements.controller}"
     groups = requirements.builtin_groups
@@ -83,7 +83,7 @@ def _api_version(group: str) -> str:
 # ---- custom resources
 
 
-class Sighting(Value):
+class DefinitionState(Value):
     """What is known about one definition. `problem` is empty if it can be used."""
 
     definition: CustomResource
@@ -93,23 +93,23 @@ class Sighting(Value):
     """Whether we could look at all."""
 
 
-async def sightings(client: Client, definitions: Iterable[CustomResource]) -> dict[str, Sighting]:
+async def read_definitions(client: Client, definitions: Iterable[CustomResource]) -> dict[str, DefinitionState]:
     """Each definition by its name."""
     distinct = {definition.name: definition for definition in definitions}
-    answers = await ask_each(distinct.values(), lambda definition: _seen(client, definition))
+    answers = await request_all(distinct.values(), lambda definition: _seen(client, definition))
     return {
-        definition.name: Sighting(definition=definition, is_known=False, problem=str(answer))
+        definition.name: DefinitionState(definition=definition, is_known=False, problem=str(answer))
         if isinstance(answer, PlimsollError)
         else answer
         for definition, answer in zip(distinct.values(), answers, strict=True)
     }
 
 
-async def _seen(client: Client, definition: CustomResource) -> Sighting:
+async def _seen(client: Client, definition: CustomResource) -> DefinitionState:
     try:
         found = await client.get(CustomResourceDefinition, definition.name)
     except NotFound:
-        return Sighting(definition=definition, problem="not there")
+        return DefinitionState(definition=definition, problem="not there")
     except ApiError:
         return await _seen_from_outside(client, definition)
     versions = tuple(version.name for version in found.spec.versions if version.served)
@@ -117,32 +117,34 @@ async def _seen(client: Client, definition: CustomResource) -> Sighting:
     refused = conditions.get("NamesAccepted")
     established = conditions.get("Established")
     if refused is not None and refused.status == "False":
-        return Sighting(definition=definition, versions=versions, problem=f"its names clash ({refused.message})")
+        return DefinitionState(definition=definition, versions=versions, problem=f"its names clash ({refused.message})")
     if established is None or established.status != "True":
-        return Sighting(definition=definition, versions=versions, problem="not established yet")
+        return DefinitionState(definition=definition, versions=versions, problem="not established yet")
     return _judged(definition, versions)
 
 
-async def _seen_from_outside(client: Client, definition: CustomResource) -> Sighting:
+async def _seen_from_outside(client: Client, definition: CustomResource) -> DefinitionState:
     served = [
         version
         for version in definition.versions
         if definition.plural in await _resources(client, definition.group, version)
     ]
     if not served:
-        return Sighting(definition=definition, problem="not there, or in no version we know")
+        return DefinitionState(definition=definition, problem="not there, or in no version we know")
     return _judged(definition, tuple(served))
 
 
-def _judged(definition: CustomResource, versions: tuple[str, ...]) -> Sighting:
+def _judged(definition: CustomResource, versions: tuple[str, ...]) -> DefinitionState:
     if set(versions) & set(definition.versions):
-        return Sighting(definition=definition, versions=versions)
+        return DefinitionState(definition=definition, versions=versions)
     wanted = " or ".join(definition.versions)
     problem = f"served in {', '.join(versions) or 'no version'}, not in {wanted}"
-    return Sighting(definition=definition, versions=versions, problem=problem)
+    return DefinitionState(definition=definition, versions=versions, problem=problem)
 
 
-async def inhabited(client: Client, requirements: Requirements, seen: Mapping[str, Sighting]) -> tuple[str, ...]:
+async def used_namespaces(
+    client: Client, requirements: Requirements, seen: Mapping[str, DefinitionState]
+) -> tuple[str, ...]:
     """The namespaces that hold what the controller looks after; none if it has no such objects, or we may not see them.
 
     Who may not list them lacks a permission anyway, and is asked about the rest when that is granted.
@@ -172,8 +174,8 @@ async def inhabited(client: Client, requirements: Requirements, seen: Mapping[st
     return tuple(sorted(found - {""}))
 
 
-def judge_definitions(
-    requirements: Requirements, seen: Mapping[str, Sighting], *, is_asked_for: bool
+def check_definitions(
+    requirements: Requirements, seen: Mapping[str, DefinitionState], *, is_asked_for: bool
 ) -> Finding | None:
     """Whether the custom resources of a controller are there; nothing to say if it has none.
 
@@ -206,14 +208,14 @@ def judge_definitions(
     return Finding(check=check, level=Level.OK, message=message, details=details)
 
 
-def _by_problem(lacking: list[Sighting]) -> str:
+def _by_problem(lacking: list[DefinitionState]) -> str:
     names: dict[str, list[str]] = {}
     for sighting in lacking:
         names.setdefault(sighting.problem, []).append(sighting.definition.name)
     return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
 
 
-def _details(one: Sighting) -> dict[str, Any]:
+def _details(one: DefinitionState) -> dict[str, Any]:
     return {
         "name": one.definition.name,
         "versions": list(one.versions),

@@ -73,7 +73,7 @@ class Target(Value):
         return f"the address comes from {self.origin}; " if self.origin else ""
 
 
-class Greeting(Value):
+class ServerProbe(Value):
     """What the first few exchanges with the server tell."""
 
     latency_s: float
@@ -85,22 +85,22 @@ class Greeting(Value):
     """It answers, but not with a version."""
 
 
-async def greet(client: Client, target: Target, *, clock: Clock) -> Greeting:
+async def probe_server(client: Client, target: Target, *, clock: Clock) -> ServerProbe:
     """Ask a small thing a few times; the quickest answer tells latency and clock best."""
     greetings = [await _greeted(client, target, clock=clock) for _ in range(_SAMPLES)]
-    return min(greetings, key=lambda greeting: (greeting.ahead_s is None, greeting.latency_s))
+    return min(greetings, key=lambda probe: (probe.ahead_s is None, probe.latency_s))
 
 
-async def _greeted(client: Client, target: Target, *, clock: Clock) -> Greeting:
+async def _greeted(client: Client, target: Target, *, clock: Clock) -> ServerProbe:
     sent_at, started_s = clock.now(), clock.monotonic_s()
     call = Request("GET", "/version", headers={"accept": JSON}, timeout_s=client.settings.timeout_s)
     try:
         reply = await client.call(call)
     except Unauthorized:
-        return Greeting(latency_s=clock.monotonic_s() - started_s, is_unknown_to_server=True)
+        return ServerProbe(latency_s=clock.monotonic_s() - started_s, is_unknown_to_server=True)
     except ApiError as error:
         if isinstance(error, Forbidden) and _A_PAGE not in str(error):  # some tell their version only to friends
-            return Greeting(latency_s=clock.monotonic_s() - started_s)
+            return ServerProbe(latency_s=clock.monotonic_s() - started_s)
         raise _turned_away(error, target) from error
     except Unreachable as error:
         raise unreached(error, target) from error
@@ -110,7 +110,7 @@ async def _greeted(client: Client, target: Target, *, clock: Clock) -> Greeting:
         told = _version_in(reply)
     except UnreadableAnswer as error:
         raise no_kubernetes(f"GET /version gave {error}", target) from error
-    return Greeting(latency_s=latency_s, version=told, ahead_s=ahead_s, is_odd=not told.git_version)
+    return ServerProbe(latency_s=latency_s, version=told, ahead_s=ahead_s, is_odd=not told.git_version)
 
 
 def _turned_away(error: ApiError, target: Target) -> NoExamination:
@@ -177,17 +177,17 @@ def _ahead_s(reply: Response, our_time: datetime) -> float | None:
     return (aware + timedelta(seconds=0.5) - our_time).total_seconds()
 
 
-# ---- what follows from a greeting
+# ---- what follows from a probe
 
 
-def reachable(greeting: Greeting, target: Target) -> Finding:
+def reachable(probe: ServerProbe, target: Target) -> Finding:
     details = {
         "server": target.server,
         "origin": target.origin,
-        "latencyMilliseconds": round(greeting.latency_s * 1000, 1),
+        "latencyMilliseconds": round(probe.latency_s * 1000, 1),
         "certificateChecked": target.is_verified,
     }
-    message = f"{target.server} answers in {greeting.latency_s * 1000:.0f} ms"
+    message = f"{target.server} answers in {probe.latency_s * 1000:.0f} ms"
     if target.is_verified:
         return Finding(check="api", level=Level.OK, message=message, details=details)
     return Finding(
@@ -199,8 +199,8 @@ def reachable(greeting: Greeting, target: Target) -> Finding:
     )
 
 
-def version(greeting: Greeting) -> Finding:
-    told, number = greeting.version.git_version, greeting.version.number
+def version(probe: ServerProbe) -> Finding:
+    told, number = probe.version.git_version, probe.version.number
     least = ".".join(map(str, LEAST_VERSION))
     if not told or not all(number):
         return Finding(check="version", level=Level.UNKNOWN, message="the server does not tell its version")
@@ -216,15 +216,15 @@ def version(greeting: Greeting) -> Finding:
     )
 
 
-def clock_skew(greeting: Greeting) -> Finding:
-    if greeting.ahead_s is None:
+def clock_skew(probe: ServerProbe) -> Finding:
+    if probe.ahead_s is None:
         return Finding(check="clock", level=Level.UNKNOWN, message="the server does not tell its time")
-    apart_s = abs(greeting.ahead_s)
-    details = {"serverAheadSeconds": round(greeting.ahead_s, 1)}
+    apart_s = abs(probe.ahead_s)
+    details = {"serverAheadSeconds": round(probe.ahead_s, 1)}
     # The header's whole seconds and the way there leave about a second of doubt.
     if apart_s <= 1.0:
         return Finding(check="clock", level=Level.OK, message="agrees with the server's to a second", details=details)
-    side = "behind" if greeting.ahead_s > 0 else "ahead of"
+    side = "behind" if probe.ahead_s > 0 else "ahead of"
     message = f"our clock is {apart_s:.0f} s {side} the server's"
     if apart_s <= SKEW_WORTH_A_WARNING_S:
         return Finding(check="clock", level=Level.OK, message=message, details=details)

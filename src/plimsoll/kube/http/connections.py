@@ -22,7 +22,7 @@ _READ_AHEAD_BYTES: Final = 256 * 1024
 _SOCKET_OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 45_000}
 
 
-class Progress:
+class CallProgress:
     """How far a call has got, so that a failure can be told: before `is_sent` the server cannot have acted on it."""
 
     __slots__ = ("doing", "is_first", "is_sent", "is_without_credentials")
@@ -82,7 +82,7 @@ async def _send_once(request: aiohttp.ClientRequest, send: ClientHandlerType) ->
         raise ConnectionBroke(str(error)) from error
 
 
-def let_go(response: aiohttp.ClientResponse) -> None:
+def release(response: aiohttp.ClientResponse) -> None:
     """Of an answer read to its end this does nothing, its connection is in use elsewhere; any other loses its own.
 
     At once: a polite end of TLS would wait half a minute for a peer that may be gone.

@@ -20,7 +20,7 @@ from plimsoll.kube.http.connections import ConnectionBroke
 if TYPE_CHECKING:
     from plimsoll.kube.errors import ServerUnreachable
     from plimsoll.kube.http.addresses import ServerAddress
-    from plimsoll.kube.http.connections import Progress
+    from plimsoll.kube.http.connections import CallProgress
     from plimsoll.kube.http.proxies import Proxy
     from plimsoll.kube.transport import Request
 
@@ -55,7 +55,7 @@ def closed(route: Route, *, is_sent: bool = False) -> ServerUnreachable:
     return Closed(f"the transport to {route} is closed")
 
 
-def late(call: Request, progress: Progress, route: Route) -> ServerUnreachable:
+def late(call: Request, progress: CallProgress, route: Route) -> ServerUnreachable:
     """Time is up."""
     if progress.is_sent:
         return TimedOut(f"{call.method} {call.path}: no answer from {route} within {in_seconds(call.timeout_s)}")
@@ -67,7 +67,7 @@ def in_seconds(duration_s: float) -> str:
     return f"{round(duration_s, 1 if duration_s >= 1 else 3):g} s"
 
 
-def broken(error: Exception, progress: Progress, route: Route) -> ServerUnreachable:
+def broken(error: Exception, progress: CallProgress, route: Route) -> ServerUnreachable:
     """The error for a connection that failed, or was never made, for other reasons than TLS."""
     if progress.is_sent:
         return AnswerLost(f"no answer from {route}: {_reason(error)}{_suspicion(error, progress, route)}")
@@ -76,7 +76,7 @@ def broken(error: Exception, progress: Progress, route: Route) -> ServerUnreacha
     return NotSent(f"cannot reach {route}: {_reason(error)}{_advice(error, route)}")
 
 
-def _suspicion(error: Exception, progress: Progress, route: Route) -> str:
+def _suspicion(error: Exception, progress: CallProgress, route: Route) -> str:
     """What is usually behind a connection that ends with its first call."""
     if not progress.is_first:
         return ""

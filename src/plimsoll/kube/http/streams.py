@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import aiohttp
 
 from plimsoll.kube.errors import AnswerLost
-from plimsoll.kube.http.connections import let_go
+from plimsoll.kube.http.connections import release
 
 if TYPE_CHECKING:
     from collections.abc import MutableSet
@@ -61,4 +61,4 @@ class HttpStream:
 
     def _end(self) -> None:
         self._siblings.discard(self)
-        let_go(self._response)
+        release(self._response)

@@ -24,13 +24,13 @@ from plimsoll.core.values import Value
 from plimsoll.kube.access import SlowCredentials
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate, UnreadableAnswer
 from plimsoll.kube.http.addresses import ServerAddress
-from plimsoll.kube.http.connections import Progress, let_go, new_session
+from plimsoll.kube.http.connections import CallProgress, new_session, release
 from plimsoll.kube.http.failures import Route, broken, closed, in_seconds, is_about_the_proxy, late, tls_error
 from plimsoll.kube.http.proxies import proxy_for
 from plimsoll.kube.http.streams import HttpStream
 from plimsoll.kube.http.tls_contexts import TlsContexts
 from plimsoll.kube.http.tls_failures import proxy_refusal, refusal, refuses_client
-from plimsoll.kube.requests.in_flight import CallsUnderWay
+from plimsoll.kube.requests.in_flight_calls import InFlightCalls
 from plimsoll.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class HttpTransport:
         self._limits = limits or HttpLimits()
         self._route = Route(address, proxy_for(address, proxy_url=access.proxy_url, environment=surroundings))
         self._tls = TlsContexts(access.tls)
-        self._calls = CallsUnderWay()
+        self._calls = InFlightCalls()
         self._places = asyncio.Semaphore(self._limits.calls_at_once)
         self._streams: set[HttpStream] = set()
         self._asking: asyncio.Task[Credential] | None = None
@@ -91,7 +91,7 @@ class HttpTransport:
 
     async def send(self, call: Request) -> Response:
         session = self._opened()
-        progress = Progress()
+        progress = CallProgress()
         try:
             async with self._calls.within(call.timeout_s):
                 return await self._carried(call, session, progress)
@@ -131,7 +131,7 @@ class HttpTransport:
 
     # ---- one call
 
-    async def _carried(self, call: Request, session: aiohttp.ClientSession, progress: Progress) -> Response:
+    async def _carried(self, call: Request, session: aiohttp.ClientSession, progress: CallProgress) -> Response:
         async with AsyncExitStack() as held:
             if not call.is_stream:
                 progress.doing = f"waiting for one of {self._limits.calls_at_once} calls to end"
@@ -144,7 +144,7 @@ class HttpTransport:
             fresh = await self._credential(progress)
             return reply if fresh == credential else await self._exchanged(call, fresh, session, progress)
 
-    async def _credential(self, progress: Progress) -> Credential:
+    async def _credential(self, progress: CallProgress) -> Credential:
         progress.is_sent = progress.is_first = False  # a call that was answered 401 did nothing
         progress.is_without_credentials = True
         if self._asking is None or self._asking.done():
@@ -166,7 +166,7 @@ class HttpTransport:
         return CredentialsLate(f"{waited.problem}; {told}", path=waited.path)
 
     async def _exchanged(
-        self, call: Request, credential: Credential, session: aiohttp.ClientSession, progress: Progress
+        self, call: Request, credential: Credential, session: aiohttp.ClientSession, progress: CallProgress
     ) -> Response:
         progress.doing = "waiting for a connection"
         address, proxy = self._route
@@ -208,7 +208,7 @@ class HttpTransport:
         headers.extend(identity)
         return headers
 
-    async def _read(self, call: Request, response: aiohttp.ClientResponse, progress: Progress) -> Response:
+    async def _read(self, call: Request, response: aiohttp.ClientResponse, progress: CallProgress) -> Response:
         headers = _reply_headers(response)
         if call.is_stream and 200 <= response.status < 300:
             stream = HttpStream(response, server=str(self._route), siblings=self._streams)
@@ -225,10 +225,10 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             raise broken(error, progress, self._route) from None
         finally:
-            let_go(response)
+            release(response)
         return Response(status=response.status, headers=headers, body=b"".join(chunks))
 
-    async def _failure(self, error: aiohttp.ClientError | OSError, progress: Progress) -> ServerUnreachable:
+    async def _failure(self, error: aiohttp.ClientError | OSError, progress: CallProgress) -> ServerUnreachable:
         tls = tls_error(error)
         if tls is not None and is_about_the_proxy(error, self._route):
             return proxy_refusal(tls, route=self._route, tls=self._access.tls)

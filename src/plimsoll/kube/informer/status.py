@@ -10,7 +10,7 @@ from plimsoll.core.values import Value
 
 
 @dataclass(slots=True)
-class Progress:
+class ReflectorProgress:
     """What the reflector counts as it goes."""
 
     synced_at: datetime | None = None

@@ -5,27 +5,27 @@ places an elector can live, `leading` runs what only a leader runs. See docs/ref
 """
 
 from plimsoll.kube.leases.clocks import SuspendAwareClock
-from plimsoll.kube.leases.electors import Elector
-from plimsoll.kube.leases.holders import LeaseHolder, LeaseStatus, NotLeading, Phase
-from plimsoll.kube.leases.leading import LeadershipLost, run_while_leading
-from plimsoll.kube.leases.lease_objects import LeaseObject, LeasePort
+from plimsoll.kube.leases.elector import LeaderElector
+from plimsoll.kube.leases.elector_task import start_elector
+from plimsoll.kube.leases.elector_thread import ElectorThread
+from plimsoll.kube.leases.leadership import LeadershipLost, run_while_leading
+from plimsoll.kube.leases.lease_holder import LeaseHolder, LeaseStatus, NotLeading, Phase
+from plimsoll.kube.leases.lease_lock import LeaseLock, ResourceLock
 from plimsoll.kube.leases.settings import LeaseSettings, unique_identity
-from plimsoll.kube.leases.tasks import electing
-from plimsoll.kube.leases.threads import LeaseThread
 
 __all__ = [
-    "Elector",
+    "ElectorThread",
+    "LeaderElector",
     "LeadershipLost",
     "LeaseHolder",
-    "LeaseObject",
-    "LeasePort",
+    "LeaseLock",
     "LeaseSettings",
     "LeaseStatus",
-    "LeaseThread",
     "NotLeading",
     "Phase",
+    "ResourceLock",
     "SuspendAwareClock",
-    "electing",
     "run_while_leading",
+    "start_elector",
     "unique_identity",
 ]

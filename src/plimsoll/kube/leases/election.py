@@ -33,7 +33,7 @@ import enum
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.kube.leases.records import Claim, Record
+from plimsoll.kube.leases.lease_record import Claim, LeaseRecord
 from plimsoll.kube.leases.settings import INT32_MAX, LeaseSettings
 
 
@@ -43,7 +43,7 @@ class Seen(Value):
     Not `is_current`: a write of ours went astray since, and it has to be looked at again.
     """
 
-    record: Record | None
+    record: LeaseRecord | None
     since_s: float
     free_at_s: float
     is_current: bool = True
@@ -89,7 +89,7 @@ class Election(Value):
 
     # -- what happens
 
-    def saw(self, record: Record | None, *, now_s: float) -> Election:
+    def saw(self, record: LeaseRecord | None, *, now_s: float) -> Election:
         """The Lease as an answer showed it (None: there is none), at the moment after it came."""
         last = self.seen
         if last is not None and _is_same(last.record, record):
@@ -178,7 +178,7 @@ class Election(Value):
         return msgspec.structs.replace(self, **changes)
 
 
-def _is_same(one: Record | None, other: Record | None) -> bool:
+def _is_same(one: LeaseRecord | None, other: LeaseRecord | None) -> bool:
     if one is None or other is None:
         return one is other
     return one.version == other.version and bool(one.version)

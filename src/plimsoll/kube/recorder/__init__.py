@@ -5,7 +5,7 @@ more, `texts` gives them form.
 """
 
 from plimsoll.kube.recorder.correlation import CorrelationSettings
-from plimsoll.kube.recorder.recording import EventRecorder, RecorderSettings, RecorderStatus
-from plimsoll.kube.recorder.texts import EventType, reference_to
+from plimsoll.kube.recorder.event_objects import EventType, reference_to
+from plimsoll.kube.recorder.recorder import EventRecorder, RecorderSettings, RecorderStatus
 
 __all__ = ["CorrelationSettings", "EventRecorder", "EventType", "RecorderSettings", "RecorderStatus", "reference_to"]

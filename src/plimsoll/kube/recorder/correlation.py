@@ -19,11 +19,11 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from plimsoll.core.values import Value
-from plimsoll.kube.recorder.texts import MESSAGE_BYTES, cut
+from plimsoll.kube.recorder.event_objects import MESSAGE_BYTES, cut
 from plimsoll.kube.requests.rate_limiter import TokenBucket
 
 if TYPE_CHECKING:
-    from plimsoll.kube.recorder.texts import Occurrence
+    from plimsoll.kube.recorder.event_objects import Occurrence
 
 COMBINED: Final = "(combined from similar events): "
 

@@ -16,7 +16,7 @@ from plimsoll.local.apiserver import authorization, discovery, presentation, sta
 from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.local.apiserver.crds import lifecycle
 from plimsoll.local.apiserver.handlers.dispatch import build_context, dispatch
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
 from plimsoll.local.apiserver.storage import StorageError, TooLarge
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
@@ -51,7 +51,7 @@ class Application:
                 await lifecycle.resume(self.server)
                 self._has_started = True
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Response:
         """Never raises, except when it is cancelled."""
         warnings: list[str] = []
         try:
@@ -74,7 +74,7 @@ class Application:
             answered = answered._replace(headers=(*answered.headers, *headers))
         return answered
 
-    async def _answered(self, request: Request, warnings: list[str]) -> Answer:
+    async def _answered(self, request: Request, warnings: list[str]) -> Response:
         server = self.server
         user = server.authenticator.authenticate(request)
         self._authorise(attributes_of(user, request))
@@ -85,9 +85,9 @@ class Application:
                 return await dispatch(server, call)
             finally:
                 warnings += call.warnings
-        if isinstance(routed, Answer):
+        if isinstance(routed, Response):
             return routed
-        return discovery.handle_discovery(server, request) or Answer.text("404 page not found\n", status=404)
+        return discovery.handle_discovery(server, request) or Response.text("404 page not found\n", status=404)
 
     def _authorise(self, attributes: Attributes) -> None:
         decision = self.server.authorizer.decide(attributes)

@@ -50,7 +50,7 @@ class Request(NamedTuple):
         return self.headers.get(name, "")
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """The answer: a whole body, or a stream of chunks (a watch) that the transport closes when the client goes."""
 
     status: int
@@ -59,9 +59,9 @@ class Answer(NamedTuple):
     headers: Sequence[tuple[str, str]] = ()
 
     @classmethod
-    def json(cls, value: Any, *, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> Answer:
+    def json(cls, value: Any, *, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> Response:
         return cls(status=status, body=_ENCODER.encode(value) + b"\n", headers=headers)
 
     @classmethod
-    def text(cls, text: str, *, status: int = 200) -> Answer:
+    def text(cls, text: str, *, status: int = 200) -> Response:
         return cls(status=status, body=text.encode(), content_type=TEXT)

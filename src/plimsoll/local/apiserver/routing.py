@@ -13,7 +13,7 @@ from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.field_selectors import parse_field_selector
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ _SUBRESOURCE_VERBS: Final = {**_OBJECT_VERBS, "POST": "create"}
 _READING_METHODS: Final = frozenset({"GET", "HEAD"})
 _NOT_TRUE: Final = frozenset({"0", "false"})
 
-PAGE_NOT_FOUND: Final = Answer.text("404 page not found\n", status=404)
+PAGE_NOT_FOUND: Final = Response.text("404 page not found\n", status=404)
 
 
 class ResourceRoute(NamedTuple):
@@ -117,7 +117,7 @@ def _selected_name(request: Request) -> str:
         return ""
 
 
-def route(catalogue: ResourceRegistry, request: Request) -> ResourceRoute | Answer | None:
+def route(catalogue: ResourceRegistry, request: Request) -> ResourceRoute | Response | None:
     """The route of a request; a response if there is no such page; None for a path that is no resource's.
 
     Raises the 404 and 405 errors.

@@ -19,7 +19,7 @@ import structlog
 from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, ServerFailed, TooManyRequests
-from plimsoll.kube.recorder.texts import EventType, event_name, unix_ns
+from plimsoll.kube.recorder.event_objects import EventType, event_name, unix_ns
 from plimsoll.objects.api.events import EventsV1Event
 from plimsoll.objects.api.meta import ObjectReference
 

@@ -1,7 +1,7 @@
 """Who belongs to a TiDB cluster: its TidbClusters, and their pods as servers that PD and Prometheus know. Pure.
 
 A cluster is a base TidbCluster, which has the PD, and those that join it (`spec.cluster`), anywhere. Everybody else in
-this package speaks of `Instance`s; only `bodies` knows how their pods are made.
+this package speaks of `TidbInstance`s; only `bodies` knows how their pods are made.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLIENT_PORTS: Final = {PD: 2379, TIKV: 20160, TIDB: 4000}
 SPECIAL_USE: Final = "specialUse"
 
 
-class Instance(Value):
+class TidbInstance(Value):
     """One server: a pod of a TidbCluster. `cpu_cores` is its quota, `capacity_bytes` the disk of a store."""
 
     component: str
@@ -91,7 +91,7 @@ def component_of(cluster: TidbCluster, component: str) -> TidbComponent | None:
     return {PD: cluster.spec.pd, TIKV: cluster.spec.tikv, TIDB: cluster.spec.tidb}[component]
 
 
-def list_instances(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, ...]:
+def list_instances(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[TidbInstance, ...]:
     """The servers of one TidbCluster, in the order of their pods; those that do not run yet are among them."""
     found = []
     for pod in sorted(pods, key=lambda pod_object: (len(pod_object.metadata.name), pod_object.metadata.name)):
@@ -122,11 +122,11 @@ def _as_map(config: Any) -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
-def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: str) -> Instance:
+def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: str) -> TidbInstance:
     namespace, name = cluster.metadata.namespace, cluster.metadata.name
     is_leaving = pod.metadata.deletion_timestamp is not None
     host = f"{pod.metadata.name}.{set_name(name, component)}-peer.{namespace}.svc"
-    return Instance(
+    return TidbInstance(
         component=component,
         namespace=namespace,
         cluster=name,

@@ -18,7 +18,7 @@ from plimsoll.local.tidb.instances import OPERATOR
 from plimsoll.local.tidb.load.cluster_loads import ClusterLoads
 from plimsoll.local.tidb.operator import controller as clusters
 from plimsoll.local.tidb.operator.controller import TidbOperator
-from plimsoll.local.tidb.pd.api import Request
+from plimsoll.local.tidb.pd.api import PdRequest
 from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
 from plimsoll.local.tidb.prometheus.queries import answer_query, exposition
 from plimsoll.local.tidb.prometheus.scraper import Scraper
@@ -66,7 +66,7 @@ class SimulatedTidb:
         if len(parts) < 4 or parts[0]:
             return HTTPStatus.NOT_FOUND, _told(f"there are {METRICS}, {QUERY} and /NAMESPACE/TIDBCLUSTER/pd/api/v1/…")
         base = Key(parts[1], parts[2])
-        answer = await self.pds.answer(base, Request(method=method, target=f"/{parts[3]}", body=body))
+        answer = await self.pds.answer(base, PdRequest(method=method, target=f"/{parts[3]}", body=body))
         if answer is None:
             return HTTPStatus.SERVICE_UNAVAILABLE, _told(f"no PD of {base} runs")
         return answer.status, answer.body

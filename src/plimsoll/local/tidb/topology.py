@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.events import Change
     from plimsoll.kube.informer.factory import SharedInformerFactory
-    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.local.tidb.instances import TidbInstance
     from plimsoll.objects.codec.decoding import RawObject
 
 _BY_CLUSTER: Final = "tidb cluster"
@@ -53,11 +53,11 @@ class Topology:
             ),
         )
 
-    def instances(self, base: Key) -> tuple[Instance, ...]:
+    def instances(self, base: Key) -> tuple[TidbInstance, ...]:
         """Of all members, in their order."""
         return tuple(instance for member in self.members(base) for instance in self.instances_in(member))
 
-    def instances_in(self, cluster: TidbCluster) -> tuple[Instance, ...]:
+    def instances_in(self, cluster: TidbCluster) -> tuple[TidbInstance, ...]:
         key = Key(cluster.metadata.namespace, cluster.metadata.name)
         return list_instances(cluster, self.pods.cache.by_index(_BY_CLUSTER, key))
 

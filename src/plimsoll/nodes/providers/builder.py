@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.configuration import Surroundings, find_access
+from plimsoll.kube.configuration import LoaderContext, find_access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ def management_access(operation: Operation, *, environment: Mapping[str, str], c
         return find_access(kubeconfig=operation.cloud_config, environment=environment, clock=clock)
     if not operation.cloud_config_only:
         return None
-    pod = Surroundings(environment=environment, clock=clock).pod
+    pod = LoaderContext(environment=environment, clock=clock).pod
     if pod is None:
         problem = "must be given: this does not run in a cluster, and the kubeconfig is not to be used instead"
         raise InvalidInput(problem, path="cloud-config")

@@ -22,7 +22,7 @@ from plimsoll.operator.reporter import News, PlanRecords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.journal.last_plans_map import LastPlansWriter
+    from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.loop_result import LoopResult

@@ -12,7 +12,7 @@ from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL, CapacityType
 from plimsoll.objects.codec.manifests import read_documents
-from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.simulation.document import DocumentValue, Problems, describe_value
 from plimsoll.simulation.files.manifests import judge_template, read_checked_manifest, read_manifest
 from plimsoll.simulation.files.steps import check_options, read_step_options, step_in

@@ -16,7 +16,7 @@ from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from plimsoll.runtime.clocks import RealClock
-from plimsoll.runtime.kernel_warming import load_kernels
+from plimsoll.runtime.kernel_warmup import load_kernels
 from plimsoll.simulation.times import format_time
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from plimsoll.local.kubelet import KubeletSettings
 from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.simulation.document import Problems
 from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests, build_initial_nodes, label_nodes
 from plimsoll.simulation.ports import LoopDependencies, Plugins

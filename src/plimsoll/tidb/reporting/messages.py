@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref
 from plimsoll.core.values import Value
-from plimsoll.kube.recorder.texts import EventType
+from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.tidb.model.reconcile_result import Phase
 from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
 from plimsoll.tidb.reporting.conditions import (

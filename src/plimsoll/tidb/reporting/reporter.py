@@ -24,7 +24,7 @@ from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.reporting.status import DesiredStatus, write_status
 
 if TYPE_CHECKING:
-    from plimsoll.journal.last_plans_map import LastPlansWriter
+    from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.kube.client import Client
     from plimsoll.kube.recorder import EventRecorder

@@ -17,7 +17,7 @@ from plimsoll.local.apiserver.resources.registry import ResourceRegistry, Served
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store, Stored
 from plimsoll.objects.builtin import default
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:

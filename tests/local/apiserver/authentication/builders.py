@@ -7,7 +7,7 @@ from typing import Any
 
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
 from plimsoll.local.apiserver.http_types import Request
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 
 START = datetime(2026, 11, 15, 4, 2, 58, tzinfo=UTC)
 KEY = b"a key of thirty-two bytes exactly"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from plimsoll.local.apiserver.discovery import handle_discovery
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from tests.local.apiserver.presentation.recordings import FIXTURES, custom_resources
@@ -51,7 +51,7 @@ def definition(plural: str = "things", *versions: str, group: str = "kc.com", **
     }
 
 
-def ask(server: Server, url: str, *, accept: str = "application/json", method: str = "GET", **headers: str) -> Answer:
+def ask(server: Server, url: str, *, accept: str = "application/json", method: str = "GET", **headers: str) -> Response:
     given = {"Accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}}
     found = handle_discovery(server, Request.of(method, url, headers=given))
     assert found is not None, f"{url} is left to others"

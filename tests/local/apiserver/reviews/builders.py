@@ -13,7 +13,7 @@ from plimsoll.local.apiserver.request.context import RequestContext, ResourceRou
 from plimsoll.local.apiserver.resources.registry import ServedResource
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import Key, MemoryDriver, Put, Store
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, KEY, TurnableClock
 from tests.local.apiserver.authorization.builders import GROUP, binding, role, rule
 

@@ -7,7 +7,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.exchanges import Conversation, Reply
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,25 +22,25 @@ class FakeApplication:
         self.more = asyncio.Event()
         self.may_answer = asyncio.Event()
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Response:
         self.requests.append(request)
         match request.path:
             case "/echo":
                 told = {"method": request.method, "query": list(request.query), "size": len(request.body)}
-                return Answer.json(told)
+                return Response.json(told)
             case "/big":
-                return Answer(200, b"x" * int(request.parameter("bytes") or 0))
+                return Response(200, b"x" * int(request.parameter("bytes") or 0))
             case "/watch":
-                return Answer(200, self._count(int(request.parameter("chunks") or 0)))
+                return Response(200, self._count(int(request.parameter("chunks") or 0)))
             case "/flood":
-                return Answer(200, self._flood())
+                return Response(200, self._flood())
             case "/slow":
                 await self.may_answer.wait()
-                return Answer.text("at last")
+                return Response.text("at last")
             case "/warned":
-                return Answer.json({}, headers=(("Warning", '299 - "unknown field \r\nX-Evil: 1 ü"'),))
+                return Response.json({}, headers=(("Warning", '299 - "unknown field \r\nX-Evil: 1 ü"'),))
             case _:
-                return Answer.json({"kind": "Status", "code": 404}, status=404)
+                return Response.json({"kind": "Status", "code": 404}, status=404)
 
     async def _count(self, chunks: int) -> AsyncIterator[bytes]:
         self.open_streams += 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.transport.connections import IdleConnections, MovingDeadline
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

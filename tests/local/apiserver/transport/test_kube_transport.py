@@ -11,7 +11,8 @@ import pytest
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.transport import Request as Call
 from plimsoll.kube.transport import Response, Stream
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.http_types import Response as ServerResponse
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.testing import run_virtual
 from tests.local.apiserver.transport.fakes import FakeApplication
@@ -86,8 +87,8 @@ def test_a_refusal_of_a_stream_has_a_body_and_no_stream():
 
 def test_header_fields_that_stand_twice_are_joined():
     class Warner:
-        async def handle(self, _request: Request) -> Answer:
-            return Answer.json({}, headers=(("Warning", '299 - "a"'), ("Warning", '299 - "b"')))
+        async def handle(self, _request: Request) -> ServerResponse:
+            return ServerResponse.json({}, headers=(("Warning", '299 - "a"'), ("Warning", '299 - "b"')))
 
     async def main() -> None:
         reply = await World(Warner()).send("/")

@@ -14,8 +14,8 @@ from plimsoll.local.apiserver.run import CertificateRenewal, Credentials, build_
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
-from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from plimsoll.local.tidb.pd.scheduling import advance, seconds_to_settle
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, PdState, StoreState
-from plimsoll.runtime.virtual_runs import DEFAULT_START as START
+from plimsoll.runtime.virtual_run import DEFAULT_START as START
 
 REGIONS = 30
 

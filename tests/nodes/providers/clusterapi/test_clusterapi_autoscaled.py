@@ -10,7 +10,7 @@ from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import HERE, LARGE_ENOUGH, bounds

@@ -14,7 +14,7 @@ from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.worlds import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server

@@ -8,7 +8,7 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.nodes import Node
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.worlds import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld

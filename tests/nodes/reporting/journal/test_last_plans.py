@@ -11,7 +11,7 @@ import pytest
 from plimsoll.core.plans import Reason, Ref
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import read_last_plans
-from plimsoll.journal.last_plans_map import LastPlansWriter
+from plimsoll.journal.last_plans_config_map import LastPlansWriter
 from plimsoll.kube.errors import Forbidden
 from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Silence:
+class IdleTimeout:
     """An asynchronous context; `broken` whenever something was heard."""
 
     def __init__(self, longest_s: float) -> None:

@@ -9,12 +9,12 @@ import structlog
 from plimsoll.kube.errors import Expired, UnreadableAnswer
 from plimsoll.kube.informer.events import V
 from plimsoll.kube.informer.reflector.list_decoder import ListReader
-from plimsoll.runtime.yielding import OBJECTS_AT_ONCE, CooperativeYield
+from plimsoll.runtime.cooperative_yield import OBJECTS_AT_ONCE, CooperativeYield
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
     from plimsoll.kube.informer.settings import InformerSettings
-    from plimsoll.kube.informer.status import Progress
+    from plimsoll.kube.informer.status import ReflectorProgress
     from plimsoll.kube.informer.store.tracker import Tracker
     from plimsoll.objects.api.meta import ListMeta
 
@@ -28,7 +28,7 @@ class Lister(Generic[V]):
     """Gives the tracker what is listed as it comes, so that no second copy of 100,000 objects is ever held."""
 
     def __init__(
-        self, origin: ListerWatcher, tracker: Tracker[V], *, settings: InformerSettings, progress: Progress
+        self, origin: ListerWatcher, tracker: Tracker[V], *, settings: InformerSettings, progress: ReflectorProgress
     ) -> None:
         self._origin = origin
         self._tracker = tracker

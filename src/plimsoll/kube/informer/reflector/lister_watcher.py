@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.informer.status import Progress
+from plimsoll.kube.informer.status import ReflectorProgress
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -29,7 +29,7 @@ class ListerWatcher:
         self.name = resource.full_name
         self.struct: type[WireObject] = resource.struct
         self.keep_raw = keep_raw
-        self.progress = Progress()
+        self.progress = ReflectorProgress()
 
     async def page(self, *, limit: int, token: str = "") -> bytes:
         """One page of the newest state, as it came; after the first by the `continue` token of the one before."""

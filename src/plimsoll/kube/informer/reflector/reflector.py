@@ -31,21 +31,21 @@ from plimsoll.kube.errors import (
     Unauthorized,
 )
 from plimsoll.kube.informer.events import V
-from plimsoll.kube.informer.reflector.idle_timeout import Silence
+from plimsoll.kube.informer.reflector.idle_timeout import IdleTimeout
 from plimsoll.kube.informer.reflector.lister import Lister
 from plimsoll.kube.informer.reflector.watch_decoder import (
     Bookmark,
     FrameReader,
     FrameSplitter,
     Garbled,
-    Gone,
     Present,
     Refused,
+    WatchDeleted,
 )
 from plimsoll.kube.informer.reflector.watch_list import InitialEvents, NoInitialEvents
 from plimsoll.kube.informer.store.tracker import went_back
 from plimsoll.runtime.backoff import BackoffState
-from plimsoll.runtime.yielding import CooperativeYield
+from plimsoll.runtime.cooperative_yield import CooperativeYield
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,8 +165,9 @@ class Reflector(Generic[V]):
 
     async def _read(self, stream: Stream, initial: InitialEvents[V] | None) -> bool:
         settings = self._settings
+        timeout_s = settings.silence_s if initial is None else settings.watch_list_patience_s
         try:
-            async with Silence(settings.silence_s if initial is None else settings.watch_list_patience_s) as silence:
+            async with IdleTimeout(timeout_s) as silence:
                 return await self._read_on(stream, initial, silence)
         except TimeoutError:
             if initial is not None and self._must_list:
@@ -176,7 +177,7 @@ class Reflector(Generic[V]):
             told = f"the watch of {self._origin.name} said nothing for {settings.silence_s:g} s"
             raise TimedOut(told) from None
 
-    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, silence: Silence) -> bool:
+    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, silence: IdleTimeout) -> bool:
         splitter = FrameSplitter()
         said_something = False
         while (chunk := await anext(stream, None)) is not None:
@@ -202,7 +203,7 @@ class Reflector(Generic[V]):
         match self._frames.read(frame):
             case Present(value):
                 self._tracker.present(value)
-            case Gone(value):
+            case WatchDeleted(value):
                 self._tracker.gone(value)
             case Bookmark(version):
                 self._tracker.bookmarked(version)

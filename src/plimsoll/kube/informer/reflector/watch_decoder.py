@@ -39,7 +39,7 @@ class Present(NamedTuple, Generic[V]):
     value: V | BadObject
 
 
-class Gone(NamedTuple, Generic[V]):
+class WatchDeleted(NamedTuple, Generic[V]):
     """The object is no more; this was its last state."""
 
     value: V | BadObject
@@ -117,7 +117,7 @@ class FrameReader(Generic[V]):
         self._fast = None if keep_raw else _frame_decoder(struct)
         self._decode = item_decoder(keep_raw=keep_raw)
 
-    def read(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
+    def read(self, frame: bytes) -> Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled:
         if self._fast is not None:
             try:
                 event = self._fast.decode(frame)
@@ -128,12 +128,12 @@ class FrameReader(Generic[V]):
                 if event.type in ("ADDED", "MODIFIED"):
                     return Present(unmarked(value))
                 if event.type == "DELETED":
-                    return Gone(unmarked(value))
+                    return WatchDeleted(unmarked(value))
             if event.type == "BOOKMARK" and value is not None:
                 return _bookmark_at(value.metadata.resource_version, value.metadata.annotations)
         return self._read_apart(frame)
 
-    def _read_apart(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
+    def _read_apart(self, frame: bytes) -> Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled:
         try:
             event = msgspec.json.decode(frame, type=_RawFrame)
         except RecursionError as error:
@@ -149,7 +149,7 @@ class FrameReader(Generic[V]):
             case "ADDED" | "MODIFIED":
                 return self._about(event, Present)
             case "DELETED":
-                return self._about(event, Gone)
+                return self._about(event, WatchDeleted)
             case "BOOKMARK":
                 return _bookmark(event.object)
             case "ERROR":
@@ -157,7 +157,9 @@ class FrameReader(Generic[V]):
             case unknown:
                 return Garbled(f"type: unknown kind of event {unknown[:64]!r}")
 
-    def _about(self, event: _RawFrame, kind: type[Present[V] | Gone[V]]) -> Present[V] | Gone[V] | Garbled:
+    def _about(
+        self, event: _RawFrame, kind: type[Present[V] | WatchDeleted[V]]
+    ) -> Present[V] | WatchDeleted[V] | Garbled:
         value = self._decode(self._struct, event.object)
         if not key_tuple_of(value)[1]:
             return Garbled(value.problem if isinstance(value, BadObject) else "metadata.name: missing")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.informer.events import V
-from plimsoll.kube.informer.reflector.watch_decoder import Bookmark, Garbled, Gone, Present, Refused
+from plimsoll.kube.informer.reflector.watch_decoder import Bookmark, Garbled, Present, Refused, WatchDeleted
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer.store.tracker import Tracker
@@ -24,12 +24,12 @@ class InitialEvents(Generic[V]):
         self.version = ""
         tracker.list_begins()
 
-    def take(self, event: Present[V] | Gone[V] | Bookmark | Refused | Garbled) -> bool:
+    def take(self, event: Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled) -> bool:
         """Whether this was the last of the beginning; `version` is then what the state is of."""
         match event:
             case Present(value):
                 self._tracker.listed((value,))
-            case Gone(value):
+            case WatchDeleted(value):
                 self._tracker.gone_while_listing(value)
             case Bookmark(version, ends_initial=ends_initial):
                 if not ends_initial:

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.discovery.document_cache import document_cache
 from plimsoll.local.apiserver.discovery.health import health, health_paths
 from plimsoll.local.apiserver.discovery.openapi_documents import address
 from plimsoll.local.apiserver.discovery.server_version import version_info
-from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, TEXT, YAML, Answer
+from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, TEXT, YAML, Response
 from plimsoll.local.apiserver.presentation.encoding import encode
 from plimsoll.local.apiserver.presentation.negotiation import Clause, MediaForm, clauses, not_acceptable
 from plimsoll.local.apiserver.status_errors import method_not_allowed, unknown_resource
@@ -31,7 +31,7 @@ _AGGREGATED: Final = "aggregated "
 _ALWAYS: Final = ("/api", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version")
 
 
-def handle_discovery(server: Server, request: Request) -> Answer | None:
+def handle_discovery(server: Server, request: Request) -> Response | None:
     """The answer to a request for no resource; None for a path below a group version."""
     steps = [step for step in request.path.split("/") if step]
     if _is_below_group_version(steps):
@@ -44,19 +44,19 @@ def handle_discovery(server: Server, request: Request) -> Answer | None:
     published = document_cache(server.catalogue)
     if steps[:2] == ["openapi", "v3"]:
         return _openapi(server, request, published, "/".join(steps[2:]))
-    return _described(request, published, steps) or Answer.text("404 page not found\n", status=404)
+    return _described(request, published, steps) or Response.text("404 page not found\n", status=404)
 
 
 def _is_below_group_version(steps: list[str]) -> bool:
     return (steps[:1] == ["api"] and len(steps) > 2) or (steps[:1] == ["apis"] and len(steps) > 3)
 
 
-def _described(request: Request, published: DocumentCache, steps: list[str]) -> Answer | None:
+def _described(request: Request, published: DocumentCache, steps: list[str]) -> Response | None:
     match steps:
         case []:
-            return Answer(status=200, body=encode(_PRETTY, {"paths": _paths(published)}))
+            return Response(status=200, body=encode(_PRETTY, {"paths": _paths(published)}))
         case ["version"]:
-            return Answer(status=200, body=encode(_PRETTY, version_info()))
+            return Response(status=200, body=encode(_PRETTY, version_info()))
         case ["api" | "apis" as root]:
             return _groups(request, published, root)
         case ["api", version]:
@@ -76,7 +76,7 @@ def _paths(published: DocumentCache) -> list[str]:
     return sorted({*_ALWAYS, *served, *groups, *health_paths()})
 
 
-def _groups(request: Request, published: DocumentCache, root: str) -> Answer:
+def _groups(request: Request, published: DocumentCache, root: str) -> Response:
     form = _form(request, aggregated_too=True)
     groups: dict[str, Versions] = {
         name: item for name, item in published.groups.items() if (root == "apis") == bool(name)
@@ -91,7 +91,7 @@ def _groups(request: Request, published: DocumentCache, root: str) -> Answer:
     return _plain(request, unaggregated.api_versions(request.header("host") or "127.0.0.1:6443"))
 
 
-def _resources(request: Request, published: DocumentCache, group: str, version: str) -> Answer | None:
+def _resources(request: Request, published: DocumentCache, group: str, version: str) -> Response | None:
     versions = published.groups.get(group)
     if versions is None:
         return None
@@ -121,20 +121,20 @@ def _form_of(clause: Clause) -> str | None:
     return f"{_AGGREGATED}{version}" if known and media == "json" else None
 
 
-def _plain(request: Request, value: Any) -> Answer:
+def _plain(request: Request, value: Any) -> Response:
     form = MediaForm(media=_form(request))
-    return Answer(status=200, body=encode(form, value), content_type=form.content_type)
+    return Response(status=200, body=encode(form, value), content_type=form.content_type)
 
 
-def _openapi(server: Server, request: Request, published: DocumentCache, name: str) -> Answer:
+def _openapi(server: Server, request: Request, published: DocumentCache, name: str) -> Response:
     if not any(clause.covers(JSON) for clause in clauses(request.header("accept") or "*/*")):
-        return Answer(status=406, body=b"", content_type=TEXT)
+        return Response(status=406, body=b"", content_type=TEXT)
     if not name:
         # A real server lets Go guess the type of the index, and Go guesses text.
-        return Answer(status=200, body=published.openapi_index().body, content_type=TEXT)
+        return Response(status=200, body=published.openapi_index().body, content_type=TEXT)
     made = published.openapi(name)
     if made is None:
-        return Answer(status=404, body=b"", content_type=TEXT)
+        return Response(status=404, body=b"", content_type=TEXT)
     asked = request.parameter("hash")
     headers = [("Etag", f'"{made.hash}"'), ("Vary", "Accept")]
     if asked:
@@ -145,14 +145,14 @@ def _openapi(server: Server, request: Request, published: DocumentCache, name: s
     return _cached(request, made, JSON, tuple(headers))
 
 
-def _moved(url: str) -> Answer:
+def _moved(url: str) -> Response:
     body = f'<a href="{url}">Moved Permanently</a>.\n\n'.encode()
-    return Answer(status=301, body=body, content_type="text/html; charset=utf-8", headers=(("Location", url),))
+    return Response(status=301, body=body, content_type="text/html; charset=utf-8", headers=(("Location", url),))
 
 
-def _cached(request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]) -> Answer:
+def _cached(request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]) -> Response:
     """The document, or 304 for a client that has it."""
     known = {item.strip().removeprefix("W/") for item in request.header("if-none-match").split(",")}
     if f'"{made.hash}"' in known or "*" in known:
-        return Answer(status=304, body=b"", content_type=content_type, headers=headers)
-    return Answer(status=200, body=made.body, content_type=content_type, headers=headers)
+        return Response(status=304, body=b"", content_type=content_type, headers=headers)
+    return Response(status=200, body=made.body, content_type=content_type, headers=headers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.http_types import Request
@@ -65,7 +65,7 @@ def health_paths() -> list[str]:
     return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{item}" for item in checks_of(probe)))]
 
 
-def health(request: Request, store: Store) -> Answer | None:
+def health(request: Request, store: Store) -> Response | None:
     """The answer to a probe or to one of its checks; None for other paths."""
     probe, _, check = request.path.strip("/").partition("/")
     if probe not in _PROBES:
@@ -75,16 +75,16 @@ def health(request: Request, store: Store) -> Answer | None:
         return _one(check, failed=check in failed) if check in checks_of(probe) else None
     excluded = frozenset(value for name, value in request.query if name == "exclude")
     if failed - excluded:
-        return Answer.text(_verbose(probe, excluded, failed), status=500)
-    return Answer.text(_verbose(probe, excluded, failed) if request.parameter("verbose") is not None else "ok")
+        return Response.text(_verbose(probe, excluded, failed), status=500)
+    return Response.text(_verbose(probe, excluded, failed) if request.parameter("verbose") is not None else "ok")
 
 
-def _one(check: str, *, failed: bool) -> Answer:
+def _one(check: str, *, failed: bool) -> Response:
     # What exactly is wrong is not for everybody who may ask: a real server withholds it, too.
     return (
-        Answer.text(f"internal server error: {check} failed: reason withheld\n", status=500)
+        Response.text(f"internal server error: {check} failed: reason withheld\n", status=500)
         if failed
-        else Answer.text("ok")
+        else Response.text("ok")
     )
 
 

@@ -12,20 +12,20 @@ from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.http_types import Response
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
 
 
-async def create(server: Server, call: RequestContext) -> Answer:
+async def create(server: Server, call: RequestContext) -> Response:
     form_of(call)
     obj = await create_object(server, call, decode_object(call))
     return object_response(server, call, obj, status=201)
 
 
-async def update(server: Server, call: RequestContext) -> Answer:
+async def update(server: Server, call: RequestContext) -> Response:
     """PUT, of an object or of its status. A few kinds are created by it."""
     form_of(call)
     value = decode_object(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.handlers.get_list import find_page
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.options import delete_options, list_options, read_delete_options
 from plimsoll.local.apiserver.request.responses import form_of, list_response, object_response
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.server import Server
 
 
-async def delete(server: Server, call: RequestContext) -> Answer:
+async def delete(server: Server, call: RequestContext) -> Response:
     form_of(call)
     body, status = await delete_object(server, call, delete_options(call.request))
     if body.get("kind") == "Status":
-        return Answer.json(body, status=status)
+        return Response.json(body, status=status)
     return object_response(server, call, body, status=status)
 
 
-async def delete_collection(server: Server, call: RequestContext) -> Answer:
+async def delete_collection(server: Server, call: RequestContext) -> Response:
     """Delete every object that a list with the same options would return, one after the other."""
     form_of(call)
     options = delete_options(call.request)

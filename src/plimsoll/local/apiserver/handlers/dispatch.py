@@ -8,7 +8,7 @@ from plimsoll.local.apiserver.crds import lifecycle
 from plimsoll.local.apiserver.handlers import create, delete, get_list, patch, watch
 from plimsoll.local.apiserver.handlers.patch import APPLY_PATCH
 from plimsoll.local.apiserver.handlers.subresources import handle_subresource
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.request.bodies import media_type, read_object
 from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.request.options import write_options
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.routing import ResourceRoute
     from plimsoll.local.apiserver.server import Server
 
-    Handler = Callable[[Server, RequestContext], Awaitable[Answer]]
+    Handler = Callable[[Server, RequestContext], Awaitable[Response]]
 
 Json = dict[str, Any]
 
@@ -56,14 +56,14 @@ def build_context(request: Request, route: ResourceRoute, user: User) -> Request
     )
 
 
-async def dispatch(server: Server, call: RequestContext) -> Answer:
+async def dispatch(server: Server, call: RequestContext) -> Response:
     if call.verb not in _CHANGES:
         return await _answered(server, call)
     lifecycle.reject_if_terminating(server, call)
     return await lifecycle.follow_change(server, call, lambda: _answered(server, call))
 
 
-async def _answered(server: Server, call: RequestContext) -> Answer:
+async def _answered(server: Server, call: RequestContext) -> Response:
     if call.subresource:
         return await handle_subresource(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
@@ -71,7 +71,7 @@ async def _answered(server: Server, call: RequestContext) -> Answer:
         return object_response(server, call, review(server, call, body), status=201)
     if call.resource.stored_as == "bindings":
         body = read_object(call.request, kind="Binding", api_version="v1").value
-        return Answer.json(await binding.bind(server, call, body), status=201)
+        return Response.json(await binding.bind(server, call, body), status=201)
     return await _HANDLERS[call.verb](server, call)
 
 

@@ -13,7 +13,7 @@ from plimsoll.local.apiserver.request.selectors import build_matcher
 from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.http_types import Response
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.request.options import ListOptions
     from plimsoll.local.apiserver.server import Server
@@ -30,7 +30,7 @@ _TOO_OLD_TO_CONTINUE: Final = (
 )
 
 
-async def get(server: Server, call: RequestContext) -> Answer:
+async def get(server: Server, call: RequestContext) -> Response:
     form_of(call)
     said = call.request.parameter("resourceVersion") or ""
     if said:
@@ -44,7 +44,7 @@ async def get(server: Server, call: RequestContext) -> Answer:
     return stored_response(server, call, stored)
 
 
-async def list_objects(server: Server, call: RequestContext) -> Answer:
+async def list_objects(server: Server, call: RequestContext) -> Response:
     form_of(call)
     options = list_options(call.request, watch=False)
     page = await find_page(server, call, options)

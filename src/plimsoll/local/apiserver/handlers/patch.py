@@ -31,7 +31,7 @@ from plimsoll.objects.schema.json_values import Refused, take_over
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.http_types import Response
     from plimsoll.local.apiserver.patches.results import Patched
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
@@ -48,7 +48,7 @@ _decoder: Final = msgspec.json.Decoder()
 _sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
-async def patch(server: Server, call: RequestContext) -> Answer:
+async def patch(server: Server, call: RequestContext) -> Response:
     form_of(call)
     media = patch_media(call)
     if media == APPLY_PATCH:
@@ -160,7 +160,7 @@ def _does_not_decode(shown: str, problem: str) -> status_errors.StatusError:
 # ---- server-side apply
 
 
-async def _apply(server: Server, call: RequestContext) -> Answer:
+async def _apply(server: Server, call: RequestContext) -> Response:
     applied = read_applied(call)
     strategy = strategy_of(call.resource)
     force = is_forced(call)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.handlers import create, get_list, patch
 from plimsoll.local.apiserver.handlers.pod_subresources import change_pod_subresource
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.patches.results import PatchRefused
 from plimsoll.local.apiserver.registry.identity import key_of
 from plimsoll.local.apiserver.request.bodies import read_object
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-async def handle_subresource(server: Server, call: RequestContext) -> Answer:
+async def handle_subresource(server: Server, call: RequestContext) -> Response:
     """A request below an object's name."""
     part = call.subresource
     if part == "status":
         return await _status(server, call)
     if part == "scale":
-        return Answer.json(await _scale(server, call))
+        return Response.json(await _scale(server, call))
     if part in {"resize", "ephemeralcontainers"}:
         if call.verb == "get":
             return await get_list.get(server, call)
@@ -41,13 +41,13 @@ async def handle_subresource(server: Server, call: RequestContext) -> Answer:
         raise _no_logs(server, call)
     body = _body(call)
     if part == "finalize":
-        return Answer.json(await finalize.finalize(server, call, body))
+        return Response.json(await finalize.finalize(server, call, body))
     if part == "binding":
-        return Answer.json(await binding.bind(server, call, body), status=201)
+        return Response.json(await binding.bind(server, call, body), status=201)
     if part == "eviction":
-        return Answer.json(await eviction.evict(server, call, body), status=201)
+        return Response.json(await eviction.evict(server, call, body), status=201)
     assert part == "token", f"{part} is in the table and has no handler"
-    return Answer.json(create_token(server, call, body), status=201)
+    return Response.json(create_token(server, call, body), status=201)
 
 
 def _body(call: RequestContext) -> Json:
@@ -57,7 +57,7 @@ def _body(call: RequestContext) -> Json:
     return read_object(call.request, kind=part.kind, api_version=f"{group}/{version}" if group else version).value
 
 
-async def _status(server: Server, call: RequestContext) -> Answer:
+async def _status(server: Server, call: RequestContext) -> Response:
     if call.verb == "get":
         return await get_list.get(server, call)
     if call.verb == "update":

@@ -16,7 +16,7 @@ import msgspec
 from plimsoll.local.apiserver import presentation, status_errors
 from plimsoll.local.apiserver.crds.serving import served_version_of
 from plimsoll.local.apiserver.handlers.get_list import wait_for_revision
-from plimsoll.local.apiserver.http_types import JSON, Answer
+from plimsoll.local.apiserver.http_types import JSON, Response
 from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
 from plimsoll.local.apiserver.request.responses import form_of
 from plimsoll.local.apiserver.request.selectors import build_matcher
@@ -43,7 +43,7 @@ _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _encoder: Final = msgspec.json.Encoder()
 
 
-async def watch(server: Server, call: RequestContext) -> Answer:
+async def watch(server: Server, call: RequestContext) -> Response:
     form = form_of(call, watch=True)
     options = list_options(call.request, watch=True)
     matches = build_matcher(options, call.resource)
@@ -52,9 +52,9 @@ async def watch(server: Server, call: RequestContext) -> Answer:
     try:
         stream = await _joined(server, call, options, matches)
     except Compacted as error:
-        return Answer(status=200, body=_only(_gone(error.requested, error.oldest)), content_type=JSON)
+        return Response(status=200, body=_only(_gone(error.requested, error.oldest)), content_type=JSON)
     session = _WatchStream(server, call, form=form, options=options, stream=stream)
-    return Answer(status=200, body=session.frames(), content_type=JSON)
+    return Response(status=200, body=session.frames(), content_type=JSON)
 
 
 def _named(name: str, matches: Callable[[Stored], bool] | None) -> Callable[[Stored], bool]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.presentation.negotiation import MediaForm, media_of_errors
 from plimsoll.local.apiserver.presentation.tables import META_GROUP, build_partial, build_table, printer_for, version_of
 from plimsoll.local.apiserver.presentation.yaml_encoding import yaml_body
@@ -63,11 +63,11 @@ def encode_event(
     return _ENCODER.encode({"type": event_type, "object": shown}) + b"\n"
 
 
-def encode_error(request: Request, refusal: StatusError) -> Answer:
+def encode_error(request: Request, refusal: StatusError) -> Response:
     """An error Status in the media type of the request."""
     form = media_of_errors(request)
     body = encode(form, refusal.status)
-    return Answer(status=refusal.code, body=body, content_type=form.content_type, headers=refusal.headers)
+    return Response(status=refusal.code, body=body, content_type=form.content_type, headers=refusal.headers)
 
 
 def encode(form: MediaForm, value: Any) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.local.apiserver import presentation
-from plimsoll.local.apiserver.http_types import JSON, Answer
+from plimsoll.local.apiserver.http_types import JSON, Response
 from plimsoll.local.apiserver.strategies.lookup import strategy_of
 
 if TYPE_CHECKING:
@@ -34,23 +34,23 @@ def form_of(call: RequestContext, *, watch: bool = False) -> MediaForm:
     return call.form
 
 
-def object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Answer:
+def object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Response:
     form = form_of(call)
     if form.is_plain:
         data = server.store.data_of(obj)
-        return Answer.json(obj, status=status) if data is None else Answer(status=status, body=data + b"\n")
+        return Response.json(obj, status=status) if data is None else Response(status=status, body=data + b"\n")
     body = presentation.encode_object(form, obj, call.resource, now=server.clock.now())
-    return Answer(status=status, body=body, content_type=form.content_type)
+    return Response(status=status, body=body, content_type=form.content_type)
 
 
-def stored_response(server: Server, call: RequestContext, stored: Stored) -> Answer:
+def stored_response(server: Server, call: RequestContext, stored: Stored) -> Response:
     strategy = strategy_of(call.resource)
     if strategy.is_stored_as_presented and form_of(call).is_plain:
-        return Answer(status=200, body=stored.data + b"\n", content_type=JSON)
+        return Response(status=200, body=stored.data + b"\n", content_type=JSON)
     return object_response(server, call, strategy.present(stored.body()))
 
 
-def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Answer:
+def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
     form = form_of(call)
     resource = call.resource
     strategy = strategy_of(resource)
@@ -58,10 +58,10 @@ def list_response(server: Server, call: RequestContext, items: Sequence[Stored],
         metadata = {"continue": "", **metadata}  # Go's untyped list always has it
     if form.is_plain:
         body = _joined_list(resource, items, metadata)
-        return Answer(status=200, body=body, content_type=JSON)
+        return Response(status=200, body=body, content_type=JSON)
     shown = [strategy.present(stored.body()) for stored in items]
     body = presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
-    return Answer(status=200, body=body, content_type=form.content_type)
+    return Response(status=200, body=body, content_type=form.content_type)
 
 
 def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.status_errors import StatusError, bad_request, refused_host
 from plimsoll.local.apiserver.transport.limits import InFlight, body_too_large, body_too_slow
 from plimsoll.local.apiserver.transport.response_headers import response_headers
@@ -68,7 +68,7 @@ class AsgiApplication:
                 with self._in_flight.admit(request):
                     await self._respond(await self._handler.handle(request), exchange)
         except StatusError as refused:
-            answer = Answer.json(refused.status, status=refused.code, headers=refused.headers)
+            answer = Response.json(refused.status, status=refused.code, headers=refused.headers)
             await exchange.send_whole(answer, close=bool(request.header("expect")))
         except ClientGone:
             return
@@ -99,7 +99,7 @@ class AsgiApplication:
         except TimeoutError:
             raise body_too_slow() from None
 
-    async def _respond(self, answer: Answer, exchange: _Exchange) -> None:
+    async def _respond(self, answer: Response, exchange: _Exchange) -> None:
         if isinstance(answer.body, bytes):
             await exchange.send_whole(answer)
             return
@@ -122,7 +122,7 @@ class _Exchange:
         self._send = send
         self._clock = clock
 
-    async def send_whole(self, answer: Answer, *, close: bool = False) -> None:
+    async def send_whole(self, answer: Response, *, close: bool = False) -> None:
         body = answer.body
         assert isinstance(body, bytes)
         await self._send_head(answer, length=len(body), close=close)
@@ -136,7 +136,7 @@ class _Exchange:
             await self._send({"type": "http.response.body", "body": piece, "more_body": more})
             await asyncio.sleep(0)
 
-    async def send_stream(self, answer: Answer, chunks: AsyncIterator[bytes], stop: asyncio.Future[None]) -> None:
+    async def send_stream(self, answer: Response, chunks: AsyncIterator[bytes], stop: asyncio.Future[None]) -> None:
         """Chunks as they come, until they end, the client goes, or `stop` is set. The iterator is closed at once."""
         await self._send_head(answer, length=None)
         pumping = asyncio.create_task(self._pump(chunks))
@@ -166,7 +166,7 @@ class _Exchange:
         if not stop.done():
             stop.set_result(None)
 
-    async def _send_head(self, answer: Answer, *, length: int | None, close: bool = False) -> None:
+    async def _send_head(self, answer: Response, *, length: int | None, close: bool = False) -> None:
         headers = response_headers(answer, length=length, now=self._clock.now(), close=close)
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.errors import ServerUnreachable
-from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.transport.limits import Limits, body_too_large
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ class InProcessTransport:
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Answer:
+    ) -> Response:
         """The answer; the body of a watch is a `Stream`. Raises `ServerUnreachable` once the transport is closed."""
         return await self.carry(Request.of(method, url, headers=headers, body=body))
 
-    async def carry(self, request: Request) -> Answer:
+    async def carry(self, request: Request) -> Response:
         """The same for a request that needs no reading."""
         if self._is_closed:
             raise ServerUnreachable("the in-process API server is stopped")
         if len(request.body) > self._limits.max_body_bytes:
-            return Answer.json(body_too_large(self._limits).status, status=413)
+            return Response.json(body_too_large(self._limits).status, status=413)
         answer = await self._application.handle(request)
         if isinstance(answer.body, bytes):
             return answer

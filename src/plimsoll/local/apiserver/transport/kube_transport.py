@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from plimsoll.kube.errors import AnswerLost, Closed, TimedOut
-from plimsoll.kube.requests.in_flight import CallsUnderWay
+from plimsoll.kube.requests.in_flight_calls import InFlightCalls
 from plimsoll.kube.transport import Response
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
 
 if TYPE_CHECKING:
     from plimsoll.kube.transport import Request as Call
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.http_types import Response as ServerResponse
     from plimsoll.local.apiserver.transport.limits import Handler
 
 
@@ -26,7 +26,7 @@ class EmbeddedTransport:
     def __init__(self, application: Handler, *, token: str = "") -> None:
         self._door = InProcessTransport(application)
         self._identity = {"authorization": f"Bearer {token}"} if token else {}
-        self._calls = CallsUnderWay()
+        self._calls = InFlightCalls()
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -62,7 +62,7 @@ class EmbeddedTransport:
         await self._door.aclose()
 
 
-async def _streamed(answer: Answer, call: Call) -> Response:
+async def _streamed(answer: ServerResponse, call: Call) -> Response:
     headers = _headers(answer)
     assert isinstance(answer.body, Stream), "the in-process transport gives every stream a handle that can be closed"
     if call.is_stream and 200 <= answer.status < 300:
@@ -72,7 +72,7 @@ async def _streamed(answer: Answer, call: Call) -> Response:
     return Response(status=answer.status, headers=headers, body=body)
 
 
-def _headers(answer: Answer) -> dict[str, str]:
+def _headers(answer: ServerResponse) -> dict[str, str]:
     """Names in lower case; a field that stands several times is joined, as on the network."""
     headers = {"content-type": answer.content_type}
     for name, value in answer.headers:

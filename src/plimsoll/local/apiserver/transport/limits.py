@@ -17,7 +17,7 @@ from plimsoll.local.apiserver.status_errors import StatusError, failure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.local.apiserver.http_types import Answer, Request
+    from plimsoll.local.apiserver.http_types import Request, Response
 
 MIB = 1024 * 1024
 RETRY_AFTER_S = 1
@@ -26,7 +26,7 @@ RETRY_AFTER_S = 1
 class Handler(Protocol):
     """What a transport serves: `plimsoll.local.apiserver.application.Application`."""
 
-    async def handle(self, request: Request) -> Answer: ...
+    async def handle(self, request: Request) -> Response: ...
 
 
 class Limits(Value):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.http_types import Response
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _UNSAFE = dict.fromkeys((*range(32), 127), " ")
 
 
-def response_headers(answer: Answer, *, length: int | None, now: datetime, close: bool = False) -> Headers:
+def response_headers(answer: Response, *, length: int | None, now: datetime, close: bool = False) -> Headers:
     """Without a length the connection sends chunks."""
     given = [(name.lower().encode("latin-1"), safe(value)) for name, value in answer.headers]
     headers = [(b"date", _date(now.replace(microsecond=0))), (b"content-type", safe(answer.content_type))]

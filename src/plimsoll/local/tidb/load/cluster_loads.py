@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.events import Key
-    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.local.tidb.instances import TidbInstance
     from plimsoll.objects.api.tidb import TidbCluster
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ class ClusterLoads:
         """What all stores of a cluster hold together."""
         return self._loads.get(key, IDLE).storage_gib * _GIB
 
-    def cores(self, key: Key, instances: Iterable[Instance]) -> dict[tuple[str, str], float]:
+    def cores(self, key: Key, instances: Iterable[TidbInstance]) -> dict[tuple[str, str], float]:
         """Cores that each instance uses, by namespace and pod. None uses more than it has."""
         load, demand = self._loads.get(key, IDLE), self._demands.get(key)
         running = [instance for instance in instances if instance.is_ready]
@@ -106,7 +106,7 @@ class ClusterLoads:
         return LoadSource(curve=curve, start=start, target=_target(found.data.get("target", "")))
 
 
-def _spread(instances: Sequence[Instance], work_cores: float, heat: HotLoad) -> dict[tuple[str, str], float]:
+def _spread(instances: Sequence[TidbInstance], work_cores: float, heat: HotLoad) -> dict[tuple[str, str], float]:
     base = [instance for instance in instances if instance.is_base]
     groups = [instance for instance in instances if not instance.is_base]
     asked = spread(

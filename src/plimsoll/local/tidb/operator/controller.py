@@ -21,7 +21,7 @@ from plimsoll.local.tidb.instances import TIKV, base_key, set_name
 from plimsoll.local.tidb.operator.manifests import APPLIED, build_services, build_stateful_set, components_in
 from plimsoll.local.tidb.operator.scale_in import Shrink, TakeOffline, next_step
 from plimsoll.local.tidb.operator.status import ObservedCluster, build_merge_patch, build_status
-from plimsoll.local.tidb.pd.api import Request
+from plimsoll.local.tidb.pd.api import PdRequest
 from plimsoll.objects.api.services import Service
 from plimsoll.objects.api.tidb import TidbCluster
 from plimsoll.objects.api.workloads import StatefulSet
@@ -145,7 +145,7 @@ class TidbOperator:
         return True
 
     async def _take_offline(self, cluster: TidbCluster, base: Key, store_id: int) -> None:
-        asked = Request(method="DELETE", target=f"/pd/api/v1/store/{store_id}")
+        asked = PdRequest(method="DELETE", target=f"/pd/api/v1/store/{store_id}")
         answer = await self._pds.answer(base, asked)
         if answer is None or answer.status >= 400:
             said = "PD does not answer" if answer is None else answer.body.decode(errors="replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.tidb.instances import TIDB, TIKV, Instance
+from plimsoll.local.tidb.instances import TIDB, TIKV, TidbInstance
 from plimsoll.local.tidb.pd.stores import TOMBSTONE, PdState, StoreState
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.api.workloads import StatefulSet  # noqa: TC001 - msgspec reads annotations at run time
@@ -29,7 +29,7 @@ class ObservedCluster(Value):
     wanted: dict[str, int]
     """Replicas by component."""
     sets: dict[str, StatefulSet]
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[TidbInstance, ...] = ()
     pd: PdState | None = None
 
 

@@ -17,7 +17,7 @@ import re2
 from msgspec.structs import replace
 
 from plimsoll.core.values import Value
-from plimsoll.local.tidb.instances import Instance  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.local.tidb.instances import TidbInstance  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.local.tidb.pd.store_json import build_store_json
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, UP, PdState, StoreState
 
@@ -31,7 +31,7 @@ _NOT_BOOTSTRAPPED: Final = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not boot
 _LONGEST_PATTERN: Final = 1000
 
 
-class Request(Value):
+class PdRequest(Value):
     """`target` is path and query."""
 
     method: str
@@ -39,7 +39,7 @@ class Request(Value):
     body: bytes = b""
 
 
-class Response(Value):
+class PdResponse(Value):
     """An answer, and the state after it."""
 
     status: int
@@ -51,12 +51,12 @@ class PdContext(Value):
     """What PD hears of besides its stores. `used_bytes` is what all peers together take up."""
 
     now: datetime
-    tidb: tuple[Instance, ...] = ()
+    tidb: tuple[TidbInstance, ...] = ()
     used_bytes: float = 0.0
     metric_storage: str = ""
 
 
-def answer_request(state: PdState, request: Request, around: PdContext) -> Response:
+def answer_request(state: PdState, request: PdRequest, around: PdContext) -> PdResponse:
     """To any request."""
     path, _, query = request.target.partition("?")
     asked = _Asked(
@@ -90,7 +90,7 @@ class _Asked(Value):
 # ---- stores
 
 
-def _stores(state: PdState, asked: _Asked, around: PdContext) -> Response:
+def _stores(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     if asked.parts[1:] == ("progress",):
         return _progress(state, asked)
     wanted = asked.query.get("state") or ["0", "1"]
@@ -107,7 +107,7 @@ def _listed(state: PdState, stores: Sequence[StoreState], around: PdContext) -> 
     return {"count": len(bodies), "stores": bodies}
 
 
-def _progress(state: PdState, asked: _Asked) -> Response:
+def _progress(state: PdState, asked: _Asked) -> PdResponse:
     wanted = asked.one("id")
     leaving = [
         store_state
@@ -121,7 +121,7 @@ def _progress(state: PdState, asked: _Asked) -> Response:
     return _json(state, {**told, "current_speed": 0, "left_seconds": 0})
 
 
-def _store(state: PdState, asked: _Asked, around: PdContext) -> Response:
+def _store(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     number = asked.parts[1] if len(asked.parts) > 1 else ""
     store = state.store(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
     if store is None:
@@ -139,7 +139,7 @@ def _store(state: PdState, asked: _Asked, around: PdContext) -> Response:
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _taken_offline(state: PdState, store: StoreState, around: PdContext) -> Response:
+def _taken_offline(state: PdState, store: StoreState, around: PdContext) -> PdResponse:
     if store.state == TOMBSTONE:
         return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
     if store.state == UP:
@@ -153,7 +153,7 @@ def _taken_offline(state: PdState, store: StoreState, around: PdContext) -> Resp
     return _json(state.with_store(replace(store, state=OFFLINE)), "The store is set as Offline.")
 
 
-def _put_into(state: PdState, store: StoreState, wanted: str, around: PdContext) -> Response:
+def _put_into(state: PdState, store: StoreState, wanted: str, around: PdContext) -> PdResponse:
     if wanted == "Offline":
         return _taken_offline(state, store, around)
     if wanted != "Up":
@@ -163,7 +163,7 @@ def _put_into(state: PdState, store: StoreState, wanted: str, around: PdContext)
     return _json(state.with_store(replace(store, state=UP)), "The store's state is updated.")
 
 
-def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> Response:
+def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
     labels = _decoded(asked.body)
     if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
         return _text(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
@@ -171,7 +171,7 @@ def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> Response:
     return _json(state.with_store(changed), "The store's label is updated.")
 
 
-def _labels(state: PdState, asked: _Asked, around: PdContext) -> Response:
+def _labels(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     """Both parameters are patterns that may match anywhere, in any case."""
     patterns = asked.one("name"), asked.one("value")
     if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
@@ -192,7 +192,7 @@ def _labels(state: PdState, asked: _Asked, around: PdContext) -> Response:
 # ---- configuration, schedulers
 
 
-def _config(state: PdState, asked: _Asked, around: PdContext) -> Response:
+def _config(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     replication = {
         "max-replicas": state.max_replicas,
         "location-labels": "",
@@ -211,7 +211,7 @@ def _config(state: PdState, asked: _Asked, around: PdContext) -> Response:
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _schedulers(state: PdState, asked: _Asked, _around: PdContext) -> Response:
+def _schedulers(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
     if asked.method == "GET":
         return _json(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
     wanted = _decoded(asked.body)
@@ -222,7 +222,7 @@ def _schedulers(state: PdState, asked: _Asked, _around: PdContext) -> Response:
     return _json(replace(state, evicting=evicting), "The scheduler is created.")
 
 
-def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> Response:
+def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
     name = asked.parts[1] if len(asked.parts) > 1 else ""
     if name == _EVICT and state.evicting:
         return _json(replace(state, evicting=()), "The scheduler is removed.")
@@ -233,7 +233,7 @@ def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> Respon
     return _json(replace(state, evicting=left), "The scheduler is removed.")
 
 
-def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> Response:
+def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
     if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
         return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     everything = [{"start-key": "", "end-key": ""}]
@@ -243,7 +243,7 @@ def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> Resp
 # ---- regions, health, etcd
 
 
-def _regions(state: PdState, asked: _Asked, around: PdContext) -> Response:
+def _regions(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     match asked.parts[1:]:
         case ("count",):
             count = state.regions
@@ -269,7 +269,7 @@ def _regions(state: PdState, asked: _Asked, around: PdContext) -> Response:
     return _json(state, {"count": count, "regions": None})
 
 
-def _health(state: PdState, asked: _Asked, _around: PdContext) -> Response:
+def _health(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
     member = {"name": "pd-0", "member_id": 1, "client_urls": []}
     if asked.parts[0] == "leader":
         return _json(state, member)
@@ -321,15 +321,15 @@ def _whole(number: Any) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _json(state: PdState, body: Any) -> Response:
-    return Response(status=HTTPStatus.OK, body=msgspec.json.encode(body), state=state)
+def _json(state: PdState, body: Any) -> PdResponse:
+    return PdResponse(status=HTTPStatus.OK, body=msgspec.json.encode(body), state=state)
 
 
-def _text(state: PdState, status: HTTPStatus, said: str) -> Response:
-    return Response(status=status, body=msgspec.json.encode(said), state=state)
+def _text(state: PdState, status: HTTPStatus, said: str) -> PdResponse:
+    return PdResponse(status=status, body=msgspec.json.encode(said), state=state)
 
 
-_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, PdContext], Response]]] = {
+_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, PdContext], PdResponse]]] = {
     ("GET", "stores"): _stores,
     ("GET", "store"): _store,
     ("DELETE", "store"): _store,

@@ -19,7 +19,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import NotFound
 from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
 from plimsoll.local.tidb.instances import PD, TIDB, component_labels
-from plimsoll.local.tidb.pd.api import PdContext, Request, answer_request
+from plimsoll.local.tidb.pd.api import PdContext, PdRequest, answer_request
 from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advance, seconds_to_settle
 from plimsoll.local.tidb.pd.stores import DISCONNECTED_AFTER, DOWN_AFTER, UP, PdState, apply_heartbeats
 from plimsoll.objects.api.core import ConfigMap
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import Key
     from plimsoll.local.components import Component
     from plimsoll.local.tidb.load.cluster_loads import ClusterLoads
-    from plimsoll.local.tidb.pd.api import Response
+    from plimsoll.local.tidb.pd.api import PdResponse
     from plimsoll.local.tidb.topology import Topology
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ class SimulatedPds:
         known = self._states.get(base)
         return None if known is None else advance(known, now=self._clock.now(), speed=self._speed)
 
-    async def answer(self, base: Key, request: Request) -> Response | None:
+    async def answer(self, base: Key, request: PdRequest) -> PdResponse | None:
         """To a request; None: no PD runs that could answer."""
         if not self._topology.has_pd(base):
             return None

@@ -18,7 +18,7 @@ from plimsoll.local.tidb.instances import SPECIAL_USE, TIKV
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.local.tidb.instances import TidbInstance
 
 UP: Final = 0
 OFFLINE: Final = 1
@@ -110,7 +110,7 @@ class PdState(Value):
         )
 
 
-def apply_heartbeats(state: PdState, instances: Iterable[Instance], *, now: datetime) -> PdState:
+def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: datetime) -> PdState:
     """After the pods of the cluster were looked at: new ones register, those that are gone fall silent.
 
     A store is the disk of a pod. A pod that is made anew under its name is the same store, unless that was buried; and
@@ -132,7 +132,7 @@ def apply_heartbeats(state: PdState, instances: Iterable[Instance], *, now: date
     return _mapped(state, looked_at)
 
 
-def _registered(state: PdState, instance: Instance, *, now: datetime) -> PdState:
+def _registered(state: PdState, instance: TidbInstance, *, now: datetime) -> PdState:
     known = state.of_pod(instance.namespace, instance.pod)
     if known is not None and known.pod_uid == instance.uid:
         return state

@@ -14,7 +14,7 @@ from plimsoll.runtime.services import Service
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.events import Key
-    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.local.tidb.instances import TidbInstance
     from plimsoll.local.tidb.load.cluster_loads import ClusterLoads
     from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
     from plimsoll.local.tidb.topology import Topology
@@ -51,7 +51,7 @@ class Scraper:
     async def scrape(self) -> None:
         """Look at everything once."""
         now = self._clock.now()
-        instances: list[Instance] = []
+        instances: list[TidbInstance] = []
         cores: dict[tuple[str, str], float] = {}
         sizes: dict[tuple[str, str], dict[str, float]] = {}
         for key in self._topology.bases():
@@ -69,7 +69,7 @@ class Scraper:
             sizes |= self._sizes(key, found)
         self.series.add_scrape(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
 
-    def _sizes(self, key: Key, instances: tuple[Instance, ...]) -> dict[tuple[str, str], dict[str, float]]:
+    def _sizes(self, key: Key, instances: tuple[TidbInstance, ...]) -> dict[tuple[str, str], dict[str, float]]:
         state = self._pds.state(key)
         if state is None:
             return {}

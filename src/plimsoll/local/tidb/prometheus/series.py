@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.local.tidb.instances import TidbInstance
 
 SCRAPE_S: Final = 15.0
 _KEPT_S: Final = 600.0
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 class Series:
     """Of one life of one instance. `ended_s`: it was not there at that scrape, so its gauges are no more."""
 
-    instance: Instance
+    instance: TidbInstance
     samples: deque[Sample] = field(default_factory=deque)
     rate: float = 0.0
     ended_s: float | None = None
@@ -99,7 +99,7 @@ class SeriesStore:
 
     def add_scrape(
         self,
-        instances: Iterable[Instance],
+        instances: Iterable[TidbInstance],
         *,
         cores: Mapping[tuple[str, str], float],
         sizes: Mapping[tuple[str, str], Mapping[str, float]],

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.kube.leases import NotLeading, Phase
 from plimsoll.testing import run_virtual
-from tests.kube.leases.lease_worlds import PATH, Fate, lease_world
+from tests.kube.leases.simulated_leases import PATH, Fate, lease_world
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock

@@ -16,8 +16,8 @@ import structlog
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.configuration.credentials import has_part
-from plimsoll.kube.configuration.plugin_answers import credential_of, question
-from plimsoll.kube.configuration.plugin_entries import InteractiveMode
+from plimsoll.kube.configuration.exec_config import InteractiveMode
+from plimsoll.kube.configuration.exec_credential import exec_info, read_credential
 from plimsoll.kube.configuration.processes import Command, Finished, Killed, NotStarted
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Credential
-    from plimsoll.kube.configuration.plugin_entries import PluginEntry
+    from plimsoll.kube.configuration.exec_config import ExecConfig
     from plimsoll.kube.configuration.processes import Outcome, ProcessRunner
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ class PluginHost:
 class ExecPlugin:
     """The credentials of one plugin."""
 
-    def __init__(self, entry: PluginEntry, host: PluginHost) -> None:
+    def __init__(self, entry: ExecConfig, host: PluginHost) -> None:
         self._entry = entry
         self._host = host
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -117,7 +117,7 @@ class ExecPlugin:
         entry, host = self._entry, self._host
         limit_s = host.interactive_timeout_s if is_interactive else host.timeout_s
         self._run = (host.clock.monotonic_s(), limit_s)
-        info = {EXEC_INFO: question(entry, is_interactive=is_interactive)}
+        info = {EXEC_INFO: exec_info(entry, is_interactive=is_interactive)}
         outcome = await host.runner.run(
             Command(
                 argv=(entry.command, *entry.arguments),
@@ -129,7 +129,7 @@ class ExecPlugin:
         if not isinstance(outcome, Finished) or outcome.exit_code != 0:
             raise self._failed(outcome)
         try:
-            return credential_of(outcome.stdout, api_version=entry.api_version, now=host.clock.now())
+            return read_credential(outcome.stdout, api_version=entry.api_version, now=host.clock.now())
         except InvalidInput as error:
             raise self._wrong(str(error)) from None
 

@@ -28,19 +28,19 @@ from plimsoll.kube.errors import (
     TooManyRequests,
 )
 from plimsoll.kube.recorder.correlation import CorrelationSettings, Correlator, Entry, Written
-from plimsoll.kube.recorder.texts import (
+from plimsoll.kube.recorder.event_objects import (
     ACTION_BYTES,
     MESSAGE_BYTES,
     REASON_BYTES,
     EventType,
     Occurrence,
-    counted,
+    count_patch,
     cut,
     event_body,
     event_name,
     unix_ns,
 )
-from plimsoll.kube.recorder.waiting import Folded, WaitingRoom
+from plimsoll.kube.recorder.queue import EventQueue, QueuedEvent
 from plimsoll.objects.api.events import Event, EventSource
 from plimsoll.objects.api.meta import written_time
 from plimsoll.runtime.backoff import Backoff
@@ -99,7 +99,7 @@ class EventRecorder:
         self._entropy = entropy
         self._settings = settings or RecorderSettings()
         self._correlator = Correlator(self._settings.correlation)
-        self._pending = WaitingRoom(places=self._settings.queued, similar=self._settings.correlation.similar)
+        self._pending = EventQueue(places=self._settings.queued, similar=self._settings.correlation.similar)
         self._has_news = asyncio.Event()
         self._is_stopping = False
         self._last_name_ns = 0
@@ -160,7 +160,7 @@ class EventRecorder:
                 self._drop(self._pending.take(), "stopped")
             raise
 
-    async def _write_one(self, folded: Folded) -> None:
+    async def _write_one(self, folded: QueuedEvent) -> None:
         now_s = self._clock.monotonic_s()
         entry = self._correlator.entry_for(folded.last, now_s, is_combined=folded.is_combined)
         if entry is None:
@@ -199,7 +199,7 @@ class EventRecorder:
         if before is None:
             return await self._create(draft, Written(name=draft.name, count=times, first_at=draft.folded.first_at))
         now = Written(name=before.name, count=before.count + times, first_at=before.first_at)
-        patch = counted(message=draft.entry.message, count=now.count, last_at=occurrence.at)
+        patch = count_patch(message=draft.entry.message, count=now.count, last_at=occurrence.at)
         try:
             await self._client.merge_patch(Event, now.name, patch, namespace=occurrence.namespace)
         except NotFound:
@@ -226,7 +226,7 @@ class EventRecorder:
         self._last_name_ns = max(unix_ns(occurrence.at), self._last_name_ns + 1)
         return event_name(occurrence.about.name, self._last_name_ns, self._entropy)
 
-    def _drop(self, folded: Folded, cause: str, error: PlimsollError | None = None) -> None:
+    def _drop(self, folded: QueuedEvent, cause: str, error: PlimsollError | None = None) -> None:
         self._dropped[cause] += folded.times
         occurrence = folded.last
         report = (occurrence.namespace, cause)
@@ -252,7 +252,7 @@ def _is_of_ended_namespace(error: PlimsollError | None) -> bool:
 class _Draft:
     """An event on its way to the server."""
 
-    def __init__(self, folded: Folded, entry: Entry, name: str) -> None:
+    def __init__(self, folded: QueuedEvent, entry: Entry, name: str) -> None:
         self.folded = folded
         self.occurrence = folded.last
         self.entry = entry
@@ -262,7 +262,7 @@ class _Draft:
     def body(self, new: Written, source: EventSource) -> dict[str, Any]:
         return {
             **event_body(self.occurrence, source),
-            **counted(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
+            **count_patch(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
             "metadata": {"name": new.name, "namespace": self.occurrence.namespace},
             "firstTimestamp": written_time(new.first_at),
         }

@@ -16,16 +16,16 @@ import structlog
 
 from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerTrouble
 from plimsoll.kube.leases.election import Election, Step
-from plimsoll.kube.leases.records import micro_time
+from plimsoll.kube.leases.lease_record import micro_time
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.leases.election import Write
-    from plimsoll.kube.leases.holders import LeaseHolder
-    from plimsoll.kube.leases.lease_objects import LeasePort
-    from plimsoll.kube.leases.records import Record
+    from plimsoll.kube.leases.lease_holder import LeaseHolder
+    from plimsoll.kube.leases.lease_lock import ResourceLock
+    from plimsoll.kube.leases.lease_record import LeaseRecord
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -35,10 +35,10 @@ _RELEASE_ATTEMPTS: Final = 3
 _SHORTEST_WAIT_S: Final = 0.001
 
 
-class Elector:
+class LeaderElector:
     """One candidacy."""
 
-    def __init__(self, holder: LeaseHolder, port: LeasePort, *, entropy: Entropy) -> None:
+    def __init__(self, holder: LeaseHolder, port: ResourceLock, *, entropy: Entropy) -> None:
         self.holder = holder
         self._port = port
         self._entropy = entropy
@@ -227,7 +227,7 @@ class Elector:
             raise
         self._saw(record)
 
-    def _saw(self, record: Record | None) -> None:
+    def _saw(self, record: LeaseRecord | None) -> None:
         before = self._election.seen
         self._election = self._election.saw(record, now_s=self._clock.monotonic_s())
         if record is None:

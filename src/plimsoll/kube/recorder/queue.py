@@ -16,13 +16,13 @@ import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.kube.recorder.correlation import sameness_of, what_of
-from plimsoll.kube.recorder.texts import Occurrence  # noqa: TC001 -- the same
+from plimsoll.kube.recorder.event_objects import Occurrence  # noqa: TC001 -- the same
 
 if TYPE_CHECKING:
     from plimsoll.kube.recorder.correlation import Key
 
 
-class Folded(Value):
+class QueuedEvent(Value):
     """What happened so many times, as it was the last time. `is_combined`: not always with the same message."""
 
     last: Occurrence
@@ -31,18 +31,18 @@ class Folded(Value):
     is_combined: bool = False
 
 
-class WaitingRoom:
+class EventQueue:
     """First come, first out; who comes again moves nobody. Without I/O or time."""
 
     def __init__(self, *, places: int, similar: int) -> None:
         self._places = places
         self._similar = similar
-        self._waiting: OrderedDict[Key, Folded] = OrderedDict()
+        self._waiting: OrderedDict[Key, QueuedEvent] = OrderedDict()
         self._alike: Counter[Key] = Counter()
         self.events = 0
         """How many there are, the folded ones counted one by one."""
 
-    def add(self, occurrence: Occurrence) -> Folded | None:
+    def add(self, occurrence: Occurrence) -> QueuedEvent | None:
         """Gives what had to go for it: the oldest, because the newest say how things are."""
         self.events += 1
         key = ("one", *sameness_of(occurrence))
@@ -55,12 +55,12 @@ class WaitingRoom:
             self._waiting[key] = msgspec.structs.replace(before, last=occurrence, times=before.times + 1)
             return None
         pushed_out = self.take() if len(self._waiting) >= self._places else None
-        self._waiting[key] = Folded(last=occurrence, first_at=occurrence.at, is_combined=is_combined)
+        self._waiting[key] = QueuedEvent(last=occurrence, first_at=occurrence.at, is_combined=is_combined)
         if not is_combined:
             self._alike[what] += 1
         return pushed_out
 
-    def take(self) -> Folded:
+    def take(self) -> QueuedEvent:
         """The one that has waited longest."""
         _, folded = self._waiting.popitem(last=False)
         self.events -= folded.times

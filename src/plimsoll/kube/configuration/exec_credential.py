@@ -20,13 +20,13 @@ from plimsoll.objects.api.meta import Time
 from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
-    from plimsoll.kube.configuration.plugin_entries import PluginEntry
+    from plimsoll.kube.configuration.exec_config import ExecConfig
 
 KIND: Final = "ExecCredential"
 _ANSWER: Final = "its answer"
 
 
-def question(entry: PluginEntry, *, is_interactive: bool) -> str:
+def exec_info(entry: ExecConfig, *, is_interactive: bool) -> str:
     """The text of KUBERNETES_EXEC_INFO."""
     spec: dict[str, Any] = {"interactive": is_interactive}
     if entry.cluster_info is not None:
@@ -34,7 +34,7 @@ def question(entry: PluginEntry, *, is_interactive: bool) -> str:
     return json.dumps({"kind": KIND, "apiVersion": entry.api_version, "spec": spec}, separators=(",", ":"))
 
 
-def credential_of(stdout: bytes, *, api_version: str, now: datetime) -> Credential:
+def read_credential(stdout: bytes, *, api_version: str, now: datetime) -> Credential:
     """What the plugin gave us, checked."""
     answer = _answer(stdout)
     if answer.text("kind") != KIND:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.kube.leases.electors import Elector
-from plimsoll.kube.leases.flags import Flag
-from plimsoll.kube.leases.lease_objects import LeaseObject
+from plimsoll.kube.leases.elector import LeaderElector
+from plimsoll.kube.leases.lease_lock import LeaseLock
+from plimsoll.kube.leases.thread_event import ThreadEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from plimsoll.core.entropy import Entropy
-    from plimsoll.kube.leases.holders import LeaseHolder
+    from plimsoll.kube.leases.lease_holder import LeaseHolder
     from plimsoll.kube.transport import Transport
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -35,8 +35,8 @@ LOST_EXIT_CODE: Final = 4
 _SHORTEST_WAIT_S: Final = 0.001
 
 
-class LeaseThread:
-    """`async with LeaseThread(…) as holder`: leaving says that nothing acts any more, and gives the lease back.
+class ElectorThread:
+    """`async with ElectorThread(…) as holder`: leaving says that nothing acts any more, and gives the lease back.
 
     `open_transport` is called inside the thread. `end_process` must not return to whoever acts: `os._exit`.
     """
@@ -53,7 +53,7 @@ class LeaseThread:
         self._open_transport = open_transport
         self._entropy = entropy
         self._end_process = end_process
-        self._has_ended = Flag()
+        self._has_ended = ThreadEvent()
         # A daemon, so that a main thread that ends without standing down is not kept alive by its own lease.
         self._thread = threading.Thread(target=self._run, name=f"lease {holder.settings.name}", daemon=True)
 
@@ -85,8 +85,8 @@ class LeaseThread:
 
     async def _elect(self) -> None:
         async with self._open_transport() as transport:
-            port = LeaseObject(transport, self.holder.settings, clock=self.holder.clock)
-            await Elector(self.holder, port, entropy=self._entropy).run()
+            port = LeaseLock(transport, self.holder.settings, clock=self.holder.clock)
+            await LeaderElector(self.holder, port, entropy=self._entropy).run()
 
     async def _watch_the_end(self) -> None:
         """Until those who act have stood down; at the latest until the time they were granted is over."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.runtime.chance import SUFFIX_ALPHABET, SeededEntropy, SystemEntropy
+from plimsoll.runtime.entropy import SUFFIX_ALPHABET, SeededEntropy, SystemEntropy
 
 BOTH = pytest.mark.parametrize("entropy", [SystemEntropy(), SeededEntropy(1)], ids=["system", "seeded"])
 

@@ -26,7 +26,7 @@ class InteractiveMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PluginEntry:
+class ExecConfig:
     """A plugin, ready to be run."""
 
     place: str
@@ -41,10 +41,10 @@ class PluginEntry:
     """What it is told about the cluster; None: it did not ask."""
 
 
-def plugin_entry(section: Section, cluster: Cluster) -> PluginEntry:
+def read_exec_config(section: Section, cluster: Cluster) -> ExecConfig:
     """The section, read and checked."""
     api_version = _api_version(section)
-    return PluginEntry(
+    return ExecConfig(
         place=section.place(""),
         api_version=api_version,
         command=_command(section),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class CallsUnderWay:
+class InFlightCalls:
     """Deadlines that can be brought forward together."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import threading
 
 
-class Flag:
+class ThreadEvent:
     """An event that may be awaited on several loops and set from any thread."""
 
     def __init__(self) -> None:

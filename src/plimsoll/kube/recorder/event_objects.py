@@ -94,6 +94,6 @@ def event_body(occurrence: Occurrence, source: EventSource) -> dict[str, Any]:
     return {**body, "action": occurrence.action} if occurrence.action else body
 
 
-def counted(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
+def count_patch(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
     """What changes when it happens once more."""
     return {"message": message, "count": count, "lastTimestamp": written_time(last_at)}

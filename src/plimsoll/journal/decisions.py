@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.journal.last_plans import LastPlan
 
 
-class Story(Value):
+class ObjectDecision(Value):
     """`number` is that of the journal's entry; None where it is not known."""
 
     ref: Ref
@@ -27,7 +27,7 @@ class Story(Value):
     outcomes: tuple[Outcome, ...] = ()
 
     @classmethod
-    def of_entry(cls, entry: Entry, ref: Ref) -> Story:
+    def of_entry(cls, entry: Entry, ref: Ref) -> ObjectDecision:
         """The part of an entry; what it says of others is counted, not named."""
         part = entry.about(ref)
         return cls(
@@ -42,7 +42,7 @@ class Story(Value):
         )
 
     @classmethod
-    def of_last_plan(cls, said: LastPlan) -> Story:
+    def of_last_plan(cls, said: LastPlan) -> ObjectDecision:
         return cls(
             ref=said.ref,
             at=said.at,

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.kube.leases import LeadershipLost, Phase, electing, run_while_leading
+from plimsoll.kube.leases import LeadershipLost, Phase, run_while_leading, start_elector
 from plimsoll.testing import run_virtual
-from tests.kube.leases.lease_worlds import Fate, lease_world
+from tests.kube.leases.simulated_leases import Fate, lease_world
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.runtime.clocks import VirtualClock
-    from tests.kube.leases.lease_worlds import Contender
+    from tests.kube.leases.simulated_leases import Contender
 
 
 async def lead(contender: Contender, main: Any) -> Any:
-    async with electing(contender.elector) as holder:
+    async with start_elector(contender.elector) as holder:
         return await run_while_leading(holder, main)
 
 
@@ -114,7 +114,7 @@ def test_after_standing_down_nothing_is_allowed_however_long_the_lease_is_good()
         async with lease_world(clock) as world:
             a = world.contender()
             a.network.fate = lambda call: Fate(outcome="unsent" if call.method == "PATCH" else "ok")
-            async with electing(a.elector) as holder:
+            async with start_elector(a.elector) as holder:
                 await holder.acquired()
             return holder.is_leading, (await world.spec())["holderIdentity"]
 

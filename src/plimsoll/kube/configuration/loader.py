@@ -2,7 +2,7 @@
 
     --server alone  →  --kubeconfig  →  $KUBECONFIG  →  ~/.kube/config  →  the pod's service account
 
-`find_access` is what commands call. What surrounds it (terminal, processes, the pod's files) is in `Surroundings`, so
+`find_access` is what commands call. What surrounds it (terminal, processes, the pod's files) is in `LoaderContext`, so
 that tests bring their own.
 """
 
@@ -20,9 +20,9 @@ from plimsoll.core.names import dns1123_label_problems
 from plimsoll.kube.access import Access
 from plimsoll.kube.configuration.clusters import cluster_of, server_address
 from plimsoll.kube.configuration.credentials import ANONYMOUS
-from plimsoll.kube.configuration.files import Kubeconfig, read_kubeconfig
+from plimsoll.kube.configuration.exec_plugin import PluginHost
 from plimsoll.kube.configuration.in_cluster import SERVICE_ACCOUNT, Pod
-from plimsoll.kube.configuration.plugins import PluginHost
+from plimsoll.kube.configuration.kubeconfig import Kubeconfig, read_kubeconfig
 from plimsoll.kube.configuration.processes import RealProcesses, has_terminal
 from plimsoll.kube.configuration.sections import Section
 from plimsoll.kube.configuration.users import UserReader
@@ -37,7 +37,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class AccessOptions:
     """What the user asked for; empty: whatever is configured."""
 
     kubeconfig: str = ""
@@ -47,7 +47,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class LoaderContext:
     """The machine, as far as configuration depends on it."""
 
     environment: Mapping[str, str] = field(repr=False)
@@ -82,52 +82,52 @@ def find_access(
     clock: Clock,
 ) -> Access:
     """The server and identity that the options and the environment name. Raises InvalidInput."""
-    choice = Choice(kubeconfig=kubeconfig, context=context, server=server, namespace=namespace)
-    return choose_access(choice, Surroundings(environment=environment, clock=clock))
+    options = AccessOptions(kubeconfig=kubeconfig, context=context, server=server, namespace=namespace)
+    return choose_access(options, LoaderContext(environment=environment, clock=clock))
 
 
-def choose_access(choice: Choice, surroundings: Surroundings) -> Access:
-    _check_namespace(choice.namespace, path="--namespace")
-    if choice.server and not choice.kubeconfig and not choice.context:
-        return _server_alone(choice)
-    files = _files(choice, surroundings.environment)
-    config = read_kubeconfig(files, may_be_missing=not choice.kubeconfig)
-    context = choice.context or config.current_context
+def choose_access(options: AccessOptions, loader_context: LoaderContext) -> Access:
+    _check_namespace(options.namespace, path="--namespace")
+    if options.server and not options.kubeconfig and not options.context:
+        return _server_alone(options)
+    files = _files(options, loader_context.environment)
+    config = read_kubeconfig(files, may_be_missing=not options.kubeconfig)
+    context = options.context or config.current_context
     if context:
-        return _access_of(config, context, choice=choice, surroundings=surroundings)
-    pod = None if choice.kubeconfig or choice.server else surroundings.pod
+        return _access_of(config, context, options=options, loader_context=loader_context)
+    pod = None if options.kubeconfig or options.server else loader_context.pod
     if pod is not None:
-        pod_namespace = surroundings.environment.get("POD_NAMESPACE", "")
-        return pod.access(clock=surroundings.clock, namespace=choice.namespace, pod_namespace=pod_namespace)
-    raise _nothing_chosen(config, files, choice=choice, surroundings=surroundings)
+        pod_namespace = loader_context.environment.get("POD_NAMESPACE", "")
+        return pod.access(clock=loader_context.clock, namespace=options.namespace, pod_namespace=pod_namespace)
+    raise _nothing_chosen(config, files, options=options, loader_context=loader_context)
 
 
-def _server_alone(choice: Choice) -> Access:
+def _server_alone(options: AccessOptions) -> Access:
     """Without credentials: those of a configured cluster are not for a server of another address."""
     try:
-        address = server_address(choice.server)
+        address = server_address(options.server)
     except InvalidInput as error:
         raise InvalidInput(error.problem, path="--server") from None
     return Access(
-        server=address, credentials=ANONYMOUS, namespace=choice.namespace or "default", origin=f"--server {address}"
+        server=address, credentials=ANONYMOUS, namespace=options.namespace or "default", origin=f"--server {address}"
     )
 
 
-def _files(choice: Choice, environment: Mapping[str, str]) -> list[str]:
-    if choice.kubeconfig:
-        return [choice.kubeconfig]
+def _files(options: AccessOptions, environment: Mapping[str, str]) -> list[str]:
+    if options.kubeconfig:
+        return [options.kubeconfig]
     if listed := environment.get("KUBECONFIG", ""):
         return list(dict.fromkeys(file for file in listed.split(os.pathsep) if file))
     home = environment.get("HOME", "")
     return [str(Path(home) / ".kube" / "config")] if home else []
 
 
-def _access_of(config: Kubeconfig, name: str, *, choice: Choice, surroundings: Surroundings) -> Access:
+def _access_of(config: Kubeconfig, name: str, *, options: AccessOptions, loader_context: LoaderContext) -> Access:
     context = config.contexts.get(name)
     if context is None:
-        where = "--context" if choice.context else f"{config.current_context_file}: current-context"
+        where = "--context" if options.context else f"{config.current_context_file}: current-context"
         raise InvalidInput(f'there is no context "{name}"; {_known("contexts", config.contexts)}', path=where)
-    cluster = cluster_of(_referred(context, "cluster", config.clusters), server=choice.server)
+    cluster = cluster_of(_referred(context, "cluster", config.clusters), server=options.server)
     user = _referred(context, "user", config.users) if context.text("user") else Section({}, file=context.file)
     namespace = context.text("namespace")
     _check_namespace(namespace, path=context.place("namespace"))
@@ -135,11 +135,11 @@ def _access_of(config: Kubeconfig, name: str, *, choice: Choice, surroundings: S
         log.warning("kubeconfig.credentials_not_sent", context=name, reason="the server speaks http, not https")
     return Access(
         server=cluster.server,
-        credentials=UserReader(user, cluster, surroundings.plugin_host).credentials(),
+        credentials=UserReader(user, cluster, loader_context.plugin_host).credentials(),
         tls=cluster.tls,
         proxy_url=cluster.proxy_url,
-        namespace=choice.namespace or namespace or "default",
-        origin=f"{'--server, beside ' if choice.server else ''}context {name} of {context.file}",
+        namespace=options.namespace or namespace or "default",
+        origin=f"{'--server, beside ' if options.server else ''}context {name} of {context.file}",
     )
 
 
@@ -163,21 +163,21 @@ def _check_namespace(namespace: str, *, path: str) -> None:
 
 
 def _nothing_chosen(
-    config: Kubeconfig, files: list[str], *, choice: Choice, surroundings: Surroundings
+    config: Kubeconfig, files: list[str], *, options: AccessOptions, loader_context: LoaderContext
 ) -> InvalidInput:
     if config.contexts:
         return InvalidInput(
             f"no current-context is set; choose one with --context ({_known('contexts', config.contexts)})",
             path=", ".join(config.files),
         )
-    if choice.kubeconfig:
+    if options.kubeconfig:
         problem = "is empty" if config.is_empty else "has no contexts"
-        return InvalidInput(f"{problem}: it names no cluster to use", path=choice.kubeconfig)
+        return InvalidInput(f"{problem}: it names no cluster to use", path=options.kubeconfig)
     found = [f"{file} ({'has no contexts' if file in config.files else 'no such file'})" for file in files]
-    is_set = bool(surroundings.environment.get("KUBECONFIG"))
+    is_set = bool(loader_context.environment.get("KUBECONFIG"))
     source = "KUBECONFIG" if is_set else "KUBECONFIG is not set; the default file"
     looked = f"{source}: {', '.join(found)}" if found else "neither KUBECONFIG nor HOME is set"
-    no_pod = Pod.missing(surroundings.environment, folder=surroundings.service_account)
+    no_pod = Pod.missing(loader_context.environment, folder=loader_context.service_account)
     return InvalidInput(
         f"no cluster is configured ({looked}; and {no_pod}); "
         "give --kubeconfig FILE, set KUBECONFIG, or give --server URL"

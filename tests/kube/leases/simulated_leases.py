@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost, NotSent
-from plimsoll.kube.leases import Elector, LeaseHolder, LeaseObject, LeaseSettings, NotLeading
+from plimsoll.kube.leases import LeaderElector, LeaseHolder, LeaseLock, LeaseSettings, NotLeading
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request, Response
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.local.apiserver.builders import ADMIN, new_server
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Contender:
     """One process: its elector's world, and when it acted."""
 
     holder: LeaseHolder
-    elector: Elector
+    elector: LeaderElector
     network: FatefulTransport
     freezer: Freezer
     clock: SkewedClock
@@ -162,8 +162,8 @@ class LeaseWorld:
         transport = EmbeddedTransport(self._application, token=ADMIN)
         network = FatefulTransport(transport, clock=self.clock, freezer=freezer, spawn=self.spawn)
         holder = LeaseHolder(settings, identity=identity, clock=clock)
-        port = LeaseObject(network, settings, clock=clock)
-        elector = Elector(holder, port, entropy=SeededEntropy(identity))
+        port = LeaseLock(network, settings, clock=clock)
+        elector = LeaderElector(holder, port, entropy=SeededEntropy(identity))
         return Contender(holder, elector, network, freezer, clock)
 
     def start(self, contender: Contender) -> asyncio.Task[None]:

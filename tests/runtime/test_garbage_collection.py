@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 
 
 def test_it_looks_seldom_until_the_last_run_has_ended_whichever_began_first():

@@ -9,11 +9,17 @@ from msgspec.structs import replace
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis import access_reviews, identities, odd_objects, servers
+from plimsoll.kube.diagnosis import access_reviews, identities, servers, unreadable_objects
 from plimsoll.kube.diagnosis.findings import Examination, Finding, Level
-from plimsoll.kube.diagnosis.permissions import Places
+from plimsoll.kube.diagnosis.permissions import Namespaces
 from plimsoll.kube.diagnosis.requirements import Requirements, RivalContext
-from plimsoll.kube.diagnosis.served_apis import inhabited, judge_definitions, judge_groups, served_groups, sightings
+from plimsoll.kube.diagnosis.served_apis import (
+    check_definitions,
+    check_groups,
+    read_definitions,
+    served_groups,
+    used_namespaces,
+)
 from plimsoll.kube.diagnosis.servers import Target
 from plimsoll.kube.errors import CredentialsFailed, NotSent
 
@@ -22,8 +28,8 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.kube.diagnosis.access_reviews import Asker
-    from plimsoll.kube.diagnosis.servers import Greeting
+    from plimsoll.kube.diagnosis.access_reviews import Reviewer
+    from plimsoll.kube.diagnosis.servers import ServerProbe
 
 
 class ExaminationOptions(Value):
@@ -32,7 +38,7 @@ class ExaminationOptions(Value):
     requirements: tuple[Requirements, ...]
     are_selected: bool = False
     """Whether these controllers are to run here: a missing custom resource of theirs is then a failure."""
-    places: Places = Places()
+    namespaces: Namespaces = Namespaces()
     target: Target = Target()
     invocation: str = "plimsoll doctor -o json"
     """The command that gives the same findings as JSON; part of the advice."""
@@ -59,36 +65,38 @@ async def _examined(
     client: Client, options: ExaminationOptions, *, clock: Clock, on_step: Callable[[str], None]
 ) -> Examination:
     on_step("whether the server answers")
-    greeting = await servers.greet(client, options.target, clock=clock)
-    findings = [servers.reachable(greeting, options.target)]
-    asker = access_reviews.Asker(invocation=options.invocation)
-    if greeting.is_unknown_to_server:
+    probe = await servers.probe_server(client, options.target, clock=clock)
+    findings = [servers.reachable(probe, options.target)]
+    reviewer = access_reviews.Reviewer(invocation=options.invocation)
+    if probe.is_unknown_to_server:
         findings.append(identities.unknown_to_server("it answers 401 Unauthorized", options.target, now=clock.now()))
     else:
         identity, finding = await identities.identify(client, options.target, now=clock.now())
-        if greeting.is_odd and finding.level is Level.UNKNOWN:
+        if probe.is_odd and finding.level is Level.UNKNOWN:
             raise servers.no_kubernetes("it tells neither its version nor who we are", options.target)
         findings.append(finding)
-        asker = replace(asker, user=identity.user if identity is not None else "")
+        reviewer = replace(reviewer, user=identity.user if identity is not None else "")
     if findings[-1].level is not Level.FAIL:
-        findings += [servers.version(greeting), servers.clock_skew(greeting)]
-        findings += await _inside(client, options, asker=asker, on_step=on_step)
-        findings += await _rivals(client, options, greeting=greeting, clock=clock)
+        findings += [servers.version(probe), servers.clock_skew(probe)]
+        findings += await _inside(client, options, reviewer=reviewer, on_step=on_step)
+        findings += await _rivals(client, options, probe=probe, clock=clock)
     names = tuple(requirements.controller for requirements in options.requirements)
     return Examination(server=options.target.server, controllers=names, findings=tuple(findings))
 
 
 async def _inside(
-    client: Client, options: ExaminationOptions, *, asker: Asker, on_step: Callable[[str], None]
+    client: Client, options: ExaminationOptions, *, reviewer: Reviewer, on_step: Callable[[str], None]
 ) -> list[Finding]:
     """What only those see whom the server knows."""
-    requirements, places = options.requirements, options.places
+    requirements, namespaces = options.requirements, options.namespaces
     on_step("which APIs are served")
     served = await served_groups(client, (group for need in requirements for group in need.builtin_groups))
-    findings = [judge_groups(need, served) for need in requirements]
+    findings = [check_groups(need, served) for need in requirements]
     on_step("which custom resources there are")
-    seen = await sightings(client, (definition for need in requirements for definition in need.custom_resources))
-    settled = {need.controller: replace(places, inhabited=await inhabited(client, need, seen)) for need in requirements}
+    seen = await read_definitions(client, (definition for need in requirements for definition in need.custom_resources))
+    settled = {
+        need.controller: replace(namespaces, used=await used_namespaces(client, need, seen)) for need in requirements
+    }
     on_step("what we may do")
     questions = (
         question
@@ -98,17 +106,20 @@ async def _inside(
     )
     answers = await access_reviews.review(client, questions)
     findings += [
-        access_reviews.judge(need, answers, places=settled[need.controller], asker=asker) for need in requirements
+        access_reviews.check_permissions(need, answers, namespaces=settled[need.controller], reviewer=reviewer)
+        for need in requirements
     ]
-    judged = [judge_definitions(need, seen, is_asked_for=options.are_selected) for need in requirements]
+    judged = [check_definitions(need, seen, is_asked_for=options.are_selected) for need in requirements]
     findings += [finding for finding in judged if finding is not None]
     on_step("whether all objects can be read")
-    return findings + await odd_objects.look_through(client, odd_objects.shelves(requirements, places))
+    return findings + await unreadable_objects.check_objects(
+        client, unreadable_objects.list_targets(requirements, namespaces)
+    )
 
 
-async def _rivals(client: Client, options: ExaminationOptions, *, greeting: Greeting, clock: Clock) -> list[Finding]:
-    now = clock.now() + timedelta(seconds=greeting.ahead_s or 0.0)
-    context = RivalContext(now=now, namespace=options.places.watched)
+async def _rivals(client: Client, options: ExaminationOptions, *, probe: ServerProbe, clock: Clock) -> list[Finding]:
+    now = clock.now() + timedelta(seconds=probe.ahead_s or 0.0)
+    context = RivalContext(now=now, namespace=options.namespaces.watched)
     checks = {check.name: check for requirements in options.requirements for check in requirements.rivals}
     return [await _answered(name, check.find(client, context)) for name, check in checks.items()]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.runtime.kernel_warming import load_kernels
+from plimsoll.runtime.kernel_warmup import load_kernels
 from plimsoll.solver import kernels
 
 if TYPE_CHECKING:

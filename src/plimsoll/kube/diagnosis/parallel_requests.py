@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 AT_ONCE: Final = 8
 
 
-async def ask_each(items: Iterable[Item], ask: Callable[[Item], Awaitable[Answer]]) -> list[Answer | PlimsollError]:
+async def request_all(items: Iterable[Item], ask: Callable[[Item], Awaitable[Answer]]) -> list[Answer | PlimsollError]:
     """The answers in the order of the items; what went wrong stands where its answer would.
 
     Raises `NotSent` if the server went away meanwhile, `CredentialsFailed` if we no longer have any: then the other

@@ -1,6 +1,6 @@
 """Do something while, and only while, this process leads.
 
-    async with LeaseThread(holder, open_transport, entropy=entropy):
+    async with ElectorThread(holder, open_transport, entropy=entropy):
         await run_while_leading(holder, controllers.run)
 
 Used by the commands that run controllers. It never takes part in the election itself.
@@ -18,7 +18,7 @@ from plimsoll.core.errors import PlimsollError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from plimsoll.kube.leases.holders import LeaseHolder
+    from plimsoll.kube.leases.lease_holder import LeaseHolder
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
     """Wait for leadership, run `main`, and give its result. Raises `LeadershipLost` when it is cancelled by a loss.
 
     Only when `main` has come to its end, however it does, the holder stands down and the lease may be given back. A
-    `main` that does not end when it is cancelled holds the lease until its time is over; then a `LeaseThread` ends
+    `main` that does not end when it is cancelled holds the lease until its time is over; then a `ElectorThread` ends
     the process.
     """
     task: asyncio.Task[T] | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNREADABLE_HOLDER = "(unreadable)"
 
 
-class Record(Value):
+class LeaseRecord(Value):
     """One version of the Lease. `holder` is empty if nobody holds it; `duration_s` is how long that is respected."""
 
     version: str
@@ -66,11 +66,11 @@ def micro_time(moment: datetime) -> str:
     return MicroTime.of(moment).text()
 
 
-def record_of(lease: Any, settings: LeaseSettings) -> Record:
+def record_of(lease: Any, settings: LeaseSettings) -> LeaseRecord:
     """The record in a decoded Lease object."""
     oddities: list[str] = []
     spec = _mapping(lease, "spec", oddities)
-    return Record(
+    return LeaseRecord(
         version=_text(_mapping(lease, "metadata", oddities), "resourceVersion", oddities),
         holder=_holder(spec, oddities),
         duration_s=_duration_s(spec, settings, oddities),

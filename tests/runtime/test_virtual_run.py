@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from plimsoll.core.errors import LeftVirtualTime
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.core.errors import Deadlock, Runaway
 from plimsoll.runtime.virtual_loop import Limits
-from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.testing import run_virtual
 
 THIS_FILE = Path(__file__).name

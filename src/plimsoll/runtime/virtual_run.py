@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
-from plimsoll.runtime.collecting import SELDOM_COLLECTING
-from plimsoll.runtime.standstills import deadlock
+from plimsoll.runtime.deadlocks import deadlock
+from plimsoll.runtime.garbage_collection import SELDOM_COLLECTING
 from plimsoll.runtime.virtual_loop import Limits, VirtualLoop
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis.batches import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.diagnosis.parallel_requests import request_all
 from plimsoll.kube.diagnosis.served_apis import BUILTIN_VERSION
 from plimsoll.kube.errors import Expired
 from plimsoll.kube.requests.options import Selection
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from plimsoll.kube.client import Client
-    from plimsoll.kube.diagnosis.permissions import Places
+    from plimsoll.kube.diagnosis.permissions import Namespaces
     from plimsoll.kube.diagnosis.requirements import Requirements
     from plimsoll.objects.api.meta import WireObject
     from plimsoll.objects.api.resource import Resource
@@ -32,89 +32,91 @@ _SHOWN: Final = 20
 _ATTEMPTS: Final = 2
 
 
-class Shelf(Value, frozen=True):
+class ListTarget(Value, frozen=True):
     """One kind of objects in one namespace, or in all."""
 
     resource: Resource
     namespace: str = ""
 
 
-class Count(Value):
+class ObjectCount(Value):
     """What a list held."""
 
     objects: int
     bad: tuple[BadObject, ...] = ()
 
 
-def shelves(requirements: Iterable[Requirements], places: Places) -> tuple[Shelf, ...]:
+def list_targets(requirements: Iterable[Requirements], namespaces: Namespaces) -> tuple[ListTarget, ...]:
     """What the controllers list, each once; a kind listed everywhere is not listed in a namespace again."""
-    wanted = set(_wanted(requirements, places))
-    everywhere = {shelf.resource.full_name for shelf in wanted if not shelf.namespace}
-    kept = (shelf for shelf in wanted if not shelf.namespace or shelf.resource.full_name not in everywhere)
-    return tuple(sorted(kept, key=lambda shelf: (shelf.resource.full_name, shelf.namespace)))
+    wanted = set(_wanted(requirements, namespaces))
+    everywhere = {target.resource.full_name for target in wanted if not target.namespace}
+    kept = (target for target in wanted if not target.namespace or target.resource.full_name not in everywhere)
+    return tuple(sorted(kept, key=lambda target: (target.resource.full_name, target.namespace)))
 
 
-def _wanted(requirements: Iterable[Requirements], places: Places) -> Iterator[Shelf]:
+def _wanted(requirements: Iterable[Requirements], namespaces: Namespaces) -> Iterator[ListTarget]:
     for need in requirements:
         for permission in need.permissions:
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
             resource = KINDS.by_plural(version, permission.resource)
             if resource is not None and "list" in permission.verbs and not permission.names:
-                for namespace in permission.namespaces_in(places):
-                    yield Shelf(resource=resource, namespace=namespace)
+                for namespace in permission.namespaces_in(namespaces):
+                    yield ListTarget(resource=resource, namespace=namespace)
 
 
-async def look_through(client: Client, wanted: Iterable[Shelf]) -> list[Finding]:
+async def check_objects(client: Client, wanted: Iterable[ListTarget]) -> list[Finding]:
     """A summary, and a finding for each kind that holds odd objects."""
     looked_at = tuple(wanted)
-    counts = await ask_each(looked_at, lambda shelf: _counted(client, shelf))
-    seen = {shelf: count for shelf, count in zip(looked_at, counts, strict=True) if isinstance(count, Count)}
-    unseen = {shelf: count for shelf, count in zip(looked_at, counts, strict=True) if isinstance(count, PlimsollError)}
-    odd = [_odd(shelf, count) for shelf, count in seen.items() if count.bad]
+    counts = await request_all(looked_at, lambda target: _counted(client, target))
+    seen = {target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, ObjectCount)}
+    unseen = {
+        target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, PlimsollError)
+    }
+    odd = [_odd(target, count) for target, count in seen.items() if count.bad]
     return [_summary(seen, unseen), *odd]
 
 
-async def _counted(client: Client, shelf: Shelf) -> Count:
+async def _counted(client: Client, target: ListTarget) -> ObjectCount:
     for _ in range(_ATTEMPTS - 1):
         try:
-            return await _read(client, shelf)
+            return await _read(client, target)
         except Expired:  # the list took longer than the server keeps its state: once more
             continue
-    return await _read(client, shelf)
+    return await _read(client, target)
 
 
-async def _read(client: Client, shelf: Shelf) -> Count:
+async def _read(client: Client, target: ListTarget) -> ObjectCount:
     objects = 0
     bad: list[BadObject] = []
     pages: AsyncIterator[DecodedList[WireObject]]
-    pages = client.pages(shelf.resource, Selection(namespace=shelf.namespace))
+    pages = client.pages(target.resource, Selection(namespace=target.namespace))
     async for page in pages:
         objects += len(page.items) + len(page.bad)
         bad += page.bad
-    return Count(objects=objects, bad=tuple(bad))
+    return ObjectCount(objects=objects, bad=tuple(bad))
 
 
-def _summary(seen: dict[Shelf, Count], unseen: dict[Shelf, PlimsollError]) -> Finding:
+def _summary(seen: dict[ListTarget, ObjectCount], unseen: dict[ListTarget, PlimsollError]) -> Finding:
     total = sum(count.objects for count in seen.values())
     bad = sum(len(count.bad) for count in seen.values())
     told = f"{total} objects of {len(seen)} kinds, {'all readable' if not bad else f'{bad} of them not readable'}"
     details = {
-        "objects": {_name(shelf): count.objects for shelf, count in seen.items()},
-        "notSeen": {_name(shelf): str(error) for shelf, error in unseen.items()},
+        "objects": {_name(target): count.objects for target, count in seen.items()},
+        "notSeen": {_name(target): str(error) for target, error in unseen.items()},
     }
     if not unseen:
         return Finding(check="objects", level=Level.OK, message=told, details=details)
-    names = ", ".join(_name(shelf) for shelf in unseen)
+    names = ", ".join(_name(target) for target in unseen)
     message = f"{told}; not listed: {names}" if seen else f"no kind could be listed: {names}"
     return Finding(check="objects", level=Level.UNKNOWN, message=message, details=details)
 
 
-def _odd(shelf: Shelf, count: Count) -> Finding:
-    kind = shelf.resource
+def _odd(target: ListTarget, count: ObjectCount) -> Finding:
+    kind = target.resource
     shown = [f"{_who(bad_object)}: {bad_object.problem}" for bad_object in count.bad[:_SHOWN]]
     more = f" and {len(count.bad) - 1} more" if len(count.bad) > 1 else ""
     return Finding(
-        check=f"objects.{_name(shelf)}",
+        check=f"objects.{_name(target)}",
         level=Level.WARN,
         message=f"{len(count.bad)} of {count.objects} {kind.plural} cannot be read: {shown[0]}{more}",
         fix=f"look at it with kubectl get {kind.full_name} -o yaml; until then it counts as present and unmovable",
@@ -133,8 +135,8 @@ def _odd(shelf: Shelf, count: Count) -> Finding:
     )
 
 
-def _name(shelf: Shelf) -> str:
-    return shelf.resource.full_name
+def _name(target: ListTarget) -> str:
+    return target.resource.full_name
 
 
 def _who(one: BadObject) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.kube.leases.records import record_of
+from plimsoll.kube.leases.lease_record import record_of
 from plimsoll.kube.requests.status_errors import refusal
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
 from plimsoll.objects.api.coordination import Lease
@@ -19,31 +19,31 @@ from plimsoll.objects.registry import KINDS
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.leases.records import Claim, Record
+    from plimsoll.kube.leases.lease_record import Claim, LeaseRecord
     from plimsoll.kube.leases.settings import LeaseSettings
     from plimsoll.kube.transport import Transport
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class LeasePort(Protocol):
+class ResourceLock(Protocol):
     """One Lease. Every method raises what `kube.errors` lists."""
 
-    async def read(self, *, timeout_s: float) -> Record | None:
+    async def read(self, *, timeout_s: float) -> LeaseRecord | None:
         """What stands there; None if there is no such Lease."""
         ...
 
-    async def create(self, claim: Claim, *, timeout_s: float) -> Record:
+    async def create(self, claim: Claim, *, timeout_s: float) -> LeaseRecord:
         """Raises `AlreadyExists` if somebody was faster."""
         ...
 
-    async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> Record:
+    async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> LeaseRecord:
         """Raises `Conflict` if another version stands there, `NotFound` if none does."""
         ...
 
 
-class LeaseObject:
-    """A `LeasePort` over a transport."""
+class LeaseLock:
+    """A `ResourceLock` over a transport."""
 
     def __init__(self, transport: Transport, settings: LeaseSettings, *, clock: Clock) -> None:
         resource = KINDS.by_struct(Lease)
@@ -55,19 +55,19 @@ class LeaseObject:
         self._collection = resource.path(settings.namespace)
         self._path = resource.path(settings.namespace, settings.name)
 
-    async def read(self, *, timeout_s: float) -> Record | None:
+    async def read(self, *, timeout_s: float) -> LeaseRecord | None:
         try:
             return await self._ask(Request("GET", self._path, headers={"accept": JSON}, timeout_s=timeout_s))
         except NotFound:
             return None
 
-    async def create(self, claim: Claim, *, timeout_s: float) -> Record:
+    async def create(self, claim: Claim, *, timeout_s: float) -> LeaseRecord:
         metadata = {"name": self._settings.name, "namespace": self._settings.namespace}
         lease = {**self._header, "metadata": metadata, "spec": claim.spec()}
         call = self._writing("POST", self._collection, content_type=JSON, body=lease)
         return await self._ask(call._replace(timeout_s=timeout_s))
 
-    async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> Record:
+    async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> LeaseRecord:
         # A resourceVersion inside a patch is a precondition: the server answers 409 if another one stands there.
         patch = {"metadata": {"resourceVersion": version}, "spec": claim.spec()}
         call = self._writing("PATCH", self._path, content_type=MERGE_PATCH, body=patch)
@@ -82,7 +82,7 @@ class LeaseObject:
             body=msgspec.json.encode(body),
         )
 
-    async def _ask(self, call: Request) -> Record:
+    async def _ask(self, call: Request) -> LeaseRecord:
         reply = await self._transport.send(call)
         if not reply.is_success:
             raise refusal(reply, call, now=self._clock.now())

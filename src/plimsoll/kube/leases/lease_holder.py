@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import NotAllowed
-from plimsoll.kube.leases.flags import Flag
+from plimsoll.kube.leases.thread_event import ThreadEvent
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -73,7 +73,7 @@ class LeaseHolder:
         self.failures = 0
         self._lock = threading.Lock()
         self._validity = _Validity()
-        self._has_led, self._is_lost, self._has_stood_down = Flag(), Flag(), Flag()
+        self._has_led, self._is_lost, self._has_stood_down = ThreadEvent(), ThreadEvent(), ThreadEvent()
 
     # -- for those who act
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from plimsoll.kube.leases.electors import Elector
-    from plimsoll.kube.leases.holders import LeaseHolder
+    from plimsoll.kube.leases.elector import LeaderElector
+    from plimsoll.kube.leases.lease_holder import LeaseHolder
 
 
 @asynccontextmanager
-async def electing(elector: Elector) -> AsyncIterator[LeaseHolder]:
+async def start_elector(elector: LeaderElector) -> AsyncIterator[LeaseHolder]:
     """Take part in the election; leaving says that nothing acts any more, and gives the lease back."""
     task = asyncio.create_task(elector.run(), name=f"elector {elector.holder.identity}")
     try:
