@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
-from plimsoll.kube.diagnosis import Permission, Namespaces, AccessQuestion, Scope
+from plimsoll.kube.diagnosis import AccessQuestion, Namespaces, Permission, Scope
 from plimsoll.kube.diagnosis.access_reviews import Reviewer, check_permissions
 from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
 
