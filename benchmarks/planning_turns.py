@@ -17,7 +17,7 @@ from msgspec import structs
 from benchmarks import planning_worlds as worlds
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import propose
-from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
+from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
 from plimsoll.scheduling.cluster_view import pod_key
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ class Churning:
         self._made = 0
 
     @property
-    def everything(self) -> Changes:
-        return Changes(
+    def everything(self) -> SnapshotChanges:
+        return SnapshotChanges(
             nodes={node.metadata.name: node for node in self._nodes}, pods={pod_key(pod): pod for pod in self._pods}
         )
 
-    def changes(self) -> Changes:
+    def changes(self) -> SnapshotChanges:
         """A pod that comes is like one that is there, has a new name, and is on another node unless it waits."""
         changed: dict[Any, Pod | None] = {}
         count = max(len(self._pods) // CHURN, 1)
@@ -55,7 +55,7 @@ class Churning:
             changed[pod_key(self._pods[gone])] = None
             self._pods[gone] = self._another(self._pods[int(self._random.integers(len(self._pods)))])
             changed[pod_key(self._pods[gone])] = self._pods[gone]
-        return Changes(pods=changed)
+        return SnapshotChanges(pods=changed)
 
     def _another(self, like: Pod) -> Pod:
         self._made += 1

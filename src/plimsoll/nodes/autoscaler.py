@@ -23,9 +23,9 @@ from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.loop_result import LoopResult
+from plimsoll.nodes.loop_timings import LoopTimings
 from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
 from plimsoll.nodes.model.results import DeletedGroup
-from plimsoll.nodes.model.timings import LoopTimings
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
 from plimsoll.nodes.observing.provider_state import read_provider_state
 from plimsoll.nodes.observing.snapshots import LoopSnapshots, with_placed_pods
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.actuation.cleanup import TaintCleaner
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
-    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, GroupRepair, ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import ClusterListers, ClusterObjects, Stale
     from plimsoll.nodes.observing.pod_filters import FilteredPods
     from plimsoll.nodes.observing.provider_state import ProviderState
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.controller import RequestController
     from plimsoll.nodes.requests.transaction import RequestTransaction

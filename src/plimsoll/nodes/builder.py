@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
-    from plimsoll.nodes.config.scheduler_profiles import Profile
+    from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile
     from plimsoll.nodes.config.source import ConfigSource
-    from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.scaleup.orchestrator import ExternalExpander
     from plimsoll.objects.api.pods import Pod
@@ -76,7 +76,7 @@ class Dependencies:
     stopwatch_clock: Clock | None = None
     """Measures durations for metrics, if not `clock`."""
     stepped: bool = False
-    profiles: Sequence[Profile] = ()
+    profiles: Sequence[SchedulerProfile] = ()
     """Profiles of the cluster's scheduler, if it does not use the default one."""
     knows_owner: Callable[[str], bool] = lambda _uid: True
     """Whether caches would show the owner with this uid if it existed."""

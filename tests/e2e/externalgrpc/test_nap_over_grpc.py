@@ -17,6 +17,7 @@ from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind
 from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
@@ -24,7 +25,7 @@ from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.nodes.providers.values import InstanceState, NodeRef
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup

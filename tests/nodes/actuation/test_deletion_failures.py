@@ -9,7 +9,7 @@ import pytest
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, error_of
 from plimsoll.nodes.actuation.drain import find_pods_to_evict
-from plimsoll.nodes.actuation.node_pods import NodePods
+from plimsoll.nodes.actuation.node_pods import PodsOfNode
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.config.policy import ScaleDown
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
@@ -217,7 +217,7 @@ def test_who_changes_their_mind_during_the_drain_keeps_the_node():
 
 
 def test_a_pod_that_cannot_be_read_keeps_its_node():
-    odd = NodePods(unreadable=1)
+    odd = PodsOfNode(unreadable=1)
     found = find_pods_to_evict(odd, DrainRules(options=ScaleDown(), now=START), was_empty=True)
     assert isinstance(found, Reason)
     assert found.code == "BlockedByPod"

@@ -3,16 +3,17 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll.nodes.cluster_state.observed import ErrorClass, InstanceState, ObservedCluster, ScaleUpError
+from plimsoll.nodes.cluster_state.observed import ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.observed import ObservedGroup as Group
 from plimsoll.nodes.cluster_state.observed import ObservedInstance as Instance
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-STOCKOUT = ScaleUpError(error_class=ErrorClass.OUT_OF_RESOURCE, code="STOCKOUT", message="no more of these")
+STOCKOUT = ScaleUpError(error_class=ErrorClass.OUT_OF_RESOURCES, code="STOCKOUT", message="no more of these")
 REFUSED = ScaleUpError(code="PERMISSIONS", message="not allowed")
 
 

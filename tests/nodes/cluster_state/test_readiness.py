@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.cluster_state.observed import InstanceState, ObservedCluster, ObservedInstance
+from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedInstance
 from plimsoll.nodes.cluster_state.readiness import Readiness
+from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.objects.api.nodes import Node
 from tests.nodes.cluster_state.builders import NOON, at, group, instance, node, ready_nodes, state, stillborn, world
 

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.store.cache import WritableCache
-from plimsoll.nodes.config.scheduler_profiles import Profile, profiles_from, profiles_in
+from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile, profiles_from, profiles_in
 from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
 from plimsoll.objects.api.pods import Pod
@@ -34,16 +34,16 @@ def written(*profiles: dict[str, Any], **more: Any) -> bytes:
     return msgspec.json.encode(whole)
 
 
-def read(**profile: Any) -> Profile:
+def read(**profile: Any) -> SchedulerProfile:
     [found] = profiles_in(written(profile), source="file")
     return found
 
 
-def with_arguments(name: str, **arguments: Any) -> Profile:
+def with_arguments(name: str, **arguments: Any) -> SchedulerProfile:
     return read(pluginConfig=[{"name": name, "args": arguments}])
 
 
-def without(*filters: str) -> Profile:
+def without(*filters: str) -> SchedulerProfile:
     return read(plugins={"filter": {"disabled": [{"name": name} for name in filters]}})
 
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.call_outcomes import CallFailed, ErrorClass, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.externalgrpc import mapping
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, error_of, failure_of
@@ -17,7 +18,7 @@ from plimsoll.nodes.providers.externalgrpc.generated import externalgrpc_pb2 as 
 from plimsoll.nodes.providers.externalgrpc.methods import METHODS
 from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, node_of
 from plimsoll.nodes.providers.externalgrpc.remote_groups import template_of
-from plimsoll.nodes.providers.values import GroupOptions, Instance, InstanceError, InstanceState, NodeRef, Span
+from plimsoll.nodes.providers.values import GroupOptions, Instance, InstanceError, NodeRef, Span
 from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 from tests.nodes.providers.protos import GENERATED, generated

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.nodes.model.call_outcomes import ErrorClass, NotImplementedByProvider
+from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.providers.externalgrpc.codes import Code
-from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFailed
+from plimsoll.nodes.providers.values import NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from tests.local.cloud.builders import SMALL
 from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteWorld

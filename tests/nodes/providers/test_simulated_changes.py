@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from plimsoll.kube.errors import AnswerLost, Closed, Forbidden, NotAllowed, ServerFailed, Status
-from plimsoll.nodes.model.call_outcomes import CallFailed, Done, ErrorClass, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.model.instances import ErrorClass
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup

@@ -8,12 +8,13 @@ import pytest
 from msgspec import structs
 
 from plimsoll.kube.errors import NotSent
-from plimsoll.nodes.model.call_outcomes import ErrorClass, NotImplementedByProvider
+from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.group_names import Making, group_id
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.providers.ports import NodeOwner
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.nodes.providers.values import InstanceState, NodeRef, ProviderFailed
+from plimsoll.nodes.providers.values import NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.objects.codec.decoding import convert_object

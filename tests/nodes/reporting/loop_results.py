@@ -9,8 +9,15 @@ from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.results import FilteredPod, FinishedRemoval, RemovalResult, ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, PodMove, UnneededNode, UnremovableNode
-from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
-from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
+from plimsoll.nodes.model.scale_up_plan import (
+    GroupProfile,
+    GroupScaleUp,
+    NodePattern,
+    Result,
+    ScaleUpOption,
+    ScaleUpPlan,
+    UnschedulablePods,
+)
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.reporting.events.emitter import build_events
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
@@ -78,7 +85,7 @@ def option(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **
             "room": most - size,
             "machine_type": "n1-standard-4",
             "exists": exists,
-            "profile": None if exists else Profile(),
+            "profile": None if exists else GroupProfile(),
             **more,
         }
     )
@@ -91,7 +98,7 @@ def scale_up(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupS
         option=of,
         before=of.size,
         after=of.size + nodes,
-        patterns=(Pattern(nodes=nodes, pods=pods),),
+        patterns=(NodePattern(nodes=nodes, pods=pods),),
         reason=Reason(code="ScaleUp", message=f"{nodes} nodes for {len(entries)} pods"),
     )
 

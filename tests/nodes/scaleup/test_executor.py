@@ -14,8 +14,7 @@ from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, Shrin
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.call_outcomes import FailureKind
-from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
-from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+from plimsoll.nodes.model.scale_up_plan import GroupProfile, GroupScaleUp, ScaleUpOption
 from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
@@ -41,7 +40,7 @@ def offer(group: str, *, exists: bool = True, **changes: Any) -> ScaleUpOption:
         "room": 10,
         "machine_type": "small",
         "exists": exists,
-        "profile": None if exists else Profile(labels={"team": "red"}, hash="red"),
+        "profile": None if exists else GroupProfile(labels={"team": "red"}, hash="red"),
     }
     return ScaleUpOption(**{**plain, **changes})
 
@@ -123,7 +122,7 @@ def test_a_group_that_is_not_what_was_planned_is_deleted_again_unused(planned: d
 
 def test_a_taint_that_the_plan_did_not_know_makes_the_group_useless():
     with GrowingWorld() as world:
-        tainted = Profile(taints=(Taint(key="dedicated", value="red", effect="NoSchedule"),), hash="t")
+        tainted = GroupProfile(taints=(Taint(key="dedicated", value="red", effect="NoSchedule"),), hash="t")
         (done,) = world.grow(growth(offer("nap-small-1", exists=False, profile=tainted), 0, 1))
         assert "its nodes have taint dedicated:NoSchedule" in done.failure.message
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.actuation.node_pods import NodePods, PodsOnNodes
+    from plimsoll.nodes.actuation.node_pods import PodsOfNode, PodsOnNodes
     from plimsoll.nodes.actuation.timing import Pacing
     from plimsoll.nodes.config.policy import ScaleDown
     from plimsoll.nodes.planning.scaledown.drainability import DrainRules
@@ -54,7 +54,7 @@ class PodsToEvict:
     """Daemon pods, which the drain does not wait for."""
 
 
-def find_pods_to_evict(found: NodePods, rules: DrainRules, *, was_empty: bool) -> PodsToEvict | Reason:
+def find_pods_to_evict(found: PodsOfNode, rules: DrainRules, *, was_empty: bool) -> PodsToEvict | Reason:
     """The pods to evict, or why the node cannot be removed after all."""
     if found.unreadable:
         return Reason(code=BLOCKED_BY_POD, message=f"{found.unreadable} pods on the node cannot be read")

@@ -22,7 +22,7 @@ _BY_NODE: Final = "acting: pods by node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodePods:
+class PodsOfNode:
     """The pods of a node; `unreadable` counts pods that could not be decoded."""
 
     pods: tuple[Pod, ...] = ()
@@ -32,7 +32,7 @@ class NodePods:
 class PodsOnNodes(Protocol):
     """Lists the pods of a node; raises what a call to the API server raises."""
 
-    async def on(self, node: str) -> NodePods: ...
+    async def on(self, node: str) -> PodsOfNode: ...
 
 
 class ListedPods:
@@ -41,12 +41,12 @@ class ListedPods:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def on(self, node: str) -> NodePods:
+    async def on(self, node: str) -> PodsOfNode:
         fields = FieldSelector(terms=(FieldTerm(field="spec.nodeName", value=node),))
         listed = await self._client.list(Pod, Selection(fields=fields))
         if listed.problem:
             raise UnreadableAnswer(f"pods of node {node}: {listed.problem}")
-        return NodePods(pods=listed.items, unreadable=len(listed.bad))
+        return PodsOfNode(pods=listed.items, unreadable=len(listed.bad))
 
 
 class CachedPods:
@@ -56,5 +56,5 @@ class CachedPods:
         self._cache = informer.cache
         informer.add_index(_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
 
-    async def on(self, node: str) -> NodePods:
-        return NodePods(pods=self._cache.by_index(_BY_NODE, node))
+    async def on(self, node: str) -> PodsOfNode:
+        return PodsOfNode(pods=self._cache.by_index(_BY_NODE, node))

@@ -15,7 +15,8 @@ import structlog
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, failure_of
-from plimsoll.nodes.providers.values import InstanceState, ProviderFailed
+from plimsoll.nodes.model.instances import InstanceState
+from plimsoll.nodes.providers.values import ProviderFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

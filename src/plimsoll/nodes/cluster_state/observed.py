@@ -6,8 +6,9 @@ Values of the provider are converted here, so that the cluster state does not de
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,27 +18,9 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
 
 
-class InstanceState(IntEnum):
-    """The numbers are the wire's (docs/design/nodes.md 9.1)."""
-
-    RUNNING = 1
-    CREATING = 2
-    DELETING = 3
-
-
-class ErrorClass(IntEnum):
-    """Why an instance could not be made: the cloud has none left (or lets us have no more), or anything else."""
-
-    OUT_OF_RESOURCE = 1
-    OTHER = 99
-
-    def __str__(self) -> str:
-        return "OutOfResource" if self is ErrorClass.OUT_OF_RESOURCE else "Other"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpError:
-    """What the cloud said when it could not do something."""
+    """The cloud's error for instances that it could not create."""
 
     error_class: ErrorClass = ErrorClass.OTHER
     code: str = ""
@@ -49,13 +32,13 @@ class ScaleUpError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedInstance:
-    """A machine of a group; `id` is what its node has as providerID."""
+    """A machine of a group; `id` is the providerID of its node."""
 
     id: str
     name: str = ""
-    """What its node is called, where the provider knows that: nodes need not tell their machine's id."""
+    """The name of its node, if the provider knows it: a node need not state the id of its machine."""
     state: InstanceState | None = InstanceState.RUNNING
-    """None: the provider does not tell."""
+    """None: the provider does not say."""
     error: ScaleUpError | None = None
 
     @property
@@ -81,7 +64,7 @@ class ObservedGroup:
     machine_type: str = ""
     zone: str = ""
     autoscaled: bool = True
-    """False: left as it is. Its nodes and what is upcoming there count, nothing of it is repaired or given up."""
+    """False: the group is not managed. Its nodes, existing and upcoming, count; none is repaired or given up."""
     profile: str = ""
     """The hash by which auto-provisioning knows the kind of group; empty for groups it did not make."""
 
@@ -96,7 +79,7 @@ class UnreadableNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCluster:
-    """One look at the world."""
+    """The cluster at one time: nodes from Kubernetes, groups and instances from the provider."""
 
     nodes: tuple[Node, ...] = ()
     unreadable: tuple[UnreadableNode, ...] = ()
@@ -104,30 +87,25 @@ class ObservedCluster:
     """Node name to group id; nodes of no group are missing."""
     groups: tuple[ObservedGroup, ...] = ()
     has_instance: Mapping[str, bool] = field(default_factory=dict)
-    """Node name to whether its machine exists; missing where the provider cannot tell."""
+    """Node name to whether its machine exists; missing where the provider does not know."""
     gpu_label: str = ""
     """The label by which the provider marks nodes that must have accelerators."""
 
 
 TIMEOUT: Final = "timeout"
-"""The code of a growth whose nodes did not come in time."""
+"""The code of a scale-up whose nodes did not come in time."""
 
 
 def observed_instance(instance: Instance) -> ObservedInstance:
     error = None if instance.error is None else _instance_error(instance.error)
-    return ObservedInstance(id=instance.id, name=instance.name, state=_STATES.get(int(instance.state)), error=error)
+    state = None if instance.state is InstanceState.UNSPECIFIED else instance.state
+    return ObservedInstance(id=instance.id, name=instance.name, state=state, error=error)
 
 
 def call_error(failure: CallFailed) -> ScaleUpError:
-    """A call that grew or made nothing, or of which nobody knows."""
-    return ScaleUpError(
-        error_class=ErrorClass(int(failure.error_class)), code=str(failure.kind), message=failure.message
-    )
+    """The error of a call that created nothing, or whose result is unknown."""
+    return ScaleUpError(error_class=failure.error_class, code=str(failure.kind), message=failure.message)
 
 
 def _instance_error(error: InstanceError) -> ScaleUpError:
-    return ScaleUpError(error_class=ErrorClass(int(error.error_class)), code=error.code, message=error.message)
-
-
-_STATES = {int(state): state for state in InstanceState}
-"""A provider that does not say has no state here."""
+    return ScaleUpError(error_class=error.error_class, code=error.code, message=error.message)

@@ -20,7 +20,7 @@ from plimsoll.nodes.cluster_state import changes as found
 from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, CreationKey
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedScaleUp, ShrinkTarget
 from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth, cluster_is_healthy, group_is_healthy
-from plimsoll.nodes.cluster_state.observed import TIMEOUT, ErrorClass, ObservedCluster, ScaleUpError
+from plimsoll.nodes.cluster_state.observed import TIMEOUT, ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.readiness import (
     Readiness,
     ReadinessByGroup,
@@ -30,6 +30,7 @@ from plimsoll.nodes.cluster_state.readiness import (
 )
 from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequests
 from plimsoll.nodes.cluster_state.size_mismatch import SizeMismatches
+from plimsoll.nodes.model.instances import ErrorClass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -275,7 +276,7 @@ class ClusterState:
         group = self._group(group_id)
         if group is None or not group.machine_type:
             return
-        if error.error_class is ErrorClass.OUT_OF_RESOURCE:
+        if error.error_class is ErrorClass.OUT_OF_RESOURCES:
             self.register_failed_creation((group.machine_type, group.zone, ""), error, now)
         elif group.profile:
             self.register_failed_creation((group.machine_type, group.zone, group.profile), error, now)

@@ -30,18 +30,18 @@ def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:
     return found
 
 
-class Pattern(Protocol):
+class CompiledPattern(Protocol):
     """A compiled regular expression."""
 
     def search(self, text: str) -> object | None: ...
 
 
-def compile_pattern(text: str) -> Pattern:
+def compile_pattern(text: str) -> CompiledPattern:
     """Patterns come from users, so they are compiled by RE2, whose matching time is linear."""
     import re2  # noqa: PLC0415 -- a tenth of a second that only the priority expander needs
 
     try:
-        pattern: Pattern = re2.compile(text)
+        pattern: CompiledPattern = re2.compile(text)
     except re2.error as error:
         raise InvalidInput(f"{text!r} is no pattern: {error}") from error
     return pattern

@@ -48,7 +48,7 @@ _DO_NOT: Final = "DoNotSchedule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class SchedulerProfile:
     """How one scheduler differs from the default one."""
 
     scheduler: str = DEFAULT_SCHEDULER
@@ -64,10 +64,10 @@ class Profile:
     @property
     def is_plain(self) -> bool:
         """Nothing of it bears on where pods fit."""
-        return self == Profile(scheduler=self.scheduler)
+        return self == SchedulerProfile(scheduler=self.scheduler)
 
 
-def profiles_from(filename: str, *, path: str) -> tuple[Profile, ...]:
+def profiles_from(filename: str, *, path: str) -> tuple[SchedulerProfile, ...]:
     """What the file holds, nothing without a name; `path` is the option that names it."""
     if not filename:
         return ()
@@ -77,7 +77,7 @@ def profiles_from(filename: str, *, path: str) -> tuple[Profile, ...]:
         raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path=path) from error
 
 
-def profiles_in(data: bytes, *, source: str) -> tuple[Profile, ...]:
+def profiles_in(data: bytes, *, source: str) -> tuple[SchedulerProfile, ...]:
     """Raises `InvalidInput` with the file and the place in it."""
     documents = [document for _, document in read_documents(data, source=source)]
     if len(documents) != 1 or not isinstance(documents[0], dict):
@@ -95,7 +95,7 @@ def profiles_in(data: bytes, *, source: str) -> tuple[Profile, ...]:
     return found
 
 
-def _profile(written: Any, *, path: str) -> Profile:
+def _profile(written: Any, *, path: str) -> SchedulerProfile:
     one = _map(written, path=path)
     plugins = _map(one.get("plugins"), path=f"{path}.plugins")
     arguments = {
@@ -105,7 +105,7 @@ def _profile(written: Any, *, path: str) -> Profile:
     spread, spread_path = arguments.get(SPREAD, ({}, path))
     affinity, affinity_path = arguments.get(NODE_AFFINITY, ({}, path))
     fit, fit_path = arguments.get(RESOURCES, ({}, path))
-    return Profile(
+    return SchedulerProfile(
         scheduler=str(one.get("schedulerName") or DEFAULT_SCHEDULER),
         off=_off(plugins, path=f"{path}.plugins"),
         default_spread=_default_spread(spread, path=spread_path),

@@ -5,16 +5,10 @@ Failures that are expected of a cloud are values, not exceptions: the caller bac
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 from plimsoll.core.values import Value
-
-
-class ErrorClass(IntEnum):
-    """Cluster Autoscaler's classes of provider errors, with its numbers."""
-
-    OUT_OF_RESOURCES = 1
-    OTHER = 99
+from plimsoll.nodes.model.instances import ErrorClass
 
 
 class FailureKind(StrEnum):

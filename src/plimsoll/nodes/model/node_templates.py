@@ -21,7 +21,7 @@ from plimsoll.scheduling.storage import ATTACHES_LIKE
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
-    from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption
     from plimsoll.nodes.model.snapshot import MachineType, NodeGroup
 
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
@@ -88,7 +88,7 @@ class MachineTemplate:
             }
         )
 
-    def node(self, group: str, zone: str, profile: Profile) -> Node:
+    def node(self, group: str, zone: str, profile: GroupProfile) -> Node:
         name = _name(group)
         labels = {
             **profile.labels,

@@ -1,4 +1,4 @@
-"""The result of the scale-up planner. Data only; `plimsoll plan`, the loop and the journal all render it."""
+"""The scale-up plan and the options it chooses from. Data only; `plimsoll plan`, the loop and the journal render it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from plimsoll.nodes.model.snapshot import CapacityType
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from plimsoll.core.plans import Reason
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption, SkippedGroup
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.objects.api.nodes import Node, Taint
+    from plimsoll.objects.api.pods import Pod
 
 
 class Result(StrEnum):
@@ -22,7 +26,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
+class NodePattern:
     """So many new nodes filled alike: pods per node, by the key of their Pending."""
 
     nodes: int
@@ -36,7 +40,7 @@ class GroupScaleUp:
     option: ScaleUpOption
     before: int
     after: int
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[NodePattern, ...]
     reason: Reason
     requests: frozenset[str] = frozenset()
     """ProvisioningRequests with pods among those it is for, NAMESPACE/NAME."""
@@ -94,3 +98,54 @@ class ScaleUpPlan:
     """Counted effort the plan was made under, for replay."""
     verification_failures: int = 0
     """Classes whose bulk plan the verifier refused; the compatible estimator placed them instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupProfile:
+    """What the nodes of a group that does not exist yet would carry for the pods they are made for."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleUpOption:
+    """Nodes of one kind in one place: `room` more of them may be added to `group`."""
+
+    group: str
+    """Its id; for a group to be made, the id it would get."""
+    node: Node
+    """A template: planned nodes get names and hostnames of their own."""
+    daemons: tuple[Pod, ...]
+    free: ResourceVector
+    """What an empty node gives to pods: allocatable without the daemons."""
+    capacity: ResourceVector
+    """What it counts for towards the limits of the cluster."""
+    price_per_hour: float
+    """Real money, for reports."""
+    planning_price: float
+    """With the preferences of docs/design/nodes.md 8.4, for choosing."""
+    size: int
+    max_size: int
+    room: int
+    machine_type: str = ""
+    zone: str = ""
+    exists: bool = True
+    profile: GroupProfile | None = None
+    """For a group to be made."""
+    tier: int = 0
+    """From the priority expander: lower tiers are used first, whatever the money."""
+    zero_or_max: bool = False
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedGroup:
+    """A group or machine type that was looked at and left out, for all pods: "max size reached", "in backoff"."""
+
+    group: str
+    machine_type: str
+    reason: str
+    code: str
+    """CamelCase: MaxSizeReached, InBackoff, NotReady, CpuResourceLimit, MemoryResourceLimit, MaxNodeGroups, ..."""

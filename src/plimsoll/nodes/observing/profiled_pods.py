@@ -26,7 +26,7 @@ from plimsoll.objects.owners import controller_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plimsoll.nodes.config.scheduler_profiles import Profile
+    from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile
     from plimsoll.objects.api.affinity import TopologySpreadConstraint
     from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 
@@ -41,7 +41,7 @@ _OF_ONE_POD: Final = frozenset(
 class ProfiledPods:
     """By the profiles of a cluster's scheduler."""
 
-    def __init__(self, profiles: Sequence[Profile]) -> None:
+    def __init__(self, profiles: Sequence[SchedulerProfile]) -> None:
         self._only = profiles[0] if len(profiles) == 1 else None
         self._by_scheduler = {profile.scheduler: profile for profile in profiles}
         self._is_plain = all(profile.is_plain for profile in profiles)
@@ -54,7 +54,7 @@ class ProfiledPods:
         return pod if profile is None else profiled(pod, profile)
 
 
-def profiled(pod: Pod, profile: Profile) -> Pod:
+def profiled(pod: Pod, profile: SchedulerProfile) -> Pod:
     changes: dict[str, Any] = {}
     spec = pod.spec
     if TAINTS in profile.off:
@@ -77,7 +77,7 @@ def profiled(pod: Pod, profile: Profile) -> Pod:
 # ---- affinity
 
 
-def _affinity(spec: PodSpec, profile: Profile) -> Affinity | None:
+def _affinity(spec: PodSpec, profile: SchedulerProfile) -> Affinity | None:
     given = spec.affinity or Affinity()
     if NODE_AFFINITY in profile.off:
         given = structs.replace(given, node_affinity=None)
@@ -110,7 +110,7 @@ def _both(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
 # ---- spread
 
 
-def _spread(pod: Pod, profile: Profile) -> tuple[TopologySpreadConstraint, ...]:
+def _spread(pod: Pod, profile: SchedulerProfile) -> tuple[TopologySpreadConstraint, ...]:
     own = pod.spec.topology_spread_constraints
     if SPREAD in profile.off:
         return ()
@@ -132,14 +132,14 @@ def _selector(pod: Pod) -> LabelSelector | None:
 # ---- what containers ask for
 
 
-def _container(one: Container, profile: Profile) -> Container:
+def _container(one: Container, profile: SchedulerProfile) -> Container:
     ports = one.ports
     if PORTS in profile.off:
         ports = tuple(structs.replace(port, host_port=0) for port in ports)
     return structs.replace(one, ports=ports, resources=_resources(one.resources, profile))
 
 
-def _resources(given: ResourceRequirements, profile: Profile) -> ResourceRequirements:
+def _resources(given: ResourceRequirements, profile: SchedulerProfile) -> ResourceRequirements:
     return structs.replace(
         given,
         requests=_without_ignored(given.requests, profile),
@@ -147,11 +147,11 @@ def _resources(given: ResourceRequirements, profile: Profile) -> ResourceRequire
     )
 
 
-def _without_ignored(amounts: dict[str, Any], profile: Profile) -> dict[str, Any]:
+def _without_ignored(amounts: dict[str, Any], profile: SchedulerProfile) -> dict[str, Any]:
     return {name: amount for name, amount in amounts.items() if not _is_ignored(name, profile)}
 
 
-def _is_ignored(resource: str, profile: Profile) -> bool:
+def _is_ignored(resource: str, profile: SchedulerProfile) -> bool:
     """Only of extended resources, which have the group in their name."""
     group, separator, _ = resource.partition("/")
     if not separator:

@@ -12,7 +12,7 @@ from plimsoll.nodes.observing.attach_limits import with_template_limits
 from plimsoll.nodes.observing.upcoming import upcoming_nodes
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
-from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
+from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LoopSnapshots:
         for place in (*(pods.counted if news is None else news), *self._besides, *besides):
             key = PodKey(*place)
             changed[key] = besides.get(key) or pods.counted.get(place)
-        changes = Changes(nodes=_changed(self._nodes, nodes), pods=changed)
+        changes = SnapshotChanges(nodes=_changed(self._nodes, nodes), pods=changed)
         snapshot = self._keeper.update(changes, around)
         self._nodes, self._besides = nodes, besides
         pods.changed_keys.caught_up()

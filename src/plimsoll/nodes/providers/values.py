@@ -1,18 +1,17 @@
-"""What is said between the node autoscaler and a provider: nodes, instances, options, and how a call ended.
+"""Values of the provider interface: node references, instances, group options, blueprints, price spans.
 
-Every provider makes these, the autoscaler and the gRPC server read them. Failures that have to be expected of a cloud
-are values here (`Outcome`); `ProviderFailed` is for reads without which a turn of the loop cannot go on.
+Failures of changing calls are values (`call_outcomes.Outcome`); `ProviderFailed` is raised by reads without which a
+loop iteration cannot continue.
 """
 
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.values import Value
-from plimsoll.nodes.model.call_outcomes import ErrorClass  # noqa: TC001 -- likewise
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.objects.api.nodes import Taint  # noqa: TC001 -- likewise
 
 if TYPE_CHECKING:
@@ -23,9 +22,6 @@ HOUR_S: Final = 3600.0
 
 class ProviderFailed(Unreachable):
     """A read that the provider did not answer; nothing was changed."""
-
-
-# ---- how a call ended
 
 
 # ---- nodes and instances
@@ -52,17 +48,8 @@ class NodeRef(Value):
         return cls(provider_id=instance.id, name=instance.name or instance.id)
 
 
-class InstanceState(IntEnum):
-    """Where a machine is in its life; the numbers are those of the wire protocol. 0: the provider does not say."""
-
-    UNSPECIFIED = 0
-    RUNNING = 1
-    CREATING = 2
-    DELETING = 3
-
-
 class InstanceError(Value):
-    """Why an instance does not come."""
+    """The reason why an instance is not created."""
 
     error_class: ErrorClass
     code: str
@@ -82,7 +69,7 @@ class Instance(Value):
 
 
 class GroupOptions(Value):
-    """What of the autoscaler's options a provider may say otherwise for one group. Times in seconds."""
+    """Options of the autoscaler that a provider may override per group. Times in seconds."""
 
     utilization_threshold: float
     gpu_utilization_threshold: float
@@ -105,7 +92,7 @@ class Blueprint(Value):
     max_size: int
     labels: dict[str, str] = {}
     system_labels: dict[str, str] = {}
-    """What the machine type, the zone and the like are expected to put on nodes by themselves."""
+    """Labels that the machine type and the zone are expected to put on nodes by themselves."""
     taints: tuple[Taint, ...] = ()
     zones: tuple[str, ...] = ()
     """Empty: wherever the type is sold."""
@@ -114,7 +101,7 @@ class Blueprint(Value):
 
 
 class Span(Value):
-    """From when to when a price is asked for."""
+    """The period of a price."""
 
     start: datetime
     end: datetime

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
     from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
     from plimsoll.nodes.model.results import ScaleUpResult
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
-    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan, UnschedulablePods
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpOption, ScaleUpPlan, UnschedulablePods
     from plimsoll.nodes.reporting.min_size import Raised
     from plimsoll.objects.api.nodes import Taint
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.results import ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import Stale
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.planning.requests.check_queue import CheckResult
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.booking.booking import BookingResult

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.requests.intents import Attempt
     from plimsoll.nodes.requests.model import RequestView, StatusUpdate
     from plimsoll.nodes.requests.rollback.actuators import RequestActuators

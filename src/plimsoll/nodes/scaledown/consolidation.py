@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.results import ScaleUpResult
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 

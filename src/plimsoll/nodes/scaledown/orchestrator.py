@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController
     from plimsoll.nodes.actuation.taints import SoftTaints
     from plimsoll.nodes.config.policy import Policy, ScaleDown
-    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.results import FinishedRemoval
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnremovableNode
     from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo, ControllerKey
     from plimsoll.nodes.planning.scaledown.planner import ScaleDownSimulation
     from plimsoll.nodes.scaledown.removal_rate import RemovalLimit

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.backoffs import CreationKey
     from plimsoll.nodes.cluster_state.registry import ClusterState
     from plimsoll.nodes.model.call_outcomes import Outcome
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
-    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpOption
     from plimsoll.nodes.providers.ports import Group, Provider
     from plimsoll.objects.api.nodes import Node
 

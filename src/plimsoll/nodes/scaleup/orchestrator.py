@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.loop_timings import LoopTimings
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-    from plimsoll.nodes.model.timings import LoopTimings
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.planning.scaleup.planner import Proposal
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
     from plimsoll.operator.pause import ActionGuard

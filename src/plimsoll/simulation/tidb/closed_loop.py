@@ -50,7 +50,7 @@ class CarriedOutAct(Value):
     added: int
 
 
-class ReconcileStep(Value):
+class ClosedLoopStep(Value):
     """The result of one reconcile. `planned` are the planner's reasons; `refused` says why it could not plan."""
 
     done: tuple[CarriedOutAct, ...] = ()
@@ -82,7 +82,7 @@ class ClosedLoop:
             )
         )
 
-    def reconcile(self, load: Load, *, now_s: float) -> ReconcileStep:
+    def reconcile(self, load: Load, *, now_s: float) -> ClosedLoopStep:
         """One reconcile of the controller: observe, plan, decide, act."""
         setting, world = self._setting, self.simulated
         now = setting.begin + timedelta(seconds=now_s)
@@ -92,7 +92,7 @@ class ClosedLoop:
         )
         answer = plan(question, world.build_snapshot(load, now_s=now_s))
         if isinstance(answer, CannotPlan):
-            return ReconcileStep(refused=answer.detail)
+            return ClosedLoopStep(refused=answer.detail)
         decided = decide(seen, answer.plans, policy=setting.policy, now=now)
         done: list[CarriedOutAct] = []
         finished: list[str] = []
@@ -102,4 +102,4 @@ class ClosedLoop:
                 finished.append(act.key)
             done.append(CarriedOutAct(act=act, added=sum(world.sizes.values()) - before))
         world.status = conclude(decided, finished, now=now)
-        return ReconcileStep(done=tuple(done), held=decided.held, planned=answer.reasons)
+        return ClosedLoopStep(done=tuple(done), held=decided.held, planned=answer.reasons)

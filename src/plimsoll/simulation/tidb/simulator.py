@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plimsoll.local.tidb.load.curves import Load
-    from plimsoll.simulation.tidb.closed_loop import ReconcileStep
+    from plimsoll.simulation.tidb.closed_loop import ClosedLoopStep
     from plimsoll.simulation.tidb.simulated_component import Measured
     from plimsoll.tidb.model.reconcile_types import Act, Held
 
@@ -126,14 +126,14 @@ class _Notes:
         self._component = component
         self._last: frozenset[tuple[str, str]] = frozenset()
 
-    def note(self, turned: ReconcileStep, *, at_s: float) -> None:
+    def note(self, turned: ClosedLoopStep, *, at_s: float) -> None:
         found = list(self._found(turned, at_s=at_s))
         self.decisions += [
             decision for decision in found if decision.added or (decision.kind, decision.what) not in self._last
         ]
         self._last = frozenset((decision.kind, decision.what) for decision in found)
 
-    def _found(self, turned: ReconcileStep, *, at_s: float) -> Iterator[SimulatedDecision]:
+    def _found(self, turned: ClosedLoopStep, *, at_s: float) -> Iterator[SimulatedDecision]:
         planned = tuple(str(reason) for reason in turned.planned)
         for done in turned.done:
             kind, what = self._of(done.act), describe_act(done.act, added=done.added)

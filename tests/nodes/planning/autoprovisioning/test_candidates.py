@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from plimsoll.nodes.model.node_labels import REGION, ZONE
-from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 from plimsoll.nodes.model.snapshot import MachineType, PendingPods
 from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions

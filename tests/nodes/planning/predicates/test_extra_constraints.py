@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus
 from plimsoll.nodes.planning.problem import options as candidates

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.nodes.config.policy import Policy
-from plimsoll.nodes.model.scale_up_options import SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem import options
 from plimsoll.objects.api.nodes import Taint

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
-from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 from plimsoll.nodes.planning.scaleup.balancing import SimilarityRules, split_nodes
 from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose, price_score
 from plimsoll.objects.api.meta import ObjectMeta

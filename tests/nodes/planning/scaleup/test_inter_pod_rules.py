@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.model.scale_up_plan import Pattern
+from plimsoll.nodes.model.scale_up_plan import NodePattern
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup import planner
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up, propose, verified
@@ -384,7 +384,7 @@ class TestVerifier:
     def wrong(self) -> Any:
         """All pods of db on one node."""
         proposal = propose(self.SNAPSHOT, COST)
-        growth = replace(proposal.plan.scale_ups[0], after=1, patterns=(Pattern(nodes=1, pods={"default/db": 3}),))
+        growth = replace(proposal.plan.scale_ups[0], after=1, patterns=(NodePattern(nodes=1, pods={"default/db": 3}),))
         return replace(proposal, plan=replace(proposal.plan, scale_ups=(growth,)))
 
     def test_the_wrong_plan_is_refuted(self):
@@ -414,5 +414,5 @@ class TestVerifier:
     def test_too_much_on_a_node_is_refuted(self):
         snapshot = world(waiting("web", 4), groups=[group("g", cpu=4)])
         plan = plan_scale_up(snapshot, COST)
-        growth = replace(plan.scale_ups[0], patterns=(Pattern(nodes=1, pods={"default/web": 5}),))
+        growth = replace(plan.scale_ups[0], patterns=(NodePattern(nodes=1, pods={"default/web": 5}),))
         assert verify(snapshot, replace(plan, scale_ups=(growth,)))

@@ -17,7 +17,7 @@ from tests.nodes.planning.scale_up_clusters import COST, policies, snapshots
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 
 many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

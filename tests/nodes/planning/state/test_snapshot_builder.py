@@ -11,7 +11,7 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, SnapshotInputs
+from plimsoll.nodes.planning.state.snapshot_builder import SnapshotChanges, SnapshotBuilder, SnapshotInputs
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
@@ -37,7 +37,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[PodKey, Pod | BadObject] = {}
 
-    def apply(self, changes: Changes) -> None:
+    def apply(self, changes: SnapshotChanges) -> None:
         for known, changed in ((self.nodes, changes.nodes), (self.pods, changes.pods)):
             for key, item in changed.items():
                 known.pop(key, None)  # type: ignore[arg-type, attr-defined]
@@ -45,16 +45,16 @@ class Cluster:
                     known[key] = item  # type: ignore[index]
 
     @property
-    def everything(self) -> Changes:
-        return Changes(nodes=dict(self.nodes), pods=dict(self.pods))
+    def everything(self) -> SnapshotChanges:
+        return SnapshotChanges(nodes=dict(self.nodes), pods=dict(self.pods))
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Changes]:
+def histories(draw: st.DrawFn) -> list[SnapshotChanges]:
     return [_changes(draw) for _ in range(draw(st.integers(1, 4)))]
 
 
-def _changes(draw: st.DrawFn) -> Changes:
+def _changes(draw: st.DrawFn) -> SnapshotChanges:
     made: dict[str, Node | None] = {node.metadata.name: node for node in nodes(draw) if draw(st.booleans())}
     made |= {name: None for name in NODE_NAMES if draw(st.integers(0, 5)) == 0}
     changed: dict[PodKey, Pod | BadObject | None] = {}
@@ -73,7 +73,7 @@ def _changes(draw: st.DrawFn) -> Changes:
             changed[key] = BadObject(kind="Pod", problem="odd", namespace=key.namespace, name=name, node_name=where)
         else:
             changed[key] = None if kind == "gone" else one
-    return Changes(nodes=made, pods=changed)
+    return SnapshotChanges(nodes=made, pods=changed)
 
 
 def told(snapshot: Snapshot) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
 
 @settings(max_examples=30, deadline=None)
 @given(histories())
-def test_what_changed_comes_to_the_same_as_everything_anew(history: list[Changes]):
+def test_what_changed_comes_to_the_same_as_everything_anew(history: list[SnapshotChanges]):
     keeper, cluster = SnapshotBuilder(), Cluster()
     for number, changes in enumerate(history, start=1):
         cluster.apply(changes)
@@ -104,7 +104,7 @@ def test_what_changed_comes_to_the_same_as_everything_anew(history: list[Changes
 
 @settings(max_examples=10, deadline=None)
 @given(histories())
-def test_plans_with_a_memory_are_plans_without_one(history: list[Changes]):
+def test_plans_with_a_memory_are_plans_without_one(history: list[SnapshotChanges]):
     keeper = SnapshotBuilder()
     around = replace(AROUND, groups=(group("g"),), group_of=dict.fromkeys(NODE_NAMES, "g"))
     for changes in history:
@@ -119,18 +119,18 @@ def test_plans_with_a_memory_are_plans_without_one(history: list[Changes]):
 
 def test_earlier_snapshots_stay_what_they_were():
     keeper = SnapshotBuilder()
-    first = keeper.update(Changes(nodes={"n1": node("n1")}, pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
+    first = keeper.update(SnapshotChanges(nodes={"n1": node("n1")}, pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
     before = told(first)
 
-    keeper.update(Changes(nodes={"n1": None, "n2": node("n2")}, pods={PodKey("default", "a"): pod("a")}), AROUND)
+    keeper.update(SnapshotChanges(nodes={"n1": None, "n2": node("n2")}, pods={PodKey("default", "a"): pod("a")}), AROUND)
 
     assert told(first) == before
 
 
 def test_nodes_on_which_nothing_happened_are_the_very_same():
     keeper = SnapshotBuilder()
-    first = keeper.update(Changes(nodes={name: node(name) for name in ("n2", "n1", "n3")}), AROUND)
-    second = keeper.update(Changes(pods={PodKey("default", "a"): pod("a", on="n2")}), AROUND)
+    first = keeper.update(SnapshotChanges(nodes={name: node(name) for name in ("n2", "n1", "n3")}), AROUND)
+    second = keeper.update(SnapshotChanges(pods={PodKey("default", "a"): pod("a", on="n2")}), AROUND)
 
     assert list(second.view.nodes) == ["n1", "n2", "n3"]
     same = [first.view.nodes[name] is second.view.nodes[name] for name in second.view.nodes]
@@ -140,11 +140,11 @@ def test_nodes_on_which_nothing_happened_are_the_very_same():
 def test_pods_of_one_owner_wait_as_one_entry_named_after_the_oldest():
     keeper = SnapshotBuilder()
     made = {PodKey("default", name): pod(name, labels={"app": "web"}) for name in ("b", "a", "c")}
-    snapshot = keeper.update(Changes(pods=made), AROUND)
+    snapshot = keeper.update(SnapshotChanges(pods=made), AROUND)
     (entry,) = snapshot.pending
     assert (entry.key, entry.count, entry.names) == ("default/a", 3, ("a", "b", "c"))
 
-    left = keeper.update(Changes(pods={PodKey("default", "a"): None}), AROUND)
+    left = keeper.update(SnapshotChanges(pods={PodKey("default", "a"): None}), AROUND)
 
     assert [(pending.key, pending.count) for pending in left.pending] == [("default/b", 2)]
 
@@ -153,13 +153,13 @@ def test_pods_with_claims_of_their_own_wait_alone():
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "bound-z1"}}]
     made = {PodKey("default", name): pod(name, volumes=volumes) for name in ("a", "b")}
 
-    assert [pending.count for pending in SnapshotBuilder().update(Changes(pods=made), AROUND).pending] == [1, 1]
+    assert [pending.count for pending in SnapshotBuilder().update(SnapshotChanges(pods=made), AROUND).pending] == [1, 1]
 
 
 def test_a_pod_may_be_there_before_its_node():
     keeper = SnapshotBuilder()
-    keeper.update(Changes(pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
+    keeper.update(SnapshotChanges(pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
 
-    snapshot = keeper.update(Changes(nodes={"n1": node("n1")}), AROUND)
+    snapshot = keeper.update(SnapshotChanges(nodes={"n1": node("n1")}), AROUND)
 
     assert list(snapshot.view.nodes["n1"].pods) == [PodKey("default", "a")]

@@ -9,7 +9,8 @@ import pytest
 
 from plimsoll.kube.errors import Forbidden, ServerFailed, Status, TimedOut
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, Outcome
-from plimsoll.nodes.providers.values import InstanceState, NodeRef
+from plimsoll.nodes.model.instances import InstanceState
+from plimsoll.nodes.providers.values import NodeRef
 from tests.kube.worlds import unchanged
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.model.call_outcomes import ErrorClass
-from plimsoll.nodes.providers.values import Instance, InstanceError, InstanceState, NodeRef
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
+from plimsoll.nodes.providers.values import Instance, InstanceError, NodeRef
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import GROUP, HERE, collection, machine, scalable

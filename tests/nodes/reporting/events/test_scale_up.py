@@ -16,7 +16,7 @@ from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.model.reasons import CONSUMING, MAX_NODES_REACHED
 from plimsoll.nodes.model.results import FilteredPod, GroupRepair, ScaleUpPart
-from plimsoll.nodes.model.scale_up_options import SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.events.emitter import build_events
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS

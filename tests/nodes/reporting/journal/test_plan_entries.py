@@ -15,7 +15,7 @@ from plimsoll.nodes.cluster_state.readiness import Readiness
 from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequest
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import DeletedGroup, GroupRepair, RemovalResult, ScaleUpPart
-from plimsoll.nodes.model.scale_up_options import SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, find_settled_pods
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan, build_plan_and_outcomes

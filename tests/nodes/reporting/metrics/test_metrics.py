@@ -13,7 +13,7 @@ from plimsoll.nodes.cluster_state.changes import Changes, FailedScaleUp, failed_
 from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.model.results import DeletedGroup, GroupRepair, PodState, RemovalResult, ScaleUpPart
-from plimsoll.nodes.model.scale_up_options import SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.objects.api.nodes import NodeSpec, Taint
 from tests.nodes.cluster_state import builders

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, NodePattern
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks, book
 from plimsoll.nodes.requests.model import ClassKind, Phase
@@ -175,7 +175,7 @@ class TestHints:
             option=growth.option,
             before=0,
             after=2,
-            patterns=(Pattern(nodes=2, pods={"default/r/0": 2}),),
+            patterns=(NodePattern(nodes=2, pods={"default/r/0": 2}),),
             reason=growth.reason,
         )
         hints = BookingHints().with_plan([request], scaled_up=[("g", 2, two)])

@@ -23,7 +23,7 @@ from plimsoll.nodes.model.node_labels import ARCH, MACHINE_TYPE_ALIAS, OS
 from plimsoll.nodes.model.node_templates import MachineTemplate, regions_of_zones
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.model.reasons import IN_BACKOFF
-from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption, SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     SelectorDemand,
     machine_type_of,
@@ -199,7 +199,7 @@ class _Candidate:
         self.compatible = compatible
         self.demands = demands
         self.taints = (*self.kind.taints, *compatible.taints)
-        bare = template.node("", "", Profile(taints=compatible.taints))
+        bare = template.node("", "", GroupProfile(taints=compatible.taints))
         self.fits = demands.fitting(self.kind.allocatable - daemons.overhead_on(bare).demand)
         self._systems = [template.system_labels(zone) for zone in self.kind.zones or ("",)]
 
@@ -319,7 +319,7 @@ class _OptionBuilder:
         named = choice.label_set
         self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
         taints = candidate.compatible.taints
-        profile = Profile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
+        profile = GroupProfile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
         matter = any(pod_group.requirements.zones_matter for pod_group in choice.served)
         found = False
         for zone in candidate.kind.zones or ("",):
@@ -330,7 +330,7 @@ class _OptionBuilder:
                 break
         return found
 
-    def _is_backed_off(self, machine_type: str, zone: str, profile: Profile) -> bool:
+    def _is_backed_off(self, machine_type: str, zone: str, profile: GroupProfile) -> bool:
         backoffs = self._snapshot.creation_backoffs
         why = backoffs.get((machine_type, zone, profile.hash)) or backoffs.get((machine_type, zone, ""))
         if not why:
@@ -342,7 +342,7 @@ class _OptionBuilder:
         )
         return True
 
-    def _option(self, candidate: _Candidate, choice: _Choice, profile: Profile, zone: str) -> bool:
+    def _option(self, candidate: _Candidate, choice: _Choice, profile: GroupProfile, zone: str) -> bool:
         """Whether there is an option of this kind now; there is none where nobody it serves fits the zone."""
         kind = candidate.kind
         key = (kind.name, profile.hash, zone)
@@ -383,7 +383,7 @@ class _OptionBuilder:
         )
         return True
 
-    def _name(self, kind: MachineType, profile: Profile, zone: str) -> str:
+    def _name(self, kind: MachineType, profile: GroupProfile, zone: str) -> str:
         policy = self._policy
         making = Making(labels=profile.labels, taints=profile.taints, zone=zone, second=self._second)
         return group_id(policy.nap.prefix, kind.name, making, naming=policy.naming or Naming(), taken=self._taken)

@@ -21,7 +21,7 @@ from plimsoll.scheduling.rules.taints import TAINT_TOLERATION
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.scheduling.verdicts import Refusal

@@ -16,8 +16,7 @@ from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
-    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption, ScaleUpPlan
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.objects.api.pods import Pod
 

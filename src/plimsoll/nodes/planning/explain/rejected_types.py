@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.model.node_templates import MachineTemplate
-from plimsoll.nodes.model.scale_up_options import Profile
+from plimsoll.nodes.model.scale_up_plan import GroupProfile
 from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
@@ -57,7 +57,7 @@ def _types_with_a_place(problem: ScaleUpProblem, number: int) -> set[str]:
 
 def _nodes(problem: ScaleUpProblem, kind: MachineType, requirements: NodeRequirements) -> list[NodeState]:
     """One a zone, as a group made for this pod alone would have them."""
-    profile = Profile(labels=without_machine_type(requirements.selector), taints=requirements.taints)
+    profile = GroupProfile(labels=without_machine_type(requirements.selector), taints=requirements.taints)
     template = MachineTemplate(kind, problem.option_set.regions)
     return [NodeState(template.node("", zone, profile)) for zone in kind.zones or ("",)]
 

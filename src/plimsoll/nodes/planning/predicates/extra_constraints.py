@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from plimsoll.nodes.config.policy import AutoProvisioning, Policy
-    from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption
     from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.objects.api.nodes import Taint
     from plimsoll.objects.api.pods import Pod
@@ -80,7 +80,7 @@ def names_architecture(pod: Pod) -> bool:
     )
 
 
-def serves(profile: Profile, requirements: NodeRequirements, nap: AutoProvisioning) -> bool:
+def serves(profile: GroupProfile, requirements: NodeRequirements, nap: AutoProvisioning) -> bool:
     """Whether a new group with this profile is one for these pods; machine types are the scheduling rules' business."""
     if requirements.impossible is not None or not _taints_agree(profile, requirements, merge=nap.taints_merge):
         return False
@@ -121,7 +121,7 @@ def _asks_for_gpus(pod: Pod) -> bool:
         return False
 
 
-def _taints_agree(profile: Profile, requirements: NodeRequirements, *, merge: bool) -> bool:
+def _taints_agree(profile: GroupProfile, requirements: NodeRequirements, *, merge: bool) -> bool:
     if merge and profile.taints:
         return set(profile.taints) <= set(requirements.taints)
     return set(profile.taints) == set(requirements.taints)

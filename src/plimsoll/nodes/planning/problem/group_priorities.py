@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, compile_pattern
 from plimsoll.nodes.model.reasons import NO_PRIORITY
-from plimsoll.nodes.model.scale_up_options import SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 
 
 def assign_tiers(

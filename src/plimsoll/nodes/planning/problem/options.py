@@ -16,11 +16,11 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.node_templates import make_template
 from plimsoll.nodes.model.prices import price_of, prices_are_known
 from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
-from plimsoll.nodes.model.scale_up_options import ScaleUpOption, SkippedGroup
+from plimsoll.nodes.model.scale_up_plan import ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, find_new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
-from plimsoll.nodes.planning.state.group_sizes import Sizes, group_room, sizes_of
+from plimsoll.nodes.planning.state.group_sizes import SizeBounds, group_room, sizes_of
 from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, ceilings, exhausted, growth, usage_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
     return found | {group: name for group, name in made_from.items() if name in known}
 
 
-def _refusals(group: NodeGroup, sizes: Sizes | None, limits: Sequence[ResourceLimit]) -> list[SkippedGroup]:
+def _refusals(group: NodeGroup, sizes: SizeBounds | None, limits: Sequence[ResourceLimit]) -> list[SkippedGroup]:
     """Why the group cannot grow now; usable first, then its own size, then the cluster's limits."""
     if sizes is None:
         return [_refused(group, NOT_AUTOSCALED, "not autoscaled")]
@@ -152,7 +152,7 @@ def _refused(group: NodeGroup, code: str, reason: str) -> SkippedGroup:
     return SkippedGroup(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
 
 
-def _option(group: NodeGroup, sizes: Sizes, policy: Policy, context: _Around) -> ScaleUpOption:
+def _option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: _Around) -> ScaleUpOption:
     node = make_template(group, context.passing, attaches_like=context.witnesses.get(group.id, ""))
     status = node.status
     allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")

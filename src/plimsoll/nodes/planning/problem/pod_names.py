@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, NodePattern, Result, ScaleUpPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-    from plimsoll.nodes.planning.problem.served import Served
+    from plimsoll.nodes.planning.problem.served import ServedPlacement
 
 SCALE_UP: Final = "ScaleUp"
 CREATE: Final = "CreateAndScaleUp"
@@ -29,16 +29,16 @@ class NamedPods:
 
     existing: Mapping[str, Mapping[str, int]]
     """Node name to pods by key."""
-    patterns: Mapping[int, tuple[Pattern, ...]]
+    patterns: Mapping[int, tuple[NodePattern, ...]]
     """Option index to patterns, in ascending order."""
 
 
-def name_pods(problem: ScaleUpProblem, served: Served) -> NamedPods:
+def name_pods(problem: ScaleUpProblem, served: ServedPlacement) -> NamedPods:
     placement = served.placement
     queues = _KeyQueues(problem, served.pods)
     names = problem.arrays.names
     existing = {names[row]: queues.taken(content) for row, content in sorted(placement.existing.items()) if content}
-    patterns: dict[int, tuple[Pattern, ...]] = {}
+    patterns: dict[int, tuple[NodePattern, ...]] = {}
     for option in sorted({batch.option for batch in placement.batches if batch.nodes}):
         batches = [batch for batch in placement.batches if batch.option == option]
         patterns[option] = _merged(
@@ -48,14 +48,14 @@ def name_pods(problem: ScaleUpProblem, served: Served) -> NamedPods:
 
 
 def scale_up_of(
-    problem: ScaleUpProblem, index: int, patterns: Sequence[Pattern], *, because: tuple[Reason, ...] = ()
+    problem: ScaleUpProblem, index: int, patterns: Sequence[NodePattern], *, because: tuple[Reason, ...] = ()
 ) -> GroupScaleUp:
     """The scale-up of one group. A group that is resized as a whole gets its idle nodes as one more pattern."""
     chosen = problem.options[index]
     nodes = sum(pattern.nodes for pattern in patterns)
     pods = sum(pattern.nodes * sum(pattern.pods.values()) for pattern in patterns)
     added = chosen.max_size - chosen.size if chosen.zero_or_max else nodes
-    idle = (Pattern(nodes=added - nodes, pods={}),) if added > nodes else ()
+    idle = (NodePattern(nodes=added - nodes, pods={}),) if added > nodes else ()
     return GroupScaleUp(
         option=chosen,
         before=chosen.size,
@@ -70,7 +70,7 @@ def scale_up_of(
     )
 
 
-def unexplained_plan(problem: ScaleUpProblem, served: Served) -> ScaleUpPlan:
+def unexplained_plan(problem: ScaleUpProblem, served: ServedPlacement) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
     named = name_pods(problem, served)
     growths = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
@@ -108,13 +108,15 @@ class _KeyQueues:
                     self._waiting[number].popleft()
         return {self._keys[index]: named[index] for index in sorted(named)}
 
-    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[Pattern]:
+    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[NodePattern]:
         """The patterns of nodes filled alike: each covers as many nodes as one entry of each class suffices for."""
-        found: list[Pattern] = []
+        found: list[NodePattern] = []
         while nodes:
             alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
             step = max(1, min(nodes, alike))
-            found.append(Pattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content)))
+            found.append(
+                NodePattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content))
+            )
             nodes -= step
         return found
 
@@ -129,10 +131,10 @@ class _KeyQueues:
         return {self._keys[index]: per_node[index] for index in sorted(per_node)}
 
 
-def _merged(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+def _merged(patterns: Iterable[NodePattern]) -> tuple[NodePattern, ...]:
     """Each distinct pattern once."""
     nodes: dict[tuple[tuple[str, int], ...], int] = {}
     for pattern in patterns:
         key = tuple(pattern.pods.items())
         nodes[key] = nodes.get(key, 0) + pattern.nodes
-    return tuple(Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items())
+    return tuple(NodePattern(nodes=count, pods=dict(key)) for key, count in nodes.items())

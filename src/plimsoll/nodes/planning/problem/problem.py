@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
     from plimsoll.scheduling.storage import Storage

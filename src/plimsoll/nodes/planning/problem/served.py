@@ -36,7 +36,7 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedPlacement:
     """A placement, and how many pods of each pending entry have a place in it."""
 
     placement: Placement
@@ -47,7 +47,7 @@ class Served:
     """Class to why its pods without a place wait for a later loop instead of being rejected."""
 
 
-def serve_placement(problem: ScaleUpProblem, placement: Placement) -> Served:
+def serve_placement(problem: ScaleUpProblem, placement: Placement) -> ServedPlacement:
     """All pods that have a place in the placement, whatever their position in the queue."""
     return serve_units(problem, queue_units(problem), placement)
 
@@ -74,7 +74,7 @@ def demand_of(problem: ScaleUpProblem, units: Sequence[Unit]) -> Ints:
     return demand
 
 
-def serve_units(problem: ScaleUpProblem, units: Sequence[Unit], placement: Placement) -> Served:
+def serve_units(problem: ScaleUpProblem, units: Sequence[Unit], placement: Placement) -> ServedPlacement:
     """Places of a class go to its entries in queue order; an accepted bundle gets all of its places."""
     left = placement.placed(len(problem.table))
     pods = [0] * len(problem.table.pending)
@@ -83,4 +83,4 @@ def serve_units(problem: ScaleUpProblem, units: Sequence[Unit], placement: Place
             number = int(problem.table.class_of[index])
             pods[index] = min(int(left[number]), problem.table.pending[index].count)
             left[number] -= pods[index]
-    return Served(placement=placement, pods=tuple(pods))
+    return ServedPlacement(placement=placement, pods=tuple(pods))

@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.problem.placement import Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import name_pods
-from plimsoll.nodes.planning.problem.served import Served
+from plimsoll.nodes.planning.problem.served import ServedPlacement
 from plimsoll.solver.exact.assignment_milp import (
     Impossible,
     Placed,
@@ -101,7 +101,7 @@ class CheckQueue:
         return [self._plan(self._left.placement, self._pods), *self._loose]
 
     def _plan(self, placement: Placement, pods: Sequence[int]) -> ScaleUpPlan:
-        on = name_pods(self._problem, Served(placement=placement, pods=tuple(pods))).existing
+        on = name_pods(self._problem, ServedPlacement(placement=placement, pods=tuple(pods))).existing
         return ScaleUpPlan(result=Result.NOT_NEEDED, existing=on)
 
     # ---- one after the other

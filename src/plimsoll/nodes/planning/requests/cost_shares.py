@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.core.resources import ResourceVector
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
-    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, ScaleUpPlan
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, NodePattern, ScaleUpOption, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods
 
 
@@ -77,11 +76,11 @@ def _divide(growth: GroupScaleUp, weights: _Weights, queue: Mapping[str, int], f
             found[owner].nodes[group] = found[owner].nodes.get(group, 0) + pattern.nodes
 
 
-def _bundles(pattern: Pattern, weights: _Weights) -> list[str]:
+def _bundles(pattern: NodePattern, weights: _Weights) -> list[str]:
     return [bundle for key in pattern.pods if (bundle := weights.bundle_of[key])]
 
 
-def _parts(pattern: Pattern, offer: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
+def _parts(pattern: NodePattern, offer: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
     """Of each bundle on such a node, what part of it is its; together 1 where no ordinary pods are beside them."""
     if not pattern.pods:
         return {owner: 1.0} if owner else {}

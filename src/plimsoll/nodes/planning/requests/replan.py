@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, NodePattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup.nominations import merged, place_pending
@@ -154,11 +154,11 @@ def without_requests(
 
 def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
     """None: nobody else wants anything of it. A group that grows to its maximum or not at all stays whole."""
-    patterns: list[Pattern] = []
+    patterns: list[NodePattern] = []
     for pattern in scale_up.patterns:
         pods = _but(pattern.pods, keys)
         if pods or not pattern.pods or scale_up.option.zero_or_max:
-            patterns.append(Pattern(nodes=pattern.nodes, pods=pods))
+            patterns.append(NodePattern(nodes=pattern.nodes, pods=pods))
     if not any(pattern.pods for pattern in patterns):
         return None
     after = scale_up.before + sum(pattern.nodes for pattern in patterns)

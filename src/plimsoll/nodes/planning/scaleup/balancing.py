@@ -17,7 +17,7 @@ from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 

@@ -21,7 +21,7 @@ from plimsoll.nodes.model.prices import estimated_price
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.objects.api.pods import Pod
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.problem.served import Served
+    from plimsoll.nodes.planning.problem.served import ServedPlacement
     from plimsoll.solver.problem import Flags, Ints
 
 _REDUCED_GROUPS: Final = 6
@@ -138,7 +138,7 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
     return next(iter(ways_with_fewer_groups(problem, placement, packing.usable)), packing.usable)
 
 
-def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[Served, Flags]:
+def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[ServedPlacement, Flags]:
     """A plan that makes no more groups than may be made, and the options it was made with."""
     problem = placer.problem
     served = placer.served(replace(packing, usable=usable))
@@ -159,7 +159,7 @@ class _Placer:
     zone_pruning: ZonePruning
     exact_fallback: ExactFallback
 
-    def served(self, packing: PackingOptions) -> Served:
+    def served(self, packing: PackingOptions) -> ServedPlacement:
         return serve_by_priority(self.problem, lambda demand, onto: self._place_all(demand, onto, packing))
 
     def keeps_zones(self, placement: Placement, other: Placement) -> bool:
@@ -186,7 +186,7 @@ class _Placer:
         return place_with_affinity_targets(request, placement)
 
 
-def _reduce_groups(placer: _Placer, served: Served, packing: PackingOptions) -> Served:
+def _reduce_groups(placer: _Placer, served: ServedPlacement, packing: PackingOptions) -> ServedPlacement:
     """Prefer fewer groups to fewer nodes at the same cost and zones (docs/design/nodes.md 8.4), for small plans."""
     problem = placer.problem
     made = new_groups_used(problem, served.placement)

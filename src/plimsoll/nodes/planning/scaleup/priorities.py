@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.planning.problem.placement import Placement
-from plimsoll.nodes.planning.problem.served import Served, Try, Unit, demand_of, queue_units, serve_units
+from plimsoll.nodes.planning.problem.served import ServedPlacement, Try, Unit, demand_of, queue_units, serve_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     """Pods by class [C] on top of a placement; None: on nothing, and nobody will come after them."""
 
 
-def serve_by_priority(problem: ScaleUpProblem, place: Place) -> Served:
+def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
     """All together if that works; else in the queue."""
     queue = queue_units(problem)
     together = place(demand_of(problem, queue), None)
@@ -60,12 +60,12 @@ def _retry_affinity(problem: ScaleUpProblem, accepted: Sequence[Unit], placement
     return place(left, placement) if left.any() else placement
 
 
-def _ranked(queue: Sequence[Unit], served: Served) -> list[int]:
+def _ranked(queue: Sequence[Unit], served: ServedPlacement) -> list[int]:
     """Pods served of each unit, in queue order: more for somebody goes before more for all behind."""
     return [sum(served.pods[index] for index in unit.entries) for unit in queue]
 
 
-def _is_whole(problem: ScaleUpProblem, queue: Sequence[Unit], served: Served) -> bool:
+def _is_whole(problem: ScaleUpProblem, queue: Sequence[Unit], served: ServedPlacement) -> bool:
     """Whether no bundle is served in part."""
     pending = problem.table.pending
     counts = [[(served.pods[index], pending[index].count) for index in unit.entries] for unit in queue if unit.is_whole]

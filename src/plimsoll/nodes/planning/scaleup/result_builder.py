@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-    from plimsoll.nodes.planning.problem.served import Served, Try
+    from plimsoll.nodes.planning.problem.served import ServedPlacement, Try
     from plimsoll.solver.problem import Effort, Flags, Ints
 
 
-def build_plan(problem: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
+def build_plan(problem: ScaleUpProblem, served: ServedPlacement, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
     """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
     placement = served.placement
     named = name_pods(problem, served)
@@ -66,7 +66,7 @@ def _result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[Unschedul
     return Result.NO_OPTIONS if unschedulable else Result.NOT_NEEDED
 
 
-def _unschedulable(problem: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
+def _unschedulable(problem: ScaleUpProblem, served: ServedPlacement, usable: Flags) -> tuple[UnschedulablePods, ...]:
     """The pods without a place, grouped by their reasons."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
@@ -86,7 +86,7 @@ def _unschedulable(problem: ScaleUpProblem, served: Served, usable: Flags) -> tu
 
 
 def _explain(
-    problem: ScaleUpProblem, served: Served, number: int, nearest: Try | None, usable: Flags
+    problem: ScaleUpProblem, served: ServedPlacement, number: int, nearest: Try | None, usable: Flags
 ) -> tuple[Reason, ...]:
     """The reasons of a class outside bundles, or of one in a bundle with its closest attempt."""
     if nearest is not None:

@@ -21,7 +21,7 @@ from plimsoll.nodes.planning.explain.unschedulable import ASKED, may_interact, r
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
-from plimsoll.nodes.planning.problem.served import Served, serve_placement
+from plimsoll.nodes.planning.problem.served import ServedPlacement, serve_placement
 from plimsoll.nodes.planning.scaleup.balancing import balance, similar_options
 from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose
 from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
@@ -77,11 +77,11 @@ class _Estimator:
 
     problem: ScaleUpProblem
     relations: PodRelations
-    here: Served
+    here: ServedPlacement
     failed: FailedClasses
     families: Sequence[Sequence[int]]
 
-    def by(self, offer: int) -> Served:
+    def by(self, offer: int) -> ServedPlacement:
         problem = self.problem
         if self.failed.pod_by_pod or _looks_out(problem, offer):
             return self._place_all(offer)
@@ -120,7 +120,7 @@ class _Estimator:
         ]
         return replace(before, batches=(*before.batches, *batches))
 
-    def _place_all(self, offer: int) -> Served:
+    def _place_all(self, offer: int) -> ServedPlacement:
         """On top of what has a place, or all anew, if that helps more: who is where may be in the way of others."""
         problem = self.problem
         only: Flags = np.arange(len(problem.options)) == offer
@@ -161,11 +161,11 @@ def _problem(problem: ScaleUpProblem, left: Ints, chosen: Ints, offer: int) -> P
     )
 
 
-def _nodes(problem: ScaleUpProblem, served: Served) -> int:
+def _nodes(problem: ScaleUpProblem, served: ServedPlacement) -> int:
     return int(served.placement.nodes_of(len(problem.options)).sum())
 
 
-def _option(problem: ScaleUpProblem, served: Served, here: Served, offer: int) -> ExpanderOption:
+def _option(problem: ScaleUpProblem, served: ServedPlacement, here: ServedPlacement, offer: int) -> ExpanderOption:
     one = problem.options[offer]
     pods = served.placement.on_new_nodes(len(problem.table))
     total = pods @ problem.requests
@@ -187,7 +187,9 @@ def _helped(problem: ScaleUpProblem, pods: Ints) -> tuple[tuple[Pod, int], ...]:
 # ---- who waits
 
 
-def _await_later(problem: ScaleUpProblem, served: Served, tried: dict[int, Served]) -> dict[int, Reason]:
+def _await_later(
+    problem: ScaleUpProblem, served: ServedPlacement, tried: dict[int, ServedPlacement]
+) -> dict[int, Reason]:
     """By class: pods without a place that a group which can still grow afterwards would take."""
     found: dict[int, Reason] = {}
     estimator = np.flatnonzero(_can_grow(problem, served.placement)).tolist()

@@ -21,7 +21,7 @@ MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class SizeBounds:
     """Between which sizes a group of ours stays."""
 
     least: int
@@ -37,16 +37,16 @@ class GroupRoom:
     code: str = ""
 
 
-def sizes_of(group: NodeGroup, policy: Policy) -> Sizes | None:
+def sizes_of(group: NodeGroup, policy: Policy) -> SizeBounds | None:
     """None: left as it is, never grown and never shrunk, though its nodes count and may hold pods."""
     explicit = policy.groups.explicit().get(group.id)
     if explicit is not None:
-        return Sizes(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
+        return SizeBounds(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
     if group.autoprovisioned:
         if not is_autoprovisioned(group, policy):
             return None
-        return Sizes(least=0, most=policy.nap.max_group_size or LARGEST_GROUP)
-    return Sizes(least=group.min_size, most=group.max_size) if group.autoscaled else None
+        return SizeBounds(least=0, most=policy.nap.max_group_size or LARGEST_GROUP)
+    return SizeBounds(least=group.min_size, most=group.max_size) if group.autoscaled else None
 
 
 def is_autoprovisioned(group: NodeGroup, policy: Policy) -> bool:

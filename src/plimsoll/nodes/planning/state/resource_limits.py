@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.config.policy import Planner, Policy
-    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.objects.api.nodes import Node
     from plimsoll.scheduling import ClusterView

@@ -45,7 +45,7 @@ _STALE_LABELS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class SnapshotChanges:
     """By name what became different: the object as it is now, or None where it is gone or does not count any more."""
 
     nodes: Mapping[str, Node | None] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class SnapshotBuilder:
         self._labels_of: dict[Kin, Kin] = {}
         self._waiting = PendingPodGroups()
 
-    def update(self, changes: Changes, inputs: SnapshotInputs) -> Snapshot:
+    def update(self, changes: SnapshotChanges, inputs: SnapshotInputs) -> Snapshot:
         """The cluster with these changes: the next number."""
         touched: Touched = {}
         for key, pod in changes.pods.items():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _OWNED_BY: Final = "MachineDeployment"
 
 
-class Sizes(Value):
+class SizeLimits(Value):
     """The size limits of a group. Groups of auto-provisioning have no annotations for autoscaling."""
 
     least: int
@@ -48,7 +48,7 @@ def is_nap_template(found: Scalable) -> bool:
     return isinstance(found, MachineDeployment) and found.metadata.annotations.get(NAP_TEMPLATE) == "true"
 
 
-def sizes_of(found: Scalable, keys: Keys) -> Sizes | NotAGroup:
+def sizes_of(found: Scalable, keys: Keys) -> SizeLimits | NotAGroup:
     """Whether the object is a group, and between which sizes it is kept."""
     written = found.metadata.annotations
     is_owned = any(owner.kind == _OWNED_BY for owner in found.metadata.owner_references)
@@ -67,7 +67,7 @@ def sizes_of(found: Scalable, keys: Keys) -> Sizes | NotAGroup:
         return _NOT_MEANT
     if found.spec.replicas is None:
         return NotAGroup(problem="spec.replicas is not set")
-    return Sizes(least=int(least), most=int(most), autoprovisioned=made)
+    return SizeLimits(least=int(least), most=int(most), autoprovisioned=made)
 
 
 # ---- options of one group

@@ -13,7 +13,7 @@ import structlog
 from msgspec import structs
 
 from plimsoll.kube.requests.options import Selection
-from plimsoll.nodes.providers.clusterapi.annotations import Sizes, group_id, is_nap_template, sizes_of
+from plimsoll.nodes.providers.clusterapi.annotations import SizeLimits, group_id, is_nap_template, sizes_of
 from plimsoll.nodes.providers.clusterapi.client import look_up_served, read, read_if_there
 from plimsoll.nodes.providers.clusterapi.machines import MachineIndex
 from plimsoll.objects.api.cluster_api import ClusterMachine
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.providers.clusterapi.client import Served
+    from plimsoll.nodes.providers.clusterapi.client import ServedApi
     from plimsoll.nodes.providers.clusterapi.machines import MachineKey
     from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
     from plimsoll.nodes.providers.values import NodeRef
@@ -43,7 +43,7 @@ class GroupObject:
 
     id: str
     object: Scalable
-    sizes: Sizes
+    sizes: SizeLimits
 
     @property
     def replicas(self) -> int:
@@ -56,7 +56,7 @@ class ClusterApiCache:
     def __init__(self, client: Client, settings: ClusterApiSettings) -> None:
         self.client = client
         self.settings = settings
-        self._served: Served | None = None
+        self._served: ServedApi | None = None
         self._is_there = False
         self._groups: dict[str, GroupObject] = {}
         self._templates: dict[str, Scalable] = {}
@@ -80,7 +80,7 @@ class ClusterApiCache:
 
     # ---- asking
 
-    async def served(self) -> Served:
+    async def served(self) -> ServedApi:
         await self._ready()
         assert self._served is not None
         return self._served
@@ -129,7 +129,7 @@ class ClusterApiCache:
         if not self._is_there:
             await self.refresh()
 
-    async def _listed(self, served: Served, struct: type[T]) -> tuple[T, ...]:
+    async def _listed(self, served: ServedApi, struct: type[T]) -> tuple[T, ...]:
         selection = Selection(namespace=self.settings.namespace, page_size=PAGE_SIZE)
         listed: DecodedList[T] = await read(self.client.list(served.resource(struct), selection))
         for bad in listed.bad:
@@ -146,7 +146,7 @@ class ClusterApiCache:
             if is_nap_template(found) and not found.spec.replicas:
                 templates[found.metadata.name] = found
             sizes = sizes_of(found, self.settings.keys)
-            if isinstance(sizes, Sizes):
+            if isinstance(sizes, SizeLimits):
                 groups[name] = GroupObject(id=name, object=found, sizes=sizes)
             elif sizes.problem:
                 self._tell(name, sizes.problem)

@@ -82,7 +82,7 @@ def refused(message: str) -> CallFailed:
     return CallFailed(kind=FailureKind.REFUSED, message=message)
 
 
-class Served(Value):
+class ServedApi(Value):
     """What of Cluster API the management cluster has, in one version."""
 
     group: str
@@ -98,13 +98,13 @@ class Served(Value):
         return tuple(cls for cls in _SCALABLE if self.resource(cls).plural in self.plurals)
 
 
-async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served:
+async def look_up_served(client: Client, settings: ClusterApiSettings) -> ServedApi:
     """Raises `ProviderFailed` where Cluster API is not installed."""
     version = settings.version or await preferred_version(client, settings.group)
     if not version:
         raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
     listed = await read(resources(client, f"{settings.group}/{version}"))
-    served = Served(group=settings.group, version=version, plurals=frozenset(resource.name for resource in listed))
+    served = ServedApi(group=settings.group, version=version, plurals=frozenset(resource.name for resource in listed))
     if served.resource(ClusterMachine).plural not in served.plurals:
         raise ProviderFailed(f"the management cluster has no machines in {settings.group}/{version}")
     return served

@@ -17,6 +17,7 @@ from msgspec import structs
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
+from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, options_of
 from plimsoll.nodes.providers.clusterapi.client import (
     CALL_FAILED,
@@ -31,7 +32,7 @@ from plimsoll.nodes.providers.clusterapi.machines import instance_of, is_real, k
 from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, template_of
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.theoretical import Theoretical, node_of
-from plimsoll.nodes.providers.values import Instance, InstanceState, ProviderFailed
+from plimsoll.nodes.providers.values import Instance, ProviderFailed
 from plimsoll.objects.api.cluster_api import MachineDeployment
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from plimsoll.nodes.model.call_outcomes import ErrorClass
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.providers.clusterapi.annotations import FAILED_PREFIX, PENDING_PREFIX, group_id
-from plimsoll.nodes.providers.values import Instance, InstanceError, InstanceState
+from plimsoll.nodes.providers.values import Instance, InstanceError
 from plimsoll.objects.api.cluster_api import MachinePool, MachineSet
 
 if TYPE_CHECKING:

@@ -12,20 +12,12 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.duration_pb2 import Duration
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.call_outcomes import ErrorClass
 from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.externalgrpc.generated import extension_pb2 as ext
 from plimsoll.nodes.providers.externalgrpc.generated import externalgrpc_pb2 as base
-from plimsoll.nodes.providers.values import (
-    Blueprint,
-    GroupOptions,
-    Instance,
-    InstanceError,
-    InstanceState,
-    NodeRef,
-    Span,
-)
+from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, InstanceError, NodeRef, Span
 from plimsoll.objects.api.nodes import Taint
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from plimsoll.core.resources import ResourceVector
 from plimsoll.core.values import Value
-from plimsoll.nodes.model.call_outcomes import ErrorClass
+from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.simulated.cloud_ports import read
-from plimsoll.nodes.providers.values import Instance, InstanceError, InstanceState
+from plimsoll.nodes.providers.values import Instance, InstanceError
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, MachineState
 from plimsoll.objects.api.simulated_cloud import ErrorClass as CloudErrorClass
 from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup

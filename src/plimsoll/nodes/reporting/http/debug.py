@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plimsoll.nodes.loop_result import LoopResult
-    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.requests.model import RequestView
     from plimsoll.scheduling.cluster_view import NodeState, PodKey
 

@@ -15,7 +15,7 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.nodes.model.call_outcomes import failure_of
-from plimsoll.nodes.providers.values import InstanceState
+from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_upcoming_nodes, is_upcoming_node
 from plimsoll.nodes.requests.intents import count_added_before
 from plimsoll.nodes.requests.model import Phase

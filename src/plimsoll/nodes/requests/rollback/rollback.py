@@ -16,8 +16,9 @@ import structlog
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
+from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
-from plimsoll.nodes.providers.values import InstanceState, NodeRef
+from plimsoll.nodes.providers.values import NodeRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
