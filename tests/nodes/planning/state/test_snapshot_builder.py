@@ -11,7 +11,7 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.state.snapshot_builder import SnapshotChanges, SnapshotBuilder, SnapshotInputs
+from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
@@ -119,10 +119,14 @@ def test_plans_with_a_memory_are_plans_without_one(history: list[SnapshotChanges
 
 def test_earlier_snapshots_stay_what_they_were():
     keeper = SnapshotBuilder()
-    first = keeper.update(SnapshotChanges(nodes={"n1": node("n1")}, pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
+    first = keeper.update(
+        SnapshotChanges(nodes={"n1": node("n1")}, pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND
+    )
     before = told(first)
 
-    keeper.update(SnapshotChanges(nodes={"n1": None, "n2": node("n2")}, pods={PodKey("default", "a"): pod("a")}), AROUND)
+    keeper.update(
+        SnapshotChanges(nodes={"n1": None, "n2": node("n2")}, pods={PodKey("default", "a"): pod("a")}), AROUND
+    )
 
     assert told(first) == before
 
