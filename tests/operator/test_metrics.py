@@ -25,7 +25,7 @@ def lines_of(metrics: ControllerMetrics) -> set[str]:
 
 def controller(name: str) -> Any:
     results = {"done": 5, "again": 2, "failed": 1, "conflict": 1}
-    return SimpleNamespace(status=ControllerStatus(name=name, has_started=True, turns=results, queue=QUEUE))
+    return SimpleNamespace(status=ControllerStatus(name=name, has_started=True, results=results, queue=QUEUE))
 
 
 def test_a_queue_and_its_controller():
@@ -98,7 +98,7 @@ def test_how_long_keys_wait_and_are_worked_on():
         assert queue.status.unfinished_work_s == 30
         queue.done(key)
         metrics = ControllerMetrics()
-        status = ControllerStatus(name="tidb", has_started=True, turns={}, queue=queue.status)
+        status = ControllerStatus(name="tidb", has_started=True, results={}, queue=queue.status)
         metrics.add_controller(SimpleNamespace(status=status))  # type: ignore[arg-type] # it has a status
         labels = 'controller="tidb",name="tidb"'
         assert lines_of(metrics) >= {

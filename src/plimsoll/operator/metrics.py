@@ -114,7 +114,7 @@ def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metri
         oldest.add_metric(names, queue.oldest_age_s)
         active.add_metric((status.name,), queue.working)
         by_result = dict.fromkeys((*_RESULTS.values(), _ERROR), 0)
-        for result, count in status.turns.items():
+        for result, count in status.results.items():
             by_result[_RESULTS.get(result, _ERROR)] += count
         for result, count in by_result.items():
             total.add_metric((status.name, result), count)

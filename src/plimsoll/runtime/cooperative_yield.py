@@ -22,17 +22,17 @@ class CooperativeYield:
         self._bytes = 0
         self._objects = 0
 
-    async def worked(self, *, objects: int = 1, size_bytes: int = 0) -> None:
+    async def count_and_yield(self, *, objects: int = 1, size_bytes: int = 0) -> None:
         """So much was done: others may run if that is enough for now."""
-        if self.are_over(objects=objects, size_bytes=size_bytes):
-            await self.step_aside()
+        if self.is_due(objects=objects, size_bytes=size_bytes):
+            await self.yield_now()
 
-    def are_over(self, *, objects: int = 1, size_bytes: int = 0) -> bool:
-        """The same, for whoever asks so often that awaiting would cost more than the work: true is for `step_aside`."""
+    def is_due(self, *, objects: int = 1, size_bytes: int = 0) -> bool:
+        """The same, for whoever asks so often that awaiting would cost more than the work: true is for `yield_now`."""
         self._objects += objects
         self._bytes += size_bytes
         return self._objects >= self._objects_at_once or self._bytes >= self._bytes_at_once
 
-    async def step_aside(self) -> None:
+    async def yield_now(self) -> None:
         self._objects = self._bytes = 0
         await asyncio.sleep(0)

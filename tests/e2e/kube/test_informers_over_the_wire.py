@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plimsoll.kube.informer import Added, Deleted, Informer, InformerSettings, Key, TurnedBad, Updated
+from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, Informer, InformerSettings, Key, Updated
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.runtime.backoff import Backoff
@@ -123,7 +123,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
             patch = [{"op": "replace", "path": "/spec/level", "value": 5}]
             await client.json_patch(gauges, "odd", patch, namespace=namespace)
             await until_so(lambda: names(informer) == {"good", "better", "odd"})
-            await until_so(lambda: [type(change) for change in heard if change.key == odd] == [TurnedBad, Added])
+            await until_so(lambda: [type(change) for change in heard if change.key == odd] == [BecameUnreadable, Added])
             assert not informer.cache.bad
 
 

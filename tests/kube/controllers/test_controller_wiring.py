@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
-from plimsoll.kube.informer import Added, BadGone, Deleted, Informer, Key, TurnedBad, Updated
+from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, Informer, Key, UnreadableDeleted, Updated
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.codec.decode_problems import BadObject
@@ -39,7 +39,13 @@ BAD = BadObject.told_by({"metadata": {"name": "p", "namespace": "here"}}, kind="
 
 @pytest.mark.parametrize(
     "change",
-    [Added(new=ALONE), Updated(old=ALONE, new=ALONE), Deleted(last=ALONE), TurnedBad(bad=BAD), BadGone(bad=BAD)],
+    [
+        Added(new=ALONE),
+        Updated(old=ALONE, new=ALONE),
+        Deleted(last=ALONE),
+        BecameUnreadable(bad=BAD),
+        UnreadableDeleted(bad=BAD),
+    ],
 )
 def test_every_change_concerns_the_object_itself(change: Any):
     assert list(of_itself(change)) == [Key("here", "p")]
@@ -47,7 +53,12 @@ def test_every_change_concerns_the_object_itself(change: Any):
 
 @pytest.mark.parametrize(
     "change",
-    [Added(new=owned()), Deleted(last=owned()), TurnedBad(bad=BAD, last=owned()), Updated(old=owned(), new=owned())],
+    [
+        Added(new=owned()),
+        Deleted(last=owned()),
+        BecameUnreadable(bad=BAD, last=owned()),
+        Updated(old=owned(), new=owned()),
+    ],
 )
 def test_a_change_concerns_the_controller_among_the_owners_once(change: Any):
     assert list(of_owner(kind("replicasets"))(change)) == [Key("here", "web")]
@@ -76,8 +87,8 @@ def test_an_owner_without_a_namespace_is_found_without_one():
 
 
 def test_what_cannot_be_read_has_no_owner():
-    assert list(of_owner(kind("replicasets"))(TurnedBad(bad=BAD))) == []
-    assert list(of_owner(kind("replicasets"))(BadGone(bad=BAD))) == []
+    assert list(of_owner(kind("replicasets"))(BecameUnreadable(bad=BAD))) == []
+    assert list(of_owner(kind("replicasets"))(UnreadableDeleted(bad=BAD))) == []
 
 
 # ---- with a server

@@ -76,7 +76,7 @@ class Desk:
 
     @property
     def turns(self) -> dict[str, int]:
-        return self.controller.status.turns
+        return self.controller.status.results
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
+from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
 from plimsoll.kube.informer.events import view_of
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widgets import BAD, identity_of
@@ -51,11 +51,11 @@ class Witness:
                 self._check(identity_of(final)[0] == identity_of(last)[0], change)
                 self._check(self._world.has_gone_back or _number(final) >= _number(last), change)
                 del self.told[name]
-            case TurnedBad(bad=bad, last=known):
+            case BecameUnreadable(bad=bad, last=known):
                 self._check(known is (None if isinstance(last, BadObject) else last), change)
                 self._check(identity_of(bad) != identity_of(last) if isinstance(last, BadObject) else True, change)
                 self.told[name] = bad
-            case BadGone():
+            case UnreadableDeleted():
                 self._check(isinstance(last, BadObject), change)
                 del self.told[name]
 

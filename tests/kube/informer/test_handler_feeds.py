@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
-from plimsoll.kube.informer.events import Departure, changes_between, view_of
+from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
+from plimsoll.kube.informer.events import Deletion, changes_between, view_of
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widgets import BAD, Widget, WidgetSpec, WidgetWorld
@@ -37,14 +37,14 @@ def bad(version: str, *, uid: str = "u") -> BadObject:
         (good("1"), good("2"), (Updated(old=good("1"), new=good("2")),)),
         (good("1"), None, (Deleted(last=good("1"), is_inferred=True),)),
         (good("1"), good("2", uid="v"), (Deleted(last=good("1"), is_inferred=True), Added(new=good("2", uid="v")))),
-        (None, bad("1"), (TurnedBad(bad=bad("1")),)),
-        (good("1"), bad("2"), (TurnedBad(bad=bad("2"), last=good("1")),)),
+        (None, bad("1"), (BecameUnreadable(bad=bad("1")),)),
+        (good("1"), bad("2"), (BecameUnreadable(bad=bad("2"), last=good("1")),)),
         (bad("1"), bad("1"), ()),
-        (bad("1"), bad("2"), (TurnedBad(bad=bad("2")),)),
+        (bad("1"), bad("2"), (BecameUnreadable(bad=bad("2")),)),
         (bad("1"), good("2"), (Added(new=good("2")),)),
         (bad("1"), good("1"), (Added(new=good("1")),)),
-        (bad("1"), None, (BadGone(bad=bad("1")),)),
-        (bad("1"), good("2", uid="v"), (BadGone(bad=bad("1")), Added(new=good("2", uid="v")))),
+        (bad("1"), None, (UnreadableDeleted(bad=bad("1")),)),
+        (bad("1"), good("2", uid="v"), (UnreadableDeleted(bad=bad("1")), Added(new=good("2", uid="v")))),
     ],
 )
 def test_what_is_told_follows_from_two_states(before: Any, after: Any, told: tuple[Any, ...]):
@@ -52,7 +52,7 @@ def test_what_is_told_follows_from_two_states(before: Any, after: Any, told: tup
 
 
 def test_a_deletion_that_was_seen_tells_the_last_state():
-    seen = Departure(last=good("3"), is_inferred=False)
+    seen = Deletion(last=good("3"), is_inferred=False)
     assert changes_between(good("1"), None, seen) == (Deleted(last=good("3")),)
 
 
@@ -123,7 +123,7 @@ def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
         assert not runner.has_synced
         slow.gate.set()
         world.run.until(runner.synced())
-        assert slow.story == [("Added", "a"), ("TurnedBad", "b")]
+        assert slow.story == [("Added", "a"), ("BecameUnreadable", "b")]
 
 
 def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():

@@ -19,7 +19,7 @@ async def heard_at(clock: VirtualClock, silence: IdleTimeout, *moments_s: float)
     async with silence:
         for moment_s in moments_s:
             await clock.sleep(moment_s - clock.monotonic_s())
-            silence.broken()
+            silence.reset()
         await asyncio.Event().wait()
 
 
@@ -44,7 +44,7 @@ def test_whatever_is_heard_puts_the_end_off():
 def test_another_measure_holds_from_what_was_heard_last():
     async def main(clock: VirtualClock) -> None:
         silence = IdleTimeout(100)
-        asyncio.get_running_loop().call_later(3, silence.may_last, 5)
+        asyncio.get_running_loop().call_later(3, silence.set_limit, 5)
         with pytest.raises(TimeoutError):
             await heard_at(clock, silence, 1)
         assert clock.monotonic_s() == 6

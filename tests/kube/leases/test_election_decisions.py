@@ -27,95 +27,95 @@ def test_nothing_is_decided_before_looking():
 
 
 def test_no_lease_is_created_at_once_by_who_never_saw_one():
-    assert step(ELECTION.saw(None, now_s=5), 5) is Step.CREATE
+    assert step(ELECTION.observe(None, now_s=5), 5) is Step.CREATE
 
 
 def test_a_record_is_waited_for_from_when_it_was_first_seen_not_from_when_it_was_last_seen():
-    election = ELECTION.saw(record(), now_s=100).saw(record(), now_s=114)
+    election = ELECTION.observe(record(), now_s=100).observe(record(), now_s=114)
     assert election.decide(114.9).until_s == 115
     assert step(election, 114.9) is Step.WAIT
     assert step(election, 115) is Step.TAKE
 
 
 def test_every_new_version_begins_the_wait_anew():
-    election = ELECTION.saw(record("1"), now_s=100).saw(record("2"), now_s=114)
+    election = ELECTION.observe(record("1"), now_s=100).observe(record("2"), now_s=114)
     assert election.decide(120).until_s == 129
 
 
 def test_a_version_that_cannot_be_read_is_never_the_same():
-    election = ELECTION.saw(record(""), now_s=100).saw(record(""), now_s=114)
+    election = ELECTION.observe(record(""), now_s=100).observe(record(""), now_s=114)
     assert election.decide(115).until_s == 129
 
 
 def test_losing_sight_does_not_begin_the_wait_anew():
-    election = ELECTION.saw(record(), now_s=100).lost_sight()
+    election = ELECTION.observe(record(), now_s=100).mark_stale()
     assert step(election, 120) is Step.LOOK
-    assert step(election.saw(record(), now_s=120), 120) is Step.TAKE
+    assert step(election.observe(record(), now_s=120), 120) is Step.TAKE
 
 
 def test_a_record_gone_after_it_was_seen_held_is_respected_from_when_it_was_gone():
-    election = ELECTION.saw(record(), now_s=100).saw(None, now_s=110)
+    election = ELECTION.observe(record(), now_s=100).observe(None, now_s=110)
     assert election.decide(110).until_s == 125
     assert step(election, 125) is Step.CREATE
 
 
 def test_a_released_record_that_is_gone_is_created_at_once():
-    election = ELECTION.saw(record(holder=""), now_s=100).saw(None, now_s=110)
+    election = ELECTION.observe(record(holder=""), now_s=100).observe(None, now_s=110)
     assert step(election, 110) is Step.CREATE
 
 
 @pytest.mark.parametrize(("gone_at_s", "expected"), [(114, Step.CREATE), (115, Step.WAIT)])
 def test_our_own_record_gone_is_created_at_once_only_while_it_is_good(gone_at_s: float, expected: Step):
-    election = ELECTION.saw(None, now_s=0)
+    election = ELECTION.observe(None, now_s=0)
     claim = election.claim("t1")
     ours = record("1", holder="us", acquire_time="t1", renew_time="t1")
-    election = election.sent(claim, now_s=100).saw(ours, now_s=101)
+    election = election.remember_write(claim, now_s=100).observe(ours, now_s=101)
     assert step(election, 101) is Step.RENEW
-    assert step(election.saw(None, now_s=gone_at_s), gone_at_s) is expected
+    assert step(election.observe(None, now_s=gone_at_s), gone_at_s) is expected
 
 
 def test_only_what_this_process_wrote_is_its_own():
-    election = ELECTION.saw(record(holder="us", renew_time="t0"), now_s=0)
+    election = ELECTION.observe(record(holder="us", renew_time="t0"), now_s=0)
     assert election.own_write is None
     assert step(election, 1) is Step.WAIT
 
 
 def test_a_late_write_counts_from_when_it_was_sent():
-    election = ELECTION.saw(record("1", holder="", transitions=3), now_s=0)
+    election = ELECTION.observe(record("1", holder="", transitions=3), now_s=0)
     first = election.claim("t1")
-    election = election.sent(first, now_s=1).lost_sight()
-    election = election.sent(election.claim("t2"), now_s=7).lost_sight()
+    election = election.remember_write(first, now_s=1).mark_stale()
+    election = election.remember_write(election.claim("t2"), now_s=7).mark_stale()
     landed = record("2", holder="us", acquire_time="t1", renew_time="t1", transitions=4)
-    own = election.saw(landed, now_s=8).own_write
+    own = election.observe(landed, now_s=8).own_write
     assert own is not None
     assert own.sent_at_s == 1
     assert first.transitions == 4
 
 
 def leading(renewed_at_s: float = 100.0) -> Election:
-    election = ELECTION.saw(None, now_s=0)
+    election = ELECTION.observe(None, now_s=0)
     ours = record("1", holder="us", acquire_time="t", renew_time="t")
-    return election.sent(election.claim("t"), now_s=renewed_at_s).saw(ours, now_s=renewed_at_s)
+    return election.remember_write(election.claim("t"), now_s=renewed_at_s).observe(ours, now_s=renewed_at_s)
 
 
 def failed(election: Election, *, times: int, every_s: float) -> Election:
     """After renewals that went astray."""
     for number in range(times):
-        election = election.sent(election.claim(f"t{number}"), now_s=100 + number * every_s).lost_sight()
+        election = election.remember_write(election.claim(f"t{number}"), now_s=100 + number * every_s).mark_stale()
     return election
 
 
 def test_the_record_that_stands_is_ours_however_many_renewals_failed_since():
     election = failed(leading(), times=100, every_s=0.1)
-    seen = election.seen
+    seen = election.observed
     assert seen is not None
-    assert step(election.saw(seen.record, now_s=111), 111) is Step.RENEW
+    assert step(election.observe(seen.record, now_s=111), 111) is Step.RENEW
 
 
 def test_any_write_that_may_still_count_is_ours_when_it_lands():
     election = failed(leading(), times=100, every_s=0.1)
     landed = record("2", holder="us", acquire_time="t", renew_time="t0")
-    assert step(election.saw(landed, now_s=111), 111) is Step.RENEW
+    assert step(election.observe(landed, now_s=111), 111) is Step.RENEW
 
 
 def test_writes_that_no_longer_count_are_forgotten():

@@ -55,7 +55,7 @@ def new_server(clock: Clock, *, driver: Driver | None = None) -> Server:
     people = {ADMIN: administrator(), GUEST: User(name="guest", groups=("system:authenticated",))}
     return Server(
         store=store,
-        catalogue=ResourceRegistry(builtin_resources()),
+        registry=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.over(

@@ -168,9 +168,9 @@ def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: s
     ],
 )
 def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str, is_served: bool):
-    catalogue = ResourceRegistry(builtin_resources())
-    catalogue.serve("namespaces.example.com", [custom("example.com", "namespaces", namespaced=namespaced)])
-    found = route(catalogue, Request.of("GET", path))
+    registry = ResourceRegistry(builtin_resources())
+    registry.serve("namespaces.example.com", [custom("example.com", "namespaces", namespaced=namespaced)])
+    found = route(registry, Request.of("GET", path))
     assert isinstance(found, ResourceRoute) is is_served
     if namespaced and isinstance(found, ResourceRoute):
         assert (found.namespace, found.name) == ("a", "x")

@@ -54,7 +54,7 @@ class ExecPlugin:
     def __init__(self, entry: ExecConfig, host: PluginHost) -> None:
         self._entry = entry
         self._host = host
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         self._runs = 0
         self._run: tuple[float, float] | None = None
         """When the run that is under way began, and how long it may take."""
@@ -78,7 +78,7 @@ class ExecPlugin:
 
     def _turn(self) -> asyncio.Lock:
         """One run at a time in each event loop: the lease's thread has its own, and no loop can wake another's."""
-        return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     def refused(self, credential: Credential) -> None:
         if self._credential is not None and has_part(credential, self._credential):

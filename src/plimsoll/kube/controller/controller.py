@@ -78,12 +78,12 @@ class ControllerSettings(Value):
 
 
 class ControllerStatus(Value):
-    """What it did so far. `turns` is by result: done, again, conflict, not allowed, failed, bug."""
+    """What it did so far. `results` is by result: done, again, conflict, not allowed, failed, bug."""
 
     name: str
     has_started: bool
     """Its caches are in sync and its workers work."""
-    turns: dict[str, int]
+    results: dict[str, int]
     queue: QueueStatus
 
 
@@ -121,13 +121,13 @@ class Controller(Generic[K]):
         self._is_stopping = False
         self._has_started = False
         self._resync_wanted = asyncio.Event()
-        self._portions = CooperativeYield()
-        self._turns: Counter[str] = Counter()
+        self._yielder = CooperativeYield()
+        self._results: Counter[str] = Counter()
 
     @property
     def status(self) -> ControllerStatus:
-        turns = dict(sorted(self._turns.items()))
-        return ControllerStatus(name=self.name, has_started=self._has_started, turns=turns, queue=self.queue.status)
+        results = dict(sorted(self._results.items()))
+        return ControllerStatus(name=self.name, has_started=self._has_started, results=results, queue=self.queue.status)
 
     def starts_after(self, source: Syncing) -> None:
         """Work only on what is fully known: wait for this informer first."""
@@ -178,7 +178,7 @@ class Controller(Generic[K]):
         self._resync_wanted.clear()
         for key in self._all_keys():
             self.queue.add(key)
-            await self._portions.worked()
+            await self._yielder.count_and_yield()
 
     async def _let_finish(self, workers: list[asyncio.Task[None]]) -> None:
         self._is_stopping = True
@@ -228,25 +228,25 @@ class Controller(Generic[K]):
     def _went_well(self, key: K, outcome: Done | Again) -> None:
         self.queue.forget(key)
         if isinstance(outcome, Again):
-            self._turns["again"] += 1
+            self._results["again"] += 1
             self.queue.add_after(key, outcome.after_s)
         else:
-            self._turns["done"] += 1
+            self._results["done"] += 1
         if outcome.said:
             log.info("reconcile.done", controller=self.name, key=str(key), said=outcome.said)
 
     def _is_not_allowed(self, key: K, error: NotAllowed) -> None:
-        self._turns["not allowed"] += 1
+        self._results["not allowed"] += 1
         self.queue.add_refused(key)
         log.debug("reconcile.not_allowed", controller=self.name, key=str(key), error=_text_of(error))
 
     def _is_too_late(self, key: K, error: Conflict) -> None:
-        self._turns["conflict"] += 1
+        self._results["conflict"] += 1
         wait_s = self.queue.add_rate_limited(key, because=error)
         log.debug("reconcile.conflict", controller=self.name, key=str(key), again_s=wait_s, error=_text_of(error))
 
     def _has_failed(self, key: K, error: PlimsollError) -> None:
-        self._turns["failed"] += 1
+        self._results["failed"] += 1
         wait_s = self.queue.add_rate_limited(key, because=error)
         tries = self.queue.failures(key)
         told = _text_of(error)
@@ -254,7 +254,7 @@ class Controller(Generic[K]):
         tell("reconcile.failed", controller=self.name, key=str(key), error=told, tries=tries, again_s=round(wait_s, 3))
 
     def _is_a_bug(self, key: K, error: BaseException) -> None:
-        self._turns["bug"] += 1
+        self._results["bug"] += 1
         wait_s = self.queue.add_rate_limited(key)
         told = _text_of(error)
         log.error(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from plimsoll.kube.informer.events import Added, Deleted, Key, TurnedBad, Updated, view_of
+from plimsoll.kube.informer.events import Added, BecameUnreadable, Deleted, Key, Updated, view_of
 from plimsoll.objects.codec.decoding import RawObject
 from plimsoll.objects.owners import controller_of
 
@@ -70,7 +70,7 @@ def states_in(change: Change[Any]) -> list[WireObject]:
         return [old.view, new.view] if type(new) is RawObject else [old, new]
     if type(change) is Added:
         return [view_of(change.new)]
-    if type(change) is Deleted or type(change) is TurnedBad:
+    if type(change) is Deleted or type(change) is BecameUnreadable:
         return [view_of(change.last)] if change.last is not None else []
     return []
 

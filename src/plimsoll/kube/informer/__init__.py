@@ -1,7 +1,7 @@
 """Caches that follow an API server: list, watch, resume, and notify handlers."""
 
 from plimsoll.kube.informer.delivery.handler import HandlerRunner
-from plimsoll.kube.informer.events import Added, BadGone, Change, Deleted, Key, TurnedBad, Updated
+from plimsoll.kube.informer.events import Added, BecameUnreadable, Change, Deleted, Key, UnreadableDeleted, Updated
 from plimsoll.kube.informer.informer import Informer
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.informer.status import HandlerStatus, InformerStatus
@@ -9,7 +9,7 @@ from plimsoll.kube.informer.store.cache import Cache
 
 __all__ = [
     "Added",
-    "BadGone",
+    "BecameUnreadable",
     "Cache",
     "Change",
     "Deleted",
@@ -19,6 +19,6 @@ __all__ = [
     "InformerSettings",
     "InformerStatus",
     "Key",
-    "TurnedBad",
+    "UnreadableDeleted",
     "Updated",
 ]

@@ -3,9 +3,9 @@
 For every object a handler receives a history without gaps: `Added`, any number of `Updated`, `Deleted`; `Updated.old`
 is the state it received last. An object of another uid under the same name is a `Deleted` and an `Added`.
 
-An object that exists but cannot be decoded is neither added nor deleted: it is `TurnedBad` (whether or not it was
-decodable before), then `Added` when it can be decoded again, or `BadGone` when it is deleted. Handlers that know only
-the first three kinds of change lose nothing but that.
+An object that exists but cannot be decoded is neither added nor deleted: it is `BecameUnreadable` (whether or not it
+was decodable before), then `Added` when it can be decoded again, or `UnreadableDeleted` when it is deleted. Handlers
+that ignore these two kinds of change miss nothing else.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Deleted(Value, Generic[V]):
         return key_of(self.last)
 
 
-class TurnedBad(Value, Generic[V]):
+class BecameUnreadable(Value, Generic[V]):
     """The object is there and cannot be read. `last` is what the handler knew of it, if anything."""
 
     bad: BadObject
@@ -88,7 +88,7 @@ class TurnedBad(Value, Generic[V]):
         return Key(self.bad.namespace, self.bad.name)
 
 
-class BadGone(Value):
+class UnreadableDeleted(Value):
     """An object that could not be read is no more."""
 
     bad: BadObject
@@ -98,10 +98,10 @@ class BadGone(Value):
         return Key(self.bad.namespace, self.bad.name)
 
 
-Change: TypeAlias = Added[V] | Updated[V] | Deleted[V] | TurnedBad[V] | BadGone
+Change: TypeAlias = Added[V] | Updated[V] | Deleted[V] | BecameUnreadable[V] | UnreadableDeleted
 
 
-class Departure(NamedTuple, Generic[V]):
+class Deletion(NamedTuple, Generic[V]):
     """How an object left: the state it was in, and whether that was seen or only follows."""
 
     last: V | BadObject | None
@@ -109,7 +109,7 @@ class Departure(NamedTuple, Generic[V]):
 
 
 def changes_between(
-    before: V | BadObject | None, after: V | BadObject | None, departure: Departure[V] | None = None
+    before: V | BadObject | None, after: V | BadObject | None, departure: Deletion[V] | None = None
 ) -> tuple[Change[V], ...]:
     """What a handler that was told of `before` must hear now that there is `after`; None is an object not there."""
     if before is None:
@@ -125,7 +125,7 @@ def changes_between(
     if type(before) is BadObject:
         return (_arrival(after),)
     if type(after) is BadObject:
-        return (TurnedBad(bad=after, last=before),)
+        return (BecameUnreadable(bad=after, last=before),)
     return (Updated(old=before, new=after),)
 
 
@@ -153,13 +153,13 @@ def is_other_object(one: V | BadObject, other: V | BadObject) -> bool:
     return uid != other_uid and bool(uid and other_uid)
 
 
-def _arrival(after: V | BadObject) -> Added[V] | TurnedBad[V]:
-    return TurnedBad(bad=after) if type(after) is BadObject else Added(new=after)
+def _arrival(after: V | BadObject) -> Added[V] | BecameUnreadable[V]:
+    return BecameUnreadable(bad=after) if type(after) is BadObject else Added(new=after)
 
 
-def _leaving(before: V | BadObject, departure: Departure[V] | None) -> Deleted[V] | BadGone:
+def _leaving(before: V | BadObject, departure: Deletion[V] | None) -> Deleted[V] | UnreadableDeleted:
     if type(before) is BadObject:
-        return BadGone(bad=before)
+        return UnreadableDeleted(bad=before)
     if departure is None:
         return Deleted(last=before, is_inferred=True)
     last = departure.last

@@ -37,7 +37,7 @@ from plimsoll.kube.leases.lease_record import Claim, LeaseRecord
 from plimsoll.kube.leases.settings import INT32_MAX, LeaseSettings
 
 
-class Seen(Value):
+class ObservedRecord(Value):
     """What stood there (None: nothing), since when we know, and from when on it may be taken if it still does.
 
     Not `is_current`: a write of ours went astray since, and it has to be looked at again.
@@ -84,14 +84,14 @@ class Election(Value):
 
     identity: str
     settings: LeaseSettings
-    seen: Seen | None = None
+    observed: ObservedRecord | None = None
     writes: tuple[Write, ...] = ()
 
     # -- what happens
 
-    def saw(self, record: LeaseRecord | None, *, now_s: float) -> Election:
+    def observe(self, record: LeaseRecord | None, *, now_s: float) -> Election:
         """The Lease as an answer showed it (None: there is none), at the moment after it came."""
-        last = self.seen
+        last = self.observed
         if last is not None and _is_same(last.record, record):
             return self._with(seen=msgspec.structs.replace(last, is_current=True))
         # Of a record that is gone, the one that was there last counts; unless it was ours and is still good.
@@ -99,9 +99,9 @@ class Election(Value):
         if record is None and last is not None and not self._is_good(now_s):
             respected = last.record
         respected_s = respected.duration_s if respected is not None and respected.holder else 0.0
-        return self._with(seen=Seen(record=record, since_s=now_s, free_at_s=now_s + respected_s))
+        return self._with(seen=ObservedRecord(record=record, since_s=now_s, free_at_s=now_s + respected_s))
 
-    def sent(self, claim: Claim, *, now_s: float) -> Election:
+    def remember_write(self, claim: Claim, *, now_s: float) -> Election:
         """A write is about to be sent: remembered before its fate is known.
 
         Of the others the one that stands there and those that could still count: a record older than its duration is
@@ -115,18 +115,20 @@ class Election(Value):
             writes=(*(earlier for earlier in self.writes if earlier is own or earlier.sent_at_s > since_s), write)
         )
 
-    def lost_sight(self) -> Election:
+    def mark_stale(self) -> Election:
         """A write was refused or not answered: what stands there now is not known, what did is not forgotten."""
-        return self if self.seen is None else self._with(seen=msgspec.structs.replace(self.seen, is_current=False))
+        return (
+            self if self.observed is None else self._with(seen=msgspec.structs.replace(self.observed, is_current=False))
+        )
 
     # -- what follows
 
     @property
     def own_write(self) -> Write | None:
         """The write of ours that stands there, if one does."""
-        if self.seen is None or self.seen.record is None:
+        if self.observed is None or self.observed.record is None:
             return None
-        stamp = self.seen.record.stamp
+        stamp = self.observed.record.stamp
         return next((write for write in reversed(self.writes) if write.stamp == stamp), None)
 
     def _is_good(self, now_s: float) -> bool:
@@ -134,7 +136,7 @@ class Election(Value):
         return own is not None and now_s < own.sent_at_s + self.settings.validity_s
 
     def decide(self, now_s: float) -> Decision:
-        seen = self.seen
+        seen = self.observed
         if seen is None or not seen.is_current:
             return Decision(step=Step.LOOK)
         if self.own_write is not None:
@@ -145,7 +147,7 @@ class Election(Value):
 
     def claim(self, renew_time: str) -> Claim:
         """What to write for the decision to create, take or renew."""
-        record, own = (self.seen.record if self.seen else None), self.own_write
+        record, own = (self.observed.record if self.observed else None), self.own_write
         if own is not None:
             acquire_time, transitions = own.acquire_time, own.transitions
         else:
@@ -171,7 +173,7 @@ class Election(Value):
 
     def is_used(self, renew_time: str) -> bool:
         """Whether a write with this time could be mistaken for another."""
-        standing = self.seen.record.renew_time if self.seen and self.seen.record else ""
+        standing = self.observed.record.renew_time if self.observed and self.observed.record else ""
         return renew_time == standing or any(write.stamp[2] == renew_time for write in self.writes)
 
     def _with(self, **changes: object) -> Election:

@@ -69,7 +69,7 @@ class LeaderElector:
             if self._take_office():
                 return
             await self._pause(self._challenger_wait_s())
-            self._election = self._election.lost_sight()
+            self._election = self._election.mark_stale()
 
     def _challenger_wait_s(self) -> float:
         wait_s = self._settings.next_look_s(self._entropy)
@@ -132,7 +132,7 @@ class LeaderElector:
         return or_else if own is None else own.sent_at_s
 
     def _is_taken(self) -> bool:
-        seen = self._election.seen
+        seen = self._election.observed
         return seen is not None and seen.is_current and seen.record is not None and self._election.own_write is None
 
     def _lose(self, reason: str, *, is_certain: bool = False) -> None:
@@ -149,7 +149,7 @@ class LeaderElector:
             try:
                 await self._try_to_release(deadline_s)
             except ServerTrouble as error:
-                self._election = self._election.lost_sight()
+                self._election = self._election.mark_stale()
                 self._failed(error)
             else:
                 return
@@ -161,7 +161,7 @@ class LeaderElector:
         """Do nothing if it is not ours."""
         if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
             self._saw(await self._port.read(timeout_s=self._release_call_s(deadline_s)))
-        seen = self._election.seen
+        seen = self._election.observed
         if seen is None or seen.record is None or self._election.own_write is None:
             return
         claim = self._election.release(self._fresh_time())
@@ -214,29 +214,33 @@ class LeaderElector:
                 await self._write(Step.CREATE, timeout_s)
 
     async def _write(self, step: Step, timeout_s: float) -> None:
-        seen = self._election.seen
+        seen = self._election.observed
         claim = self._election.claim(self._fresh_time())
-        self._election = self._election.sent(claim, now_s=self._clock.monotonic_s())
+        self._election = self._election.remember_write(claim, now_s=self._clock.monotonic_s())
         try:
             if step is Step.CREATE or seen is None or seen.record is None:
                 record = await self._port.create(claim, timeout_s=timeout_s)
             else:
                 record = await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s)
         except (ServerTrouble, asyncio.CancelledError):
-            self._election = self._election.lost_sight()
+            self._election = self._election.mark_stale()
             raise
         self._saw(record)
 
     def _saw(self, record: LeaseRecord | None) -> None:
-        before = self._election.seen
-        self._election = self._election.saw(record, now_s=self._clock.monotonic_s())
+        before = self._election.observed
+        self._election = self._election.observe(record, now_s=self._clock.monotonic_s())
         if record is None:
             # Somebody removed it. If we lead, we may not act before we have it again (see `election`).
             self.holder.suspend()
         own = self._election.own_write
         if own is not None and self.holder.has_led:
             self.holder.grant(own.sent_at_s + self._settings.validity_s)
-        if before is not None and self._election.seen is not None and before.since_s == self._election.seen.since_s:
+        if (
+            before is not None
+            and self._election.observed is not None
+            and before.since_s == self._election.observed.since_s
+        ):
             return
         if record is not None and record.oddities:
             self._log.warning("lease.odd_record", oddities=record.oddities, holder=record.holder)
@@ -247,7 +251,7 @@ class LeaderElector:
 
     def _standing_write(self) -> Write | None:
         """Our write that is known to stand there now."""
-        seen = self._election.seen
+        seen = self._election.observed
         return self._election.own_write if seen is not None and seen.is_current else None
 
     def _fresh_time(self) -> str:

@@ -34,8 +34,8 @@ class QueuedEvent(Value):
 class EventQueue:
     """First come, first out; who comes again moves nobody. Without I/O or time."""
 
-    def __init__(self, *, places: int, similar: int) -> None:
-        self._places = places
+    def __init__(self, *, capacity: int, similar: int) -> None:
+        self._capacity = capacity
         self._similar = similar
         self._waiting: OrderedDict[Key, QueuedEvent] = OrderedDict()
         self._alike: Counter[Key] = Counter()
@@ -54,7 +54,7 @@ class EventQueue:
         if before is not None:
             self._waiting[key] = msgspec.structs.replace(before, last=occurrence, times=before.times + 1)
             return None
-        pushed_out = self.take() if len(self._waiting) >= self._places else None
+        pushed_out = self.take() if len(self._waiting) >= self._capacity else None
         self._waiting[key] = QueuedEvent(last=occurrence, first_at=occurrence.at, is_combined=is_combined)
         if not is_combined:
             self._alike[what] += 1

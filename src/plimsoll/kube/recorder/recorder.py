@@ -99,7 +99,7 @@ class EventRecorder:
         self._entropy = entropy
         self._settings = settings or RecorderSettings()
         self._correlator = Correlator(self._settings.correlation)
-        self._pending = EventQueue(places=self._settings.queued, similar=self._settings.correlation.similar)
+        self._pending = EventQueue(capacity=self._settings.queued, similar=self._settings.correlation.similar)
         self._has_news = asyncio.Event()
         self._is_stopping = False
         self._last_name_ns = 0

@@ -37,7 +37,7 @@ class Application:
         self._ca_certificate = ca_certificate
         self._has_started = False
         self._starting = asyncio.Lock()
-        for resource in server.catalogue:
+        for resource in server.registry:
             server.store.select_fields(resource.stored_as, reader(selectable(resource).items()))
         lifecycle.restore(server)
 
@@ -78,7 +78,7 @@ class Application:
         server = self.server
         user = server.authenticator.authenticate(request)
         self._authorise(attributes_of(user, request))
-        routed = route(server.catalogue, request)
+        routed = route(server.registry, request)
         if isinstance(routed, ResourceRoute):
             call = build_context(request, routed, user)
             try:

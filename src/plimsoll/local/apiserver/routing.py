@@ -117,7 +117,7 @@ def _selected_name(request: Request) -> str:
         return ""
 
 
-def route(catalogue: ResourceRegistry, request: Request) -> ResourceRoute | Response | None:
+def route(registry: ResourceRegistry, request: Request) -> ResourceRoute | Response | None:
     """The route of a request; a response if there is no such page; None for a path that is no resource's.
 
     Raises the 404 and 405 errors.
@@ -126,11 +126,11 @@ def route(catalogue: ResourceRegistry, request: Request) -> ResourceRoute | Resp
     if found is None:
         return None
     group, version, address = found
-    if group and group not in catalogue.groups():
+    if group and group not in registry.groups():
         return PAGE_NOT_FOUND
-    resource = catalogue.find(group, version, address.plural)
+    resource = registry.find(group, version, address.plural)
     if resource is None or _is_misplaced(resource, address):
-        if _is_custom(catalogue, group):
+        if _is_custom(registry, group):
             return PAGE_NOT_FOUND
         raise status_errors.unknown_resource()
     return _routed(resource, address, request)
@@ -195,5 +195,5 @@ def _is_misplaced(resource: ServedResource, address: _Address) -> bool:
     return bool(address.name) and not address.is_nested
 
 
-def _is_custom(catalogue: ResourceRegistry, group: str) -> bool:
-    return any(resource.is_custom for resource in catalogue if resource.group == group)
+def _is_custom(registry: ResourceRegistry, group: str) -> bool:
+    return any(resource.is_custom for resource in registry if resource.group == group)

@@ -100,7 +100,7 @@ def build_application(store: Store, *, clock: Clock, entropy: Entropy, credentia
     tokens = ServiceAccountTokens(credentials.signing_key, entropy=entropy)
     server = Server(
         store=store,
-        catalogue=ResourceRegistry(builtin_resources()),
+        registry=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.over(

@@ -27,7 +27,7 @@ class Server:
         self,
         *,
         store: Store,
-        catalogue: ResourceRegistry,
+        registry: ResourceRegistry,
         clock: Clock,
         entropy: Entropy,
         authenticator: Authenticator,
@@ -36,7 +36,7 @@ class Server:
         tokens: ServiceAccountTokens,
     ) -> None:
         self.store = store
-        self.catalogue = catalogue
+        self.registry = registry
         self.clock = clock
         self.entropy = entropy
         self.authenticator = authenticator

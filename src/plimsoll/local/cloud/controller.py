@@ -18,7 +18,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
+from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
 from plimsoll.kube.informer.own_writes import MutationCache
 from plimsoll.local.cloud.actuator import MachineActuator, exact_time
 from plimsoll.local.cloud.billing import bills, costs_by_group, settlement
@@ -303,7 +303,7 @@ def _of_new_generation(change: Change[Any]) -> Iterable[str]:
 def _of_coming_and_going(change: Change[Any]) -> Iterable[str]:
     """Not of heartbeats: a node concerns the cloud when it comes, goes, or changes its group."""
     match change:
-        case Added() | Deleted() | TurnedBad() | BadGone():
+        case Added() | Deleted() | BecameUnreadable() | UnreadableDeleted():
             return (EVERYTHING,)
         case Updated(old=old, new=new):
             before, after = (item.metadata.labels.get(GROUP_LABEL) for item in (old, new))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.informer.events import Added, BadGone, Deleted, TurnedBad, Updated
+from plimsoll.kube.informer.events import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
 from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
 from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
@@ -112,10 +112,10 @@ class EventHandlers:
             case Deleted(last=pod):
                 self._classes.forget_pod(pod.metadata.uid)
                 self._pod_left(pod_key(pod))
-            case TurnedBad(bad=bad):
+            case BecameUnreadable(bad=bad):
                 self._queue.delete(PodKey(*change.key))
                 self._cache.put_bad_pod(PodKey(*change.key), bad)
-            case BadGone():
+            case UnreadableDeleted():
                 if node := self._cache.drop_bad_pod(PodKey(*change.key)):
                     self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 

@@ -165,7 +165,7 @@ class Seeder:
         )
 
     def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:
-        resource = self._server.catalogue.of_kind(manifest["apiVersion"], manifest["kind"])
+        resource = self._server.registry.of_kind(manifest["apiVersion"], manifest["kind"])
         if resource is None:
             raise InvalidInput(f"{manifest['apiVersion']} {manifest['kind']} is not served here", path=path)
         return resource
@@ -183,7 +183,7 @@ class Seeder:
         return (kind, namespace if resource is None or resource.namespaced else "", name)
 
     def _by_kind(self, kind: str) -> ServedResource | None:
-        return next((resource for resource in self._server.catalogue if resource.kind == kind), None)
+        return next((resource for resource in self._server.registry if resource.kind == kind), None)
 
     def _uid_of(self, kind: str, namespace: str, name: str) -> str:
         if present := self._present_uid(kind, namespace, name):

@@ -133,7 +133,7 @@ class World:
 
     def find_resource(self, kind: str, *, api_version: str = "") -> ServedResource | None:
         """The resource of a kind; without an apiVersion the first one of that kind."""
-        served = self._application.server.catalogue
+        served = self._application.server.registry
         return next(
             (resource for resource in served if resource.kind == kind and api_version in {"", resource.api_version}),
             None,

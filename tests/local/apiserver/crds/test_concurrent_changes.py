@@ -204,7 +204,7 @@ def test_what_was_compiled_is_freed_when_a_definition_changes(world: World):
 
     def compiled() -> weakref.ref[Any]:
         world.ask("GET", WIDGETS)  # whoever reads has its strategy made
-        return weakref.ref(world.server.catalogue.find("ex.com", "v1", "widgets").compiled)
+        return weakref.ref(world.server.registry.find("ex.com", "v1", "widgets").compiled)
 
     first = compiled()
     names = {"names": {"shortNames": ["wd"]}}

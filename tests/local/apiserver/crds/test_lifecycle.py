@@ -167,7 +167,7 @@ def test_what_a_server_left_half_done_is_finished_by_the_next(world: World):
     assert crd is not None
     unsettled = {**crd.body(), "status": {"storedVersions": ["v1"]}}
     world.run.until(store.update(crd.key, lambda _: Put(unsettled)))
-    world.server.catalogue.serve("widgets.ex.com", ())
+    world.server.registry.serve("widgets.ex.com", ())
     world.application = Application(world.server)
     assert world.ask("GET", WIDGETS).status == 200
 

@@ -55,7 +55,7 @@ def test_a_built_in_name_is_in_use(world: World, body: dict[str, Any], reason: s
         "NamesAccepted": ("False", reason, f'"{name}" is already in use'),
         "Established": ("False", "NotAccepted", "not all names are accepted"),
     }
-    assert not any(resource.is_custom for resource in world.server.catalogue)
+    assert not any(resource.is_custom for resource in world.server.registry)
 
 
 def test_a_status_that_claims_otherwise_changes_nothing(world: World):
@@ -99,7 +99,7 @@ def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: W
     world.run.until(world.server.store.update(key, lambda _: Put(body)))
     world.application = Application(world.server)
     assert conditions(world.ask("GET", f"{CRDS}/{key.name}").body)["Established"][0] == "False"
-    assert not any(resource.is_custom for resource in world.server.catalogue)
+    assert not any(resource.is_custom for resource in world.server.registry)
 
 
 def test_another_name_in_a_built_in_group_is_free(world: World):

@@ -25,15 +25,15 @@ ALL_AGGREGATED = f"{_GROUP};v=v2;{_LIST},{_GROUP};v=v2beta1;{_LIST},application/
 
 
 def server_with(*definitions: Json, problem: str = "") -> Server:
-    catalogue = ResourceRegistry(builtin_resources())
+    registry = ResourceRegistry(builtin_resources())
     for definition in definitions:
-        serve(catalogue, definition)
+        serve(registry, definition)
     clock, store = SimpleNamespace(now=lambda: NOW), SimpleNamespace(problem=problem)
-    return cast("Server", SimpleNamespace(catalogue=catalogue, clock=clock, store=store))
+    return cast("Server", SimpleNamespace(registry=registry, clock=clock, store=store))
 
 
-def serve(catalogue: ResourceRegistry, definition: Json) -> None:
-    catalogue.serve(definition["metadata"]["name"], custom_resources(definition))
+def serve(registry: ResourceRegistry, definition: Json) -> None:
+    registry.serve(definition["metadata"]["name"], custom_resources(definition))
 
 
 def definition(plural: str = "things", *versions: str, group: str = "kc.com", **version: Any) -> Json:

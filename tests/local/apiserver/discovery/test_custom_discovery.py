@@ -46,9 +46,9 @@ def test_aggregated_discovery_names_group_and_version_of_custom_kinds():
 def test_a_definition_is_discovered_when_it_comes_and_forgotten_when_it_goes():
     server = server_with()
     assert aggregated(server, "kc.com") == []
-    serve(server.catalogue, THINGS)
+    serve(server.registry, THINGS)
     assert len(aggregated(server, "kc.com")) == 1
-    server.catalogue.serve("things.kc.com", ())
+    server.registry.serve("things.kc.com", ())
     assert aggregated(server, "kc.com") == []
     assert ask(server, "/openapi/v3/apis/kc.com/v1").status == 404
 
@@ -127,7 +127,7 @@ def test_a_default_that_looks_like_a_reference_is_none():
 def test_a_new_definition_leaves_the_documents_of_others_alone():
     server = server_with()
     before = document(server, "/openapi/v3")["paths"]
-    serve(server.catalogue, THINGS)
+    serve(server.registry, THINGS)
     after = document(server, "/openapi/v3")["paths"]
     assert {name: url for name, url in after.items() if name in before} == before
 
@@ -135,5 +135,5 @@ def test_a_new_definition_leaves_the_documents_of_others_alone():
 def test_a_changed_definition_changes_the_hash():
     server = server_with(THINGS)
     before = document(server, "/openapi/v3")["paths"]["apis/kc.com/v1"]
-    serve(server.catalogue, definition("things"))
+    serve(server.registry, definition("things"))
     assert document(server, "/openapi/v3")["paths"]["apis/kc.com/v1"] != before

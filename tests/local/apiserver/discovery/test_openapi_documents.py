@@ -92,7 +92,7 @@ def test_openapi_comes_in_json_only():
 
 def test_kubectl_finds_every_kind_that_can_be_patched():
     """By its group, version and kind, at a PATCH operation that knows fieldValidation."""
-    for element in SERVER.catalogue:
+    for element in SERVER.registry:
         if "patch" not in element.verbs:
             continue
         base = f"apis/{element.group}/{element.version}" if element.group else f"api/{element.version}"

@@ -16,13 +16,13 @@ from tests.local.apiserver.presentation.recordings import golden
 Json = dict[str, Any]
 
 SERVER = server_with()
-SERVED = {(resource.group, resource.version, resource.plural): resource for resource in SERVER.catalogue}
+SERVED = {(resource.group, resource.version, resource.plural): resource for resource in SERVER.registry}
 PARTS = {
     (resource.group, resource.version, f"{resource.plural}/{part.name}")
-    for resource in SERVER.catalogue
+    for resource in SERVER.registry
     for part in resource.subresources
 }
-GROUPS = {resource.group for resource in SERVER.catalogue}
+GROUPS = {resource.group for resource in SERVER.registry}
 # Listed, always empty, nothing can be written to it: the one resource that offers less than a real server.
 READ_ONLY = {"horizontalpodautoscalers", "horizontalpodautoscalers/status"}
 

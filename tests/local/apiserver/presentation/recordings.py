@@ -29,12 +29,12 @@ def recorded_request(line: Json) -> Request:
     return Request(line["method"], line["path"], tuple((line["query"] or {}).items()), headers)
 
 
-def served(path: str, catalogue: ResourceRegistry = CATALOGUE) -> ServedResource:
+def served(path: str, registry: ResourceRegistry = CATALOGUE) -> ServedResource:
     """The resource a path is about."""
     steps = path.strip("/").split("/")
     group, version, rest = ("", steps[1], steps[2:]) if steps[0] == "api" else (steps[1], steps[2], steps[3:])
     plural = rest[2] if rest[0] == "namespaces" and len(rest) > 2 else rest[0]
-    found = catalogue.find(group, version, plural)
+    found = registry.find(group, version, plural)
     assert found is not None, path
     return found
 

@@ -25,44 +25,44 @@ def custom(group: str, plural: str, *, version: str = "v1", stored_as: str = "")
     )
 
 
-def catalogue_with(*resources: ServedResource) -> ResourceRegistry:
-    catalogue = ResourceRegistry(BUILTIN)
-    catalogue.serve("x", resources)
-    return catalogue
+def registry_with(*resources: ServedResource) -> ResourceRegistry:
+    registry = ResourceRegistry(BUILTIN)
+    registry.serve("x", resources)
+    return registry
 
 
 def test_a_custom_resource_is_served_until_its_definition_ends():
-    catalogue = catalogue_with(custom("example.com", "foos"))
-    assert catalogue.find("example.com", "v1", "foos") == custom("example.com", "foos")
-    catalogue.serve("x", ())
-    assert catalogue.find("example.com", "v1", "foos") is None
+    registry = registry_with(custom("example.com", "foos"))
+    assert registry.find("example.com", "v1", "foos") == custom("example.com", "foos")
+    registry.serve("x", ())
+    assert registry.find("example.com", "v1", "foos") is None
 
 
 @pytest.mark.parametrize("builtin", BUILTIN, ids=lambda item: f"{item.full_name}/{item.version}")
 @pytest.mark.parametrize("version", ["v1", "v2", "v1alpha1"])
 def test_a_definition_with_the_name_of_a_builtin_resource_serves_nothing(builtin: ServedResource, version: str):
-    catalogue = catalogue_with(custom(builtin.group, builtin.plural, version=version))
-    assert tuple(catalogue) == BUILTIN
-    assert catalogue.find(builtin.group, builtin.version, builtin.plural) == builtin
+    registry = registry_with(custom(builtin.group, builtin.plural, version=version))
+    assert tuple(registry) == BUILTIN
+    assert registry.find(builtin.group, builtin.version, builtin.plural) == builtin
 
 
 def test_no_custom_resource_lies_among_the_objects_of_a_builtin_one():
-    assert tuple(catalogue_with(custom("example.com", "foos", stored_as="secrets"))) == BUILTIN
+    assert tuple(registry_with(custom("example.com", "foos", stored_as="secrets"))) == BUILTIN
 
 
 def test_a_builtin_group_may_have_custom_resources_of_other_names():
-    catalogue = catalogue_with(custom("apps", "foos"), custom("apps", "deployments"))
-    assert tuple(item.plural for item in catalogue if item.is_custom) == ("foos",)
+    registry = registry_with(custom("apps", "foos"), custom("apps", "deployments"))
+    assert tuple(item.plural for item in registry if item.is_custom) == ("foos",)
 
 
 def test_a_definition_that_came_to_clash_ends_what_it_served():
-    catalogue = catalogue_with(custom("apps", "foos"))
-    catalogue.serve("x", [custom("apps", "deployments")])
-    assert tuple(catalogue) == BUILTIN
+    registry = registry_with(custom("apps", "foos"))
+    registry.serve("x", [custom("apps", "deployments")])
+    assert tuple(registry) == BUILTIN
 
 
 def test_every_change_is_a_new_generation():
-    catalogue = ResourceRegistry(BUILTIN)
-    before = catalogue.generation
-    catalogue.serve("x", [custom("example.com", "foos")])
-    assert catalogue.generation > before
+    registry = ResourceRegistry(BUILTIN)
+    before = registry.generation
+    registry.serve("x", [custom("example.com", "foos")])
+    assert registry.generation > before

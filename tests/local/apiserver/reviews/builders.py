@@ -61,7 +61,7 @@ class Court:
         authorizer = RbacAuthorizer.over(self.store)
         self.server = Server(
             store=self.store,
-            catalogue=None,
+            registry=None,
             clock=self.clock,
             entropy=SeededEntropy(2),
             authenticator=TokenAuthenticator.over(

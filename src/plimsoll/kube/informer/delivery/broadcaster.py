@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
     from plimsoll.kube.informer.delivery.handler import HandlerRunner
-    from plimsoll.kube.informer.events import Departure, KeyTuple
+    from plimsoll.kube.informer.events import Deletion, KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.codec.decode_problems import BadObject
 
@@ -42,7 +42,7 @@ class HandlerBroadcaster(Generic[V]):
         self.runners.append(runner)
         self._alone[runner] = None
 
-    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
+    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Deletion[V] | None = None) -> None:
         """The object was in state `before` and is now as the cache has it. `departure` says how it left, if it did."""
         if self._idle.members:
             self._share_anew()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer.delivery.broadcaster import DeliveryLoop, HandlerBroadcaster
     from plimsoll.kube.informer.delivery.pending import Notification
-    from plimsoll.kube.informer.events import Change, Departure, KeyTuple
+    from plimsoll.kube.informer.events import Change, Deletion, KeyTuple
     from plimsoll.kube.informer.store.cache import Cache
     from plimsoll.objects.codec.decode_problems import BadObject
 
@@ -63,7 +63,7 @@ class HandlerRunner(Generic[V]):
         self._is_alone = True
         # The rest is used while the runner does not share: the objects in delivery, with the state the handler knows.
         self._in_hand: dict[KeyTuple, V | BadObject | None] = {}
-        self._departures: dict[KeyTuple, Departure[V]] = {}
+        self._departures: dict[KeyTuple, Deletion[V]] = {}
         self._next: deque[KeyTuple] = deque()
         # Changes of the current object that are not delivered yet.
         self._under_way: deque[Change[V]] = deque()
@@ -97,7 +97,7 @@ class HandlerRunner(Generic[V]):
 
     # ---- called by the broadcaster
 
-    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None) -> None:
+    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Deletion[V] | None) -> None:
         """Like `PendingNotifications.changed`; a change to an object in hand adds no second event."""
         if self._in_hand and key in self._in_hand:
             known = self._in_hand[key]

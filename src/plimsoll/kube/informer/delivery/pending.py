@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic
 
-from plimsoll.kube.informer.events import Departure, V, changes_between, is_other_object
+from plimsoll.kube.informer.events import Deletion, V, changes_between, is_other_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +30,11 @@ class PendingNotifications(Generic[V]):
     def __init__(self, cache: Cache[V]) -> None:
         self.members: dict[HandlerRunner[V], None] = {}
         self.known: dict[KeyTuple, V | BadObject | None] = {}
-        self.departures: dict[KeyTuple, Departure[V]] = {}
+        self.departures: dict[KeyTuple, Deletion[V]] = {}
         self._cache = cache
         self._notifications: list[Notification[V]] | None = None
 
-    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Departure[V] | None) -> None:
+    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Deletion[V] | None) -> None:
         """The object was in state `before` and is now as the cache has it. `departure` says how it left, if it did."""
         self._notifications = None
         # The state that the members know stays, whatever happened since.
@@ -69,5 +69,5 @@ class PendingNotifications(Generic[V]):
         return copy
 
 
-def is_of_other_object(departure: Departure[V], known: V | BadObject) -> bool:
+def is_of_other_object(departure: Deletion[V], known: V | BadObject) -> bool:
     return departure.last is not None and is_other_object(departure.last, known)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class IdleTimeout:
-    """An asynchronous context; `broken` whenever something was heard."""
+    """An asynchronous context; `reset` whenever something was heard."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
@@ -37,10 +37,10 @@ class IdleTimeout:
             self._alarm.cancel()
         await self._limit.__aexit__(kind, error, trace)
 
-    def broken(self) -> None:
+    def reset(self) -> None:
         self._heard_s = self._loop.time()
 
-    def may_last(self, longest_s: float) -> None:
+    def set_limit(self, longest_s: float) -> None:
         """From now on another measure holds."""
         self._longest_s = longest_s
         if self._alarm is not None:

@@ -34,7 +34,7 @@ class Lister(Generic[V]):
         self._tracker = tracker
         self._settings = settings
         self._progress = progress
-        self._turns = CooperativeYield()
+        self._yielder = CooperativeYield()
 
     async def list(self) -> None:
         """Everything, of one moment. Starts over when its pages expire on the way."""
@@ -52,7 +52,7 @@ class Lister(Generic[V]):
         """Where the server is now, by the smallest list there is."""
         reader: ListReader[V] = ListReader(self._origin.struct, await self._origin.page(limit=1))
         for portion in reader.portions():
-            await self._turns.worked(objects=len(portion.values), size_bytes=portion.size_bytes)
+            await self._yielder.count_and_yield(objects=len(portion.values), size_bytes=portion.size_bytes)
         return reader.metadata.resource_version
 
     async def _list_once(self, *, limit: int) -> None:
@@ -64,19 +64,19 @@ class Lister(Generic[V]):
                 raise UnreadableAnswer("a list without end: the server continues it where it began")
         for place in self._tracker.not_listed():
             self._tracker.infer_deletion(place)
-            await self._turns.worked()
+            await self._yielder.count_and_yield()
         self._tracker.list_ended(listed.resource_version)
 
     async def _page(self, limit: int, token: str) -> ListMeta:
         body = await self._origin.page(limit=limit, token=token)
         self._progress.bytes_read += len(body)
         # Receiving the page was one portion of work, reading it is another, putting it into the cache one or more.
-        await self._turns.step_aside()
+        await self._yielder.yield_now()
         reader: ListReader[V] = ListReader(self._origin.struct, body, keep_raw=self._origin.keep_raw)
         for portion in reader.portions():
-            await self._turns.step_aside()
+            await self._yielder.yield_now()
             for start in range(0, len(portion.values), OBJECTS_AT_ONCE):
                 some = portion.values[start : start + OBJECTS_AT_ONCE]
                 self._tracker.listed(some)
-                await self._turns.worked(objects=len(some))
+                await self._yielder.count_and_yield(objects=len(some))
         return reader.metadata

@@ -85,7 +85,7 @@ class Reflector(Generic[V]):
         self._on_synced = on_synced
         self._frames: FrameReader[V] = FrameReader(origin.struct, keep_raw=origin.keep_raw)
         self._lister: Lister[V] = Lister(origin, tracker, settings=settings, progress=origin.progress)
-        self._turns = CooperativeYield()
+        self._yielder = CooperativeYield()
         self._must_list = True
         self._may_stream_initial = settings.uses_watch_list
         self._last_suspicion_s: float | None = None
@@ -167,8 +167,8 @@ class Reflector(Generic[V]):
         settings = self._settings
         timeout_s = settings.silence_s if initial is None else settings.watch_list_patience_s
         try:
-            async with IdleTimeout(timeout_s) as silence:
-                return await self._read_on(stream, initial, silence)
+            async with IdleTimeout(timeout_s) as idle_timeout:
+                return await self._read_on(stream, initial, idle_timeout)
         except TimeoutError:
             if initial is not None and self._must_list:
                 patience_s = settings.watch_list_patience_s
@@ -177,21 +177,21 @@ class Reflector(Generic[V]):
             told = f"the watch of {self._origin.name} said nothing for {settings.silence_s:g} s"
             raise TimedOut(told) from None
 
-    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, silence: IdleTimeout) -> bool:
+    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, idle_timeout: IdleTimeout) -> bool:
         splitter = FrameSplitter()
         said_something = False
         while (chunk := await anext(stream, None)) is not None:
             said_something = True
-            silence.broken()
+            idle_timeout.reset()
             self._heard()
             self._progress.bytes_read += len(chunk)
             for frame in splitter.feed(chunk):
                 if initial is None:
                     self._take(frame)
                 elif (initial := await self._take_initial(frame, initial)) is None:
-                    silence.may_last(self._settings.silence_s)
-                if self._turns.are_over(size_bytes=len(frame)):
-                    await self._turns.step_aside()
+                    idle_timeout.set_limit(self._settings.silence_s)
+                if self._yielder.is_due(size_bytes=len(frame)):
+                    await self._yielder.yield_now()
             if initial is None and self._is_suspicion_due():
                 self._must_list = True
                 break
@@ -219,7 +219,7 @@ class Reflector(Generic[V]):
             return initial
         for place in self._tracker.not_listed():
             self._tracker.infer_deletion(place)
-            await self._turns.worked()
+            await self._yielder.count_and_yield()
         self._tracker.list_ended(initial.version)
         self._complete()
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.events import Departure, V, is_unchanged, key_of, key_tuple_of, version_of
+from plimsoll.kube.informer.events import Deletion, V, is_unchanged, key_of, key_tuple_of, version_of
 from plimsoll.objects.codec.decode_problems import BadObject
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.informer.store.cache import WritableCache
 
-    OnChange = Callable[[KeyTuple, V | BadObject | None, Departure[V] | None], None]
+    OnChange = Callable[[KeyTuple, V | BadObject | None, Deletion[V] | None], None]
     """Called after each change with the key, the state before it, and how the object left, if it did."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -150,7 +150,7 @@ class Tracker(Generic[V]):
         if old is None:
             return
         self._cache.remove(key)
-        self._on_change(key, old, Departure(last=last, is_inferred=is_inferred))
+        self._on_change(key, old, Deletion(last=last, is_inferred=is_inferred))
 
     def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
         """Once for each object and problem, however many versions of it come."""

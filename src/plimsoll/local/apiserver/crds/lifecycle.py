@@ -53,7 +53,7 @@ async def resume(server: Server) -> None:
     """Go on with what a server that ended at the wrong moment had begun: names to settle, objects to delete."""
     async with server.crd_tasks.lock:
         leaving = {
-            resource.full_name for resource in server.catalogue if resource.is_custom and _is_terminating(resource)
+            resource.full_name for resource in server.registry if resource.is_custom and _is_terminating(resource)
         }
         for name in [*_waiting(server), *sorted(leaving)]:
             await _settle(server, name)
@@ -92,14 +92,14 @@ def _written(server: Server, call: RequestContext) -> list[str]:
     if call.name:
         return [call.name]
     if call.verb == "deletecollection":
-        served = {resource.full_name for resource in server.catalogue if resource.is_custom}
+        served = {resource.full_name for resource in server.registry if resource.is_custom}
         return sorted(served.union(stored.name for stored in server.store.list(DEFINITIONS).items))
     return _waiting(server)  # a create does not say the name; what it made is not served yet
 
 
 def _waiting(server: Server) -> list[str]:
     """Definitions that are stored and not served."""
-    served = {resource.full_name for resource in server.catalogue if resource.is_custom}
+    served = {resource.full_name for resource in server.registry if resource.is_custom}
     return [stored.name for stored in server.store.list(DEFINITIONS).items if stored.name not in served]
 
 
@@ -120,7 +120,7 @@ async def _settle(server: Server, name: str) -> None:
         if item.name != name and item.name.partition(".")[2] == group
     ]
     now = written_time(server.clock.now())
-    builtin = builtin_names(server.catalogue, group)
+    builtin = builtin_names(server.registry, group)
     settled = await _write_status(
         server, name, lambda current: accepted_names_status(current, others, now=now, builtin=builtin)
     )
@@ -154,8 +154,8 @@ def _is_terminating(resource: ServedResource) -> bool:
 
 def _is_terminating_now(server: Server, resource: ServedResource) -> bool:
     """Whether the definition is on its way out by now: that may have begun while its object was written."""
-    current = server.catalogue.find(resource.group, resource.version, resource.plural)
-    current = current or served_version_of(server.catalogue, resource.full_name)
+    current = server.registry.find(resource.group, resource.version, resource.plural)
+    current = current or served_version_of(server.registry, resource.full_name)
     return current is not None and current.is_custom and _is_terminating(current)
 
 
@@ -205,7 +205,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
     # What lies under a built-in resource's name was never this definition's.
     is_reserved = any(
         served_resource.stored_as == resource.stored_as
-        for served_resource in server.catalogue
+        for served_resource in server.registry
         if not served_resource.is_custom
     )
     if not is_reserved:
@@ -228,7 +228,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
 async def _delete_all(server: Server, resource: ServedResource) -> None:
     is_builtin = any(
         served_resource.stored_as == resource.stored_as
-        for served_resource in server.catalogue
+        for served_resource in server.registry
         if not served_resource.is_custom
     )
     assert resource.is_custom, resource.full_name

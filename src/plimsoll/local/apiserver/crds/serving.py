@@ -22,17 +22,17 @@ Json = dict[str, Any]
 
 
 def serve(server: Server, definition: Json) -> None:
-    """Put the versions of an established definition into the catalogue; take those of any other out."""
+    """Put the versions of an established definition into the registry; take those of any other out."""
     name = definition["metadata"]["name"]
-    before = served_version_of(server.catalogue, name)
-    if not _may_be_served(server.catalogue, definition):
+    before = served_version_of(server.registry, name)
+    if not _may_be_served(server.registry, definition):
         stop_serving(server, name)
         return
     compiled = (
         before.compiled if before is not None and _is_same(before, definition) else compile_definition(definition)
     )
     resources = _served_versions(definition, compiled)
-    server.catalogue.serve(name, resources)
+    server.registry.serve(name, resources)
     if resources:
         fields = {path: absent for resource in resources for path, absent in selectable(resource).items()}
         server.store.select_fields(resources[0].stored_as, reader(fields.items()))
@@ -42,17 +42,17 @@ def serve(server: Server, definition: Json) -> None:
 
 def stop_serving(server: Server, name: str) -> None:
     """Serve nothing of this definition any more."""
-    if served_version_of(server.catalogue, name) is not None:
-        server.catalogue.serve(name, ())
+    if served_version_of(server.registry, name) is not None:
+        server.registry.serve(name, ())
         server.crd_tasks.end_watches(name)
 
 
-def served_version_of(catalogue: ResourceRegistry, name: str) -> ServedResource | None:
+def served_version_of(registry: ResourceRegistry, name: str) -> ServedResource | None:
     """One of the versions that are served of a definition, if any is."""
-    return next((resource for resource in catalogue if resource.is_custom and resource.full_name == name), None)
+    return next((resource for resource in registry if resource.is_custom and resource.full_name == name), None)
 
 
-def builtin_names(catalogue: ResourceRegistry, group: str) -> list[Json]:
+def builtin_names(registry: ResourceRegistry, group: str) -> list[Json]:
     """The names that built-in resources have in a group, in the form in which a definition has its own."""
     return [
         {
@@ -62,7 +62,7 @@ def builtin_names(catalogue: ResourceRegistry, group: str) -> list[Json]:
             "kind": resource.kind,
             "listKind": resource.list_kind,
         }
-        for resource in catalogue
+        for resource in registry
         if resource.group == group and not resource.is_custom
     ]
 
@@ -74,14 +74,14 @@ def stored_resource(definition: Json) -> ServedResource:
     return _described(definition, version, compile_definition(definition), names=names)
 
 
-def _may_be_served(catalogue: ResourceRegistry, definition: Json) -> bool:
+def _may_be_served(registry: ResourceRegistry, definition: Json) -> bool:
     status = definition.get("status") or {}
     accepted = status.get("acceptedNames") or {}
     conditions = status.get("conditions") or []
     if not any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions):
         return False
     spec = definition["spec"]
-    builtin = builtin_names(catalogue, spec["group"])
+    builtin = builtin_names(registry, spec["group"])
     # Its objects lie under the plural it is named after; another definition's are none of its business.
     is_itself = accepted.get("plural") == spec["names"]["plural"]
     return is_itself and not is_reserved(spec["names"], builtin) and not is_reserved(accepted, builtin)

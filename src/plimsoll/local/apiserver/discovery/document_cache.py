@@ -29,19 +29,19 @@ class Document(NamedTuple):
 
 
 class DocumentCache:
-    """The documents of one catalogue."""
+    """The documents of one registry."""
 
-    def __init__(self, catalogue: ResourceRegistry) -> None:
-        self._generation = catalogue.generation
-        self._groups = served_groups(catalogue)
+    def __init__(self, registry: ResourceRegistry) -> None:
+        self._generation = registry.generation
+        self._groups = served_groups(registry)
         self._documents: dict[str, Document] = {}
         self._openapi: dict[str, tuple[tuple[ServedResource, ...], Document]] = {}
 
-    def refresh(self, catalogue: ResourceRegistry) -> None:
-        """Forget what the catalogue has changed since."""
-        if self._generation != catalogue.generation:
-            self._generation = catalogue.generation
-            self._groups = served_groups(catalogue)
+    def refresh(self, registry: ResourceRegistry) -> None:
+        """Forget what the registry has changed since."""
+        if self._generation != registry.generation:
+            self._generation = registry.generation
+            self._groups = served_groups(registry)
             self._documents.clear()
             served = self._addresses()
             self._openapi = {name: made for name, made in self._openapi.items() if name in served}
@@ -87,12 +87,12 @@ class DocumentCache:
 _PUBLISHED: WeakKeyDictionary[ResourceRegistry, DocumentCache] = WeakKeyDictionary()
 
 
-def document_cache(catalogue: ResourceRegistry) -> DocumentCache:
-    """The documents of a catalogue, up to date."""
-    known = _PUBLISHED.get(catalogue)
+def document_cache(registry: ResourceRegistry) -> DocumentCache:
+    """The documents of a registry, up to date."""
+    known = _PUBLISHED.get(registry)
     if known is None:
-        known = _PUBLISHED[catalogue] = DocumentCache(catalogue)
-    known.refresh(catalogue)
+        known = _PUBLISHED[registry] = DocumentCache(registry)
+    known.refresh(registry)
     return known
 
 

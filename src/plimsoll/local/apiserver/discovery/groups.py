@@ -41,10 +41,10 @@ _PLACES: Final = {name: place for place, name in enumerate(_BUILTIN_ORDER)}
 Versions = dict[str, tuple["ServedResource", ...]]
 
 
-def served_groups(catalogue: ResourceRegistry) -> dict[str, Versions]:
+def served_groups(registry: ResourceRegistry) -> dict[str, Versions]:
     """Every group with its versions, the preferred first, and the resources of each in the order they are listed."""
     found: dict[str, dict[str, list[ServedResource]]] = {}
-    for resource in catalogue:
+    for resource in registry:
         found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
     ordered = sorted(found, key=lambda name: (_PLACES.get(name, len(_PLACES)), name))
     return {group: _ordered(found[group]) for group in ordered}

@@ -41,7 +41,7 @@ def handle_discovery(server: Server, request: Request) -> Response | None:
         return found
     if request.method not in {"GET", "HEAD"} and steps[:1] in (["version"], ["api"], ["apis"], ["openapi"]):
         raise method_not_allowed()
-    published = document_cache(server.catalogue)
+    published = document_cache(server.registry)
     if steps[:2] == ["openapi", "v3"]:
         return _openapi(server, request, published, "/".join(steps[2:]))
     return _described(request, published, steps) or Response.text("404 page not found\n", status=404)

@@ -101,7 +101,7 @@ class _WatchStream:
         self._stream = stream
         self._sends_columns = True
         # How a stored object is shown may change with its definition.
-        self._generation = server.catalogue.generation
+        self._generation = server.registry.generation
         timeout_s = options.timeout_s
         if timeout_s is None or timeout_s <= 0:
             timeout_s = int(server.entropy.uniform(_SHORTEST_S, _LONGEST_S))
@@ -123,7 +123,7 @@ class _WatchStream:
             yield
             return
         work, definition = self._server.crd_tasks, self._resource.full_name
-        current = served_version_of(self._server.catalogue, definition)
+        current = served_version_of(self._server.registry, definition)
         if current is None or current.compiled is not self._resource.compiled:
             self.end()
         work.add_watch(definition, self)

@@ -68,8 +68,8 @@ class AsgiApplication:
                 with self._in_flight.admit(request):
                     await self._respond(await self._handler.handle(request), exchange)
         except StatusError as refused:
-            answer = Response.json(refused.status, status=refused.code, headers=refused.headers)
-            await exchange.send_whole(answer, close=bool(request.header("expect")))
+            response = Response.json(refused.status, status=refused.code, headers=refused.headers)
+            await exchange.send_whole(response, close=bool(request.header("expect")))
         except ClientGone:
             return
         except asyncio.CancelledError:
@@ -99,16 +99,16 @@ class AsgiApplication:
         except TimeoutError:
             raise body_too_slow() from None
 
-    async def _respond(self, answer: Response, exchange: _Exchange) -> None:
-        if isinstance(answer.body, bytes):
-            await exchange.send_whole(answer)
+    async def _respond(self, response: Response, exchange: _Exchange) -> None:
+        if isinstance(response.body, bytes):
+            await exchange.send_whole(response)
             return
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._streams.add(stop)
         if self._is_ending:
             stop.set_result(None)
         try:
-            await exchange.send_stream(answer, answer.body, stop)
+            await exchange.send_stream(response, response.body, stop)
         finally:
             self._streams.discard(stop)
 
@@ -122,10 +122,10 @@ class _Exchange:
         self._send = send
         self._clock = clock
 
-    async def send_whole(self, answer: Response, *, close: bool = False) -> None:
-        body = answer.body
+    async def send_whole(self, response: Response, *, close: bool = False) -> None:
+        body = response.body
         assert isinstance(body, bytes)
-        await self._send_head(answer, length=len(body), close=close)
+        await self._send_head(response, length=len(body), close=close)
         if self._method == "HEAD" or len(body) <= _PIECE_BYTES:
             await self._send({"type": "http.response.body", "body": body})
             return
@@ -136,9 +136,9 @@ class _Exchange:
             await self._send({"type": "http.response.body", "body": piece, "more_body": more})
             await asyncio.sleep(0)
 
-    async def send_stream(self, answer: Response, chunks: AsyncIterator[bytes], stop: asyncio.Future[None]) -> None:
+    async def send_stream(self, response: Response, chunks: AsyncIterator[bytes], stop: asyncio.Future[None]) -> None:
         """Chunks as they come, until they end, the client goes, or `stop` is set. The iterator is closed at once."""
-        await self._send_head(answer, length=None)
+        await self._send_head(response, length=None)
         pumping = asyncio.create_task(self._pump(chunks))
         leaving = asyncio.create_task(self._until_client_goes(stop))
         try:
@@ -166,9 +166,9 @@ class _Exchange:
         if not stop.done():
             stop.set_result(None)
 
-    async def _send_head(self, answer: Response, *, length: int | None, close: bool = False) -> None:
-        headers = response_headers(answer, length=length, now=self._clock.now(), close=close)
-        await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    async def _send_head(self, response: Response, *, length: int | None, close: bool = False) -> None:
+        headers = response_headers(response, length=length, now=self._clock.now(), close=close)
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
 
 
 async def _close(chunks: AsyncIterator[bytes]) -> None:

@@ -40,11 +40,11 @@ class InProcessTransport:
             raise ServerUnreachable("the in-process API server is stopped")
         if len(request.body) > self._limits.max_body_bytes:
             return Response.json(body_too_large(self._limits).status, status=413)
-        answer = await self._application.handle(request)
-        if isinstance(answer.body, bytes):
-            return answer
-        stream = Stream(answer.body, self._streams)
-        return answer._replace(body=stream)
+        response = await self._application.handle(request)
+        if isinstance(response.body, bytes):
+            return response
+        stream = Stream(response.body, self._streams)
+        return response._replace(body=stream)
 
     async def aclose(self) -> None:
         """End all streams; further requests fail."""

@@ -51,10 +51,10 @@ class EmbeddedTransport:
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
 
     async def _replied(self, call: Call, request: Request) -> Response:
-        answer = await self._door.carry(request)
-        if isinstance(answer.body, bytes):
-            return Response(answer.status, _headers(answer), answer.body)
-        return await _streamed(answer, call)
+        response = await self._door.carry(request)
+        if isinstance(response.body, bytes):
+            return Response(response.status, _headers(response), response.body)
+        return await _streamed(response, call)
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -62,20 +62,20 @@ class EmbeddedTransport:
         await self._door.aclose()
 
 
-async def _streamed(answer: ServerResponse, call: Call) -> Response:
-    headers = _headers(answer)
-    assert isinstance(answer.body, Stream), "the in-process transport gives every stream a handle that can be closed"
-    if call.is_stream and 200 <= answer.status < 300:
-        return Response(status=answer.status, headers=headers, stream=answer.body)
-    async with answer.body as chunks:
+async def _streamed(response: ServerResponse, call: Call) -> Response:
+    headers = _headers(response)
+    assert isinstance(response.body, Stream), "the in-process transport gives every stream a handle that can be closed"
+    if call.is_stream and 200 <= response.status < 300:
+        return Response(status=response.status, headers=headers, stream=response.body)
+    async with response.body as chunks:
         body = b"".join([chunk async for chunk in chunks])
-    return Response(status=answer.status, headers=headers, body=body)
+    return Response(status=response.status, headers=headers, body=body)
 
 
-def _headers(answer: ServerResponse) -> dict[str, str]:
+def _headers(response: ServerResponse) -> dict[str, str]:
     """Names in lower case; a field that stands several times is joined, as on the network."""
-    headers = {"content-type": answer.content_type}
-    for name, value in answer.headers:
+    headers = {"content-type": response.content_type}
+    for name, value in response.headers:
         known = name.lower()
         headers[known] = f"{headers[known]}, {value}" if known in headers else value
     return headers

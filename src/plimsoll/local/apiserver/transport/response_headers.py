@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _UNSAFE = dict.fromkeys((*range(32), 127), " ")
 
 
-def response_headers(answer: Response, *, length: int | None, now: datetime, close: bool = False) -> Headers:
+def response_headers(response: Response, *, length: int | None, now: datetime, close: bool = False) -> Headers:
     """Without a length the connection sends chunks."""
-    given = [(name.lower().encode("latin-1"), safe(value)) for name, value in answer.headers]
-    headers = [(b"date", _date(now.replace(microsecond=0))), (b"content-type", safe(answer.content_type))]
+    given = [(name.lower().encode("latin-1"), safe(value)) for name, value in response.headers]
+    headers = [(b"date", _date(now.replace(microsecond=0))), (b"content-type", safe(response.content_type))]
     if not any(name == b"cache-control" for name, _ in given):
         headers.append((b"cache-control", b"no-cache, private"))
     headers += given
