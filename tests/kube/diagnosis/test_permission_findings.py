@@ -41,7 +41,7 @@ def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
     assert not examination.is_healthy
     assert finding.level == "fail"
     assert told_missing(finding) == questions(REQUIREMENTS["nodes"].permissions, Namespaces())
-    assert "to move pods off a machine before it goes" in finding.fix
+    assert "to drain nodes before they are deleted" in finding.fix
     assert '{apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}' in finding.fix
 
 

@@ -85,7 +85,7 @@ class Requirements(Value):
 
 def event_permission(scope: Scope) -> Permission:
     return Permission(
-        group="", resource="events", verbs=("create", "patch"), scope=scope, why="to tell what it did and why"
+        group="", resource="events", verbs=("create", "patch"), scope=scope, why="to report what it did and why"
     )
 
 
@@ -98,7 +98,7 @@ def lease_permissions(
         verbs=("create",),
         scope=scope,
         namespace=namespace,
-        why="to make its lease at first start",
+        why="to create its lease",
     )
     holding = replace(creating, verbs=("get", "patch"), names=(name,), why="to lead: only the holder of the lease acts")
     return creating, holding

@@ -19,9 +19,9 @@ KUBELET: Final = Requirements(
     permissions=(
         *permissions_of(
             "",
-            ("nodes", OWN, "to register the machines it plays"),
-            ("nodes/status", ("patch",), "to report them ready"),
-            ("pods", (*READ, "delete"), "to play their pods, and to end those that are deleted"),
+            ("nodes", OWN, "to register the simulated nodes"),
+            ("nodes/status", ("patch",), "to report nodes as ready"),
+            ("pods", (*READ, "delete"), "to simulate their pods, and to remove those that are deleted"),
             ("pods/status", ("patch",), "to report pods as running"),
         ),
         Permission(
@@ -30,7 +30,7 @@ KUBELET: Final = Requirements(
             verbs=("get", "create", "patch"),
             scope=Scope.ONE,
             namespace="kube-node-lease",
-            why="to show that its machines are alive",
+            why="to renew the leases of its nodes",
         ),
         event_permission(Scope.EVERYWHERE),
     ),
