@@ -172,7 +172,7 @@ class Autoscaler:
         if result.ended_early is not None:
             return result
         pods = self._filter_pods(loop)
-        result = replace(result, pods_by_state=pods.by_state, filtered_pods=pods.set_aside)
+        result = replace(result, pods_by_state=pods.by_state, filtered_pods=pods.filtered_out)
         snapshot = self._build_snapshot(loop, pods, result)
         transaction = await self._begin_requests(loop, snapshot, pods)
         if transaction is not None:
@@ -275,7 +275,7 @@ class Autoscaler:
                 policy=loop.policy,
                 now=loop.now,
                 guard=loop.guard,
-                consuming=[set_aside.pod for set_aside in pods.set_aside if set_aside.reason.code == CONSUMING],
+                consuming=[filtered.pod for filtered in pods.filtered_out if filtered.reason.code == CONSUMING],
             )
         )
 

@@ -44,7 +44,7 @@ def pending(found: FilteredPods) -> list[Pod]:
 def reasons(*pods: Pod, **options: Any) -> list[str]:
     found = sort(*pods, **options)
     assert not found.pending
-    return [set_aside.reason.code for set_aside in found.set_aside]
+    return [set_aside.reason.code for set_aside in found.filtered_out]
 
 
 def test_a_pod_that_the_scheduler_gave_up_on_is_planned_for():
@@ -82,7 +82,7 @@ def test_a_nominated_pod_counts_as_placed_there():
 )
 def test_what_has_ended_is_leaving_or_is_gated_waits_for_nothing(gone: Pod):
     found = sort(gone)
-    assert (dict(found.counted), found.unprocessed, found.set_aside) == ({}, 0, ())
+    assert (dict(found.counted), found.unprocessed, found.filtered_out) == ({}, 0, ())
 
 
 def test_expendable_pods_neither_wait_nor_hold_a_node():
@@ -90,7 +90,7 @@ def test_expendable_pods_neither_wait_nor_hold_a_node():
     running = pod("r", spec={"priority": -11, "node_name": "n1"})
     found = sort(low, running)
     assert not found.counted
-    assert [ignored.reason.code for ignored in found.set_aside] == ["Expendable"]
+    assert [ignored.reason.code for ignored in found.filtered_out] == ["Expendable"]
 
 
 def test_the_cutoff_of_expendable_pods_is_an_option_and_a_pod_without_priority_is_not_expendable():

@@ -80,7 +80,7 @@ turns = st.lists(st.tuples(st.lists(change(), max_size=4), viewpoint(), st.boole
 
 
 def as_found(found: FilteredPods) -> tuple[object, ...]:
-    return (dict(found.counted), found.extra_pods, found.pending, found.unprocessed, found.set_aside)
+    return (dict(found.counted), found.extra_pods, found.pending, found.unprocessed, found.filtered_out)
 
 
 @given(turns)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.planning.problem.verifier import verify
-from plimsoll.nodes.planning.state.resource_limits import usage_of
+from plimsoll.nodes.planning.state.resource_limits import measure_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan) -> Iterato
             yield f"above max size: {growth.option.group}"
         if growth.option.zero_or_max and growth.after != sizes[growth.option.group]:
             yield f"zero or max in part: {growth.option.group}"
-    usage = usage_of(snapshot.view)
+    usage = measure_usage(snapshot.view)
     bounds = policy.limits.bounds()
     for resource in (CPU, MEMORY):
         most = bounds[resource].most if resource in bounds else None

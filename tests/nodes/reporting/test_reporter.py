@@ -59,7 +59,7 @@ def test_a_turn_is_told_everywhere(office: Office):
     with structlog.testing.capture_logs() as logs:
         office.tell(GREW)
 
-    assert [log_entry["told"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
+    assert [log_entry["summary"] for log_entry in logs if log_entry["event"] == "loop.done"] == [
         "scaled up g 0->1 for 1 pod"
     ]
     assert office.teller.metrics.samples()["scaled_up_nodes_total"] == 1
@@ -83,7 +83,7 @@ def test_the_same_sentence_is_no_news_in_the_log(office: Office):
     with structlog.testing.capture_logs() as logs:
         office.tell(loop_result(), loop_result(), GREW, loop_result())
 
-    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
+    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "loop.done"] == [
         "info",
         "debug",
         "info",

@@ -37,33 +37,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredPods:
-    """All pods, each in at most one place; what has ended is in none."""
+    """All pods that have not ended, each in at most one of these fields."""
 
     counted: Mapping[KeyTuple, Pod]
-    """For planners: on a node, or promised one; and those that wait, without one. No expendable ones. Good until the
-    next sorting."""
+    """Pods for planning: on a node, nominated to one, or pending. No expendable pods. Valid until the next call."""
     changed_keys: ChangedKeys
-    """Where `counted` is another; for the one who makes snapshots of it."""
+    """Keys of `counted` that changed; snapshots are updated from them."""
     extra_pods: tuple[Pod, ...] = ()
-    """The same of pods that the cluster does not show so: they stand for any of their name."""
+    """Counted pods that the cluster does not show in this form; they replace pods of the same name."""
     pending: int
-    """How many of both wait."""
+    """The number of pending pods in `counted` and `extra_pods`."""
     unprocessed: int
-    """Waiting pods that the scheduler has not looked at yet."""
-    set_aside: tuple[FilteredPod, ...]
-    """In the order of their names."""
+    """The number of pending pods that the scheduler has not tried yet."""
+    filtered_out: tuple[FilteredPod, ...]
+    """In the order of their names; `extra_pods` last."""
 
     @property
     def by_state(self) -> dict[PodState, int]:
         return {
-            PodState.UNSCHEDULABLE: self.pending + len(self.set_aside),
+            PodState.UNSCHEDULABLE: self.pending + len(self.filtered_out),
             PodState.UNPROCESSED: self.unprocessed,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFilterContext:
-    """What pods are judged by. `waits_for_scheduler` is False in a world where none runs by itself."""
+    """The input of the filter. `waits_for_scheduler` is False in a scenario without a running scheduler."""
 
     rules: PodRules
     now: datetime
@@ -73,7 +72,7 @@ class PodFilterContext:
         return filter_pod(pod, self.rules, now=self.now, waits_for_scheduler=self.waits_for_scheduler)
 
     def filters_like(self, before: PodFilterContext | None) -> bool:
-        """Whether what was found before stands, but for pods that are waited with until some time."""
+        """Whether earlier results are still valid, except for pods that are left out for a time."""
         if before is None or self.now < before.now:
             return False
         return self.waits_for_scheduler == before.waits_for_scheduler and self.rules == before.rules
@@ -84,47 +83,47 @@ class PodFilter:
 
     def __init__(self) -> None:
         self._store: PodStore | None = None
-        self._trail = ChangedKeys()
-        self._news = ChangedKeys()
-        self._from: PodFilterContext | None = None
+        self._followed = ChangedKeys()
+        self._changed_keys = ChangedKeys()
+        self._last_context: PodFilterContext | None = None
         self._counted: dict[KeyTuple, Pod] = {}
         self._pending: dict[KeyTuple, None] = {}
         self._unprocessed: dict[KeyTuple, None] = {}
-        self._set_aside: dict[KeyTuple, FilteredPod] = {}
+        self._filtered_out: dict[KeyTuple, FilteredPod] = {}
 
     def filter(self, store: PodStore, context: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
-        """`extra_pods` are pods that the cluster does not show, or not as they are to be seen; few."""
+        """Filter all pods. `extra_pods` are a few pods that the cluster does not show, or shows in another form."""
         if store is not self._store:
-            self._store, self._trail = store, store.follow()
+            self._store, self._followed = store, store.follow()
         for place in self._find_changed(store, context):
             pod = store.get(place)
             self._put(place, None if pod is None else context.filter_pod(pod))
-        self._from = context
-        self._trail.caught_up()
+        self._last_context = context
+        self._followed.caught_up()
         results = [context.filter_pod(pod) for pod in extra_pods]
-        aside = [self._set_aside[place] for place in sorted(self._set_aside)]
+        filtered_out = [self._filtered_out[place] for place in sorted(self._filtered_out)]
         return FilteredPods(
             counted=self._counted,
-            changed_keys=self._news,
+            changed_keys=self._changed_keys,
             extra_pods=tuple([result for result in results if _is_counted(result)]),
             pending=len(self._pending) + sum(_is_counted(result) and not result.spec.node_name for result in results),
             unprocessed=len(self._unprocessed) + results.count(UNPROCESSED),
-            set_aside=(*aside, *(result for result in results if isinstance(result, FilteredPod))),
+            filtered_out=(*filtered_out, *(result for result in results if isinstance(result, FilteredPod))),
         )
 
     def _find_changed(self, store: PodStore, context: PodFilterContext) -> list[KeyTuple]:
-        changed = self._trail.changed if context.filters_like(self._from) else None
+        changed = self._followed.changed if context.filters_like(self._last_context) else None
         if changed is None:
-            known = (*self._counted, *self._unprocessed, *self._set_aside)
+            known = (*self._counted, *self._unprocessed, *self._filtered_out)
             return [*dict.fromkeys((*known, *store.places()))]
-        waited_with = [place for place, set_aside in self._set_aside.items() if set_aside.reason.code == TOO_NEW]
-        return [*changed, *waited_with]
+        too_new = [place for place, filtered in self._filtered_out.items() if filtered.reason.code == TOO_NEW]
+        return [*changed, *too_new]
 
     def _put(self, place: KeyTuple, result: FilterResult) -> None:
-        for elsewhere in (self._pending, self._unprocessed, self._set_aside):
+        for elsewhere in (self._pending, self._unprocessed, self._filtered_out):
             elsewhere.pop(place, None)
         if isinstance(result, FilteredPod):
-            self._set_aside[place] = result
+            self._filtered_out[place] = result
         elif result is UNPROCESSED:
             self._unprocessed[place] = None
         counted = result if _is_counted(result) else None
@@ -134,7 +133,7 @@ class PodFilter:
         if counted is not None:
             self._counted[place] = counted
         if counted is not before:
-            self._news.note(place)
+            self._changed_keys.note(place)
 
 
 def _is_counted(result: FilterResult) -> TypeGuard[Pod]:
@@ -158,14 +157,14 @@ class _Unprocessed(Enum):
 
 
 UNPROCESSED: Final = _Unprocessed.UNPROCESSED
-"""A waiting pod that the scheduler has not looked at yet."""
+"""The result for a pending pod that the scheduler has not tried yet."""
 
 FilterResult = Union["Pod", FilteredPod, _Unprocessed, None]
 """The pod for planning, on a node or pending; or why it is left out; None if it needs no reason."""
 
 
 def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bool) -> FilterResult:
-    """`waits_for_scheduler` is False in a world where none runs by itself: every waiting pod counts then."""
+    """The result for one pod. Without `waits_for_scheduler`, pods that the scheduler has not tried count as pending."""
     if pod.status.phase in _ENDED:
         return None
     if is_expendable(pod, below=rules.expendable_below):
@@ -186,7 +185,7 @@ def is_pending(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
 
 
-def find_set_aside_reason(pod: Pod, rules: PodRules) -> Reason | None:
+def find_filter_reason(pod: Pod, rules: PodRules) -> Reason | None:
     """Why no node is added for a pending pod, whatever its scheduler; None if one may be."""
     if pod.status.nominated_node_name:
         return Reason(code=NOMINATED, message=f"it is promised room on node {pod.status.nominated_node_name}")

@@ -74,8 +74,8 @@ class Reporter:
     def _log(self, loop: LoopResult) -> None:
         """Log the sentence; a repeated one at debug level."""
         sentence = build_log_line(loop)
-        tell = log.info if self._log_news.is_news("", sentence) else log.debug
-        tell("turn.done", number=loop.number, told=sentence)
+        write = log.info if self._log_news.is_news("", sentence) else log.debug
+        write("loop.done", number=loop.number, summary=sentence)
 
     async def _report_to_cluster(self, loop: LoopResult) -> None:
         if self._status is not None:

@@ -45,82 +45,84 @@ class ScaleUpExecutor:
         self._provider = provider
         self._state = state
 
-    async def execute(self, growths: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
+    async def execute(self, scale_ups: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
         """In the order of the plan. A failure stops only scale-ups that serve the same requests."""
         found: list[ScaleUpResult] = []
         failed: set[str] = set()
-        for growth in growths:
-            if growth.is_only_for(failed):
-                found.append(_skip(growth))
+        for scale_up in scale_ups:
+            if scale_up.is_only_for(failed):
+                found.append(_skip(scale_up))
                 continue
-            done = await self._scale_up(growth, now)
+            done = await self._scale_up(scale_up, now)
             found += done
-            failed |= growth.requests if any(result.is_refused for result in done) else frozenset()
+            failed |= scale_up.requests if any(result.is_refused for result in done) else frozenset()
         return tuple(found)
 
-    async def _scale_up(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
-        if not growth.option.exists:
-            return await self._create_group(growth, now)
+    async def _scale_up(self, scale_up: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
+        if not scale_up.option.exists:
+            return await self._create_group(scale_up, now)
         groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
-        group = groups.get(growth.option.group)
+        group = groups.get(scale_up.option.group)
         if group is None:
             gone = CallFailed(
-                kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {growth.option.group} any more"
+                kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {scale_up.option.group} any more"
             )
-            return [_failed(growth, gone)]
-        return [await self._increase_group(growth, group, by=growth.added, expected=growth.before, now=now)]
+            return [_failed(scale_up, gone)]
+        return [await self._increase_group(scale_up, group, by=scale_up.added, expected=scale_up.before, now=now)]
 
     # ---- new groups
 
-    async def _create_group(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
-        offer = growth.option
-        planned = await self._provider.new_node_group(_blueprint(offer))
+    async def _create_group(self, scale_up: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
+        option = scale_up.option
+        planned = await self._provider.new_node_group(_blueprint(option))
         if isinstance(planned, (CallFailed, NotImplementedByProvider)):
-            return [self._fail_creation(growth, _require_failure(planned), now)]
+            return [self._fail_creation(scale_up, _require_failure(planned), now)]
         created = await planned.create()
         if not isinstance(created, Created):
-            return [self._fail_creation(growth, _require_failure(created), now)]
-        log.info("node_group.created", group=created.id, machine_type=offer.machine_type, asked=offer.group)
+            return [self._fail_creation(scale_up, _require_failure(created), now)]
+        log.info("node_group.created", group=created.id, machine_type=option.machine_type, asked=option.group)
         groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
         made = [groups[name] for name in (created.id, *created.extra_ids) if name in groups]
-        if mismatch := await _find_mismatch(offer, made):
+        if mismatch := await _find_mismatch(option, made):
             for group in made:
                 await group.delete()
-            return [self._fail_creation(growth, mismatch, now)]
-        shares = _split(growth.added, len(made))
+            return [self._fail_creation(scale_up, mismatch, now)]
+        shares = _split(scale_up.added, len(made))
         return [
-            await self._increase_group(growth, group, by=share, expected=0, now=now, created=True)
+            await self._increase_group(scale_up, group, by=share, expected=0, now=now, created=True)
             for group, share in zip(made, shares, strict=True)
             if share
         ]
 
-    def _fail_creation(self, growth: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
-        log.warning("node_group.not_created", group=growth.option.group, problem=failure.message)
-        self._state.register_failed_creation(_creation_key(growth.option, failure), call_error(failure), now)
-        return _failed(growth, failure)
+    def _fail_creation(self, scale_up: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
+        log.warning("node_group.not_created", group=scale_up.option.group, problem=failure.message)
+        self._state.register_failed_creation(_creation_key(scale_up.option, failure), call_error(failure), now)
+        return _failed(scale_up, failure)
 
     # ---- sizes
 
     async def _increase_group(
-        self, growth: GroupScaleUp, group: Group, *, by: int, expected: int, now: datetime, created: bool = False
+        self, scale_up: GroupScaleUp, group: Group, *, by: int, expected: int, now: datetime, created: bool = False
     ) -> ScaleUpResult:
         target = await group.target_size()
         if target != expected:
             message = f"its size is {target}, not {expected} any more: the next loop plans again"
-            overtaken = _failed(growth, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
+            overtaken = _failed(scale_up, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
             return replace(overtaken, is_overtaken=True, created=created)
-        outcome = await _increase(group, by, expected=expected, atomically=growth.is_whole)
+        outcome = await _increase(group, by, expected=expected, atomically=scale_up.is_whole)
         failure = failure_of(outcome)
         if failure is None:
             log.info("scale_up.requested", group=group.id, before=expected, after=expected + by)
             self._state.register_scale_up(group.id, by, now)
-            return ScaleUpResult(scale_up=growth, group=group.id, before=expected, after=expected + by, created=created)
+            return ScaleUpResult(
+                scale_up=scale_up, group=group.id, before=expected, after=expected + by, created=created
+            )
         log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
         self._state.register_failed_scale_up(group.id, call_error(failure), now)
         if created:
-            self._state.register_failed_creation(_creation_key(growth.option, failure), call_error(failure), now)
+            self._state.register_failed_creation(_creation_key(scale_up.option, failure), call_error(failure), now)
         return ScaleUpResult(
-            scale_up=growth, group=group.id, before=expected, after=expected + by, created=created, failure=failure
+            scale_up=scale_up, group=group.id, before=expected, after=expected + by, created=created, failure=failure
         )
 
 
@@ -130,17 +132,17 @@ async def _increase(group: Group, by: int, *, expected: int, atomically: bool) -
     return await group.increase_size(by, expected=expected)
 
 
-def _skip(growth: GroupScaleUp) -> ScaleUpResult:
-    message = f"all requests that group {growth.option.group} was to grow for have failed already"
+def _skip(scale_up: GroupScaleUp) -> ScaleUpResult:
+    message = f"all requests that group {scale_up.option.group} was to grow for have failed already"
     why = Reason(code=REQUESTS_FAILED, message=message)
     return ScaleUpResult(
-        scale_up=growth, group=growth.option.group, before=growth.before, after=growth.after, held_back=why
+        scale_up=scale_up, group=scale_up.option.group, before=scale_up.before, after=scale_up.after, held_back=why
     )
 
 
-def _failed(growth: GroupScaleUp, failure: CallFailed, *, group: str = "") -> ScaleUpResult:
-    name = group or growth.option.group
-    return ScaleUpResult(scale_up=growth, group=name, before=growth.before, after=growth.after, failure=failure)
+def _failed(scale_up: GroupScaleUp, failure: CallFailed, *, group: str = "") -> ScaleUpResult:
+    name = group or scale_up.option.group
+    return ScaleUpResult(scale_up=scale_up, group=name, before=scale_up.before, after=scale_up.after, failure=failure)
 
 
 def _require_failure(refusal: CallFailed | NotImplementedByProvider) -> CallFailed:
@@ -149,56 +151,56 @@ def _require_failure(refusal: CallFailed | NotImplementedByProvider) -> CallFail
     return failure
 
 
-def _blueprint(offer: ScaleUpOption) -> Blueprint:
-    assert offer.profile is not None, "a group to be made has a profile"
-    labels = offer.profile.labels
-    system = {key: value for key, value in offer.node.metadata.labels.items() if key not in labels}
+def _blueprint(option: ScaleUpOption) -> Blueprint:
+    assert option.profile is not None, "a group to be made has a profile"
+    labels = option.profile.labels
+    system = {key: value for key, value in option.node.metadata.labels.items() if key not in labels}
     return Blueprint(
-        id=offer.group,
-        machine_type=offer.machine_type,
-        max_size=offer.max_size,
+        id=option.group,
+        machine_type=option.machine_type,
+        max_size=option.max_size,
         labels=dict(labels),
         system_labels=system,
-        taints=offer.profile.taints,
-        zones=(offer.zone,) if offer.zone else (),
+        taints=option.profile.taints,
+        zones=(option.zone,) if option.zone else (),
     )
 
 
-async def _find_mismatch(offer: ScaleUpOption, made: list[Group]) -> CallFailed | None:
+async def _find_mismatch(option: ScaleUpOption, made: list[Group]) -> CallFailed | None:
     """Why pods planned for a created group would not run on it; None if they would."""
     if not made:
-        message = f"group {offer.group} was made, but the provider does not list it"
+        message = f"group {option.group} was made, but the provider does not list it"
         return CallFailed(kind=FailureKind.UNKNOWN, message=message)
     for group in made:
         template = await group.template_node_info()
         if isinstance(template, NotImplementedByProvider):
             continue
-        if why := _compare_template(offer, template):
+        if why := _compare_template(option, template):
             return CallFailed(kind=FailureKind.REFUSED, message=f"group {group.id} is not what was asked for: {why}")
     return None
 
 
-def _compare_template(offer: ScaleUpOption, template: Node) -> str:
-    profile = offer.profile
+def _compare_template(option: ScaleUpOption, template: Node) -> str:
+    profile = option.profile
     wanted = {} if profile is None else profile.labels
     for key, value in wanted.items():
         if template.metadata.labels.get(key) != value:
             return f"its nodes lack label {key}={value}"
-    known = {(taint.key, taint.effect) for taint in offer.node.spec.taints}
+    known = {(taint.key, taint.effect) for taint in option.node.spec.taints}
     for taint in template.spec.taints:
         if taint.effect in _BLOCKING_EFFECTS and (taint.key, taint.effect) not in known:
             return f"its nodes have taint {taint.key}:{taint.effect}"
     allocatable = ResourceVector.from_quantities(template.status.allocatable or template.status.capacity)
-    planned = ResourceVector.from_quantities(offer.node.status.allocatable or offer.node.status.capacity)
+    planned = ResourceVector.from_quantities(option.node.status.allocatable or option.node.status.capacity)
     short = [name for name in planned if allocatable[name] < planned[name]]
     return f"its nodes have less {', '.join(short)} than planned" if short else ""
 
 
-def _creation_key(offer: ScaleUpOption, failure: CallFailed) -> CreationKey:
+def _creation_key(option: ScaleUpOption, failure: CallFailed) -> CreationKey:
     """A machine type that is out of stock is so for every profile; other failures concern this profile only."""
     is_sold_out = failure.kind is FailureKind.OUT_OF_RESOURCES
-    profile = "" if is_sold_out else offer.node.metadata.labels.get(PROFILE_LABEL, "")
-    return (offer.machine_type, offer.zone, profile)
+    profile = "" if is_sold_out else option.node.metadata.labels.get(PROFILE_LABEL, "")
+    return (option.machine_type, option.zone, profile)
 
 
 def _split(total: int, parts: int) -> list[int]:

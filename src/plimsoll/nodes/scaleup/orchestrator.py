@@ -97,11 +97,11 @@ class ScaleUpOrchestrator:
     def nominate(
         self,
         snapshot: Snapshot,
-        housed: Mapping[str, Mapping[str, int]],
-        grown: Iterable[tuple[str, int, GroupScaleUp]],
+        placed: Mapping[str, Mapping[str, int]],
+        scaled_up: Iterable[tuple[str, int, GroupScaleUp]],
     ) -> None:
         """Reserve requested nodes for pods, instead of what was reserved for the same pods before."""
-        self._nominations.make(snapshot, housed, grown)
+        self._nominations.make(snapshot, placed, scaled_up)
 
     async def _plan(self, context: ScaleUpContext) -> ScaleUpPlan:
         async def plan(policy: Policy) -> ScaleUpPlan:

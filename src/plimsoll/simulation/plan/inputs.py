@@ -18,7 +18,7 @@ from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_set_aside_reason, is_pending
+from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_filter_reason, is_pending
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.requests.classes import BUILT_IN
 from plimsoll.nodes.requests.model import ClassKind
@@ -339,5 +339,5 @@ _WORDS: Final = {
 
 def explain_set_aside(pod: Pod, *, cutoff: int) -> str:
     """Why a pending pod is not planned; empty: it is planned."""
-    reason = find_set_aside_reason(pod, PodRules(expendable_below=cutoff))
+    reason = find_filter_reason(pod, PodRules(expendable_below=cutoff))
     return "" if reason is None else _WORDS.get(reason.code, reason.message).format(cutoff=cutoff)

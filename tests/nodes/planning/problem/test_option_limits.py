@@ -53,7 +53,7 @@ def rooms(max_cpu: int) -> dict[str, int]:
 
 
 def test_the_worked_example_uses_28_cores():
-    assert resource_limits.usage_of(worked_example().view).total("cpu") == 28_000
+    assert resource_limits.measure_usage(worked_example().view).total("cpu") == 28_000
 
 
 def test_at_5_cores_nothing_may_grow_and_the_limit_is_named():
@@ -88,8 +88,12 @@ def test_at_32_cores_new_groups_of_small_types_get_what_is_left(cores: int, node
 def test_room_is_shared_as_one_row_a_limit():
     world = worked_example()
     offered = candidates.find_options(world, under(80, max_memory=1000, max_nodes_total=9))
-    rows = resource_limits.rows(offered.ceilings, offered.options)
-    assert [ceiling.code for ceiling in rows.ceilings] == ["CpuResourceLimit", "MemoryResourceLimit", "MaxNodesTotal"]
+    rows = resource_limits.build_limit_matrix(offered.ceilings, offered.options)
+    assert [ceiling.code for ceiling in rows.resource_limits] == [
+        "CpuResourceLimit",
+        "MemoryResourceLimit",
+        "MaxNodesTotal",
+    ]
     assert rows.room.tolist() == [52_000, 1000 * GIB - int(127 * GIB), 4]
     assert rows.use.tolist() == [[16_000, 60 * GIB, 1], [4_000, 26 * GIB, 1]]
     assert rows.use.dtype == np.int64
@@ -104,28 +108,30 @@ def test_nodes_that_leave_and_virtual_kubelets_do_not_count():
             node("virtual", size, labels={"type": "virtual-kubelet"}),
         )
     )
-    usage = resource_limits.usage_of(world.view)
+    usage = resource_limits.measure_usage(world.view)
     assert (len(usage.nodes), usage.total("cpu"), usage.total("memory")) == (1, 4_000, 16 * GIB)
 
 
 def test_above_a_maximum_there_is_no_room_rather_than_a_debt():
-    [ceiling] = resource_limits.ceilings(resource_limits.usage_of(worked_example().view), under(5), Planner.OPTIMAL)
+    [ceiling] = resource_limits.find_limits(
+        resource_limits.measure_usage(worked_example().view), under(5), Planner.OPTIMAL
+    )
     assert ceiling.room == 0
 
 
 def test_accelerators_are_limited_by_resource_name_or_by_the_label_of_their_type():
     labels = {"cloud.google.com/gke-accelerator": "nvidia-tesla-k80"}
     gpu_node = node("g", amounts(8, 30, gpu=2), labels=labels)
-    usage = resource_limits.usage_of(snapshot(nodes=(gpu_node, node("n", amounts(4, 16)))).view)
+    usage = resource_limits.measure_usage(snapshot(nodes=(gpu_node, node("n", amounts(4, 16)))).view)
     rules = policy(gpu_total=["nvidia.com/gpu:0:4", "nvidia-tesla-k80:0:3"])
-    found = resource_limits.ceilings(usage, rules, Planner.OPTIMAL)
+    found = resource_limits.find_limits(usage, rules, Planner.OPTIMAL)
     assert [(limit.resource, limit.room, limit.code) for limit in found] == [
         ("nvidia.com/gpu", 2, "GpuResourceLimit"),
         ("nvidia-tesla-k80", 1, "GpuResourceLimit"),
     ]
-    counted = resource_limits.Counted.of(gpu_node)
-    assert resource_limits.growth(found, counted) == 0
-    assert [limit.resource for limit in resource_limits.exhausted(found, counted)] == ["nvidia-tesla-k80"]
+    counted = resource_limits.CountedNode.of(gpu_node)
+    assert resource_limits.count_addable_nodes(found, counted) == 0
+    assert [limit.resource for limit in resource_limits.find_exhausted(found, counted)] == ["nvidia-tesla-k80"]
 
 
 def test_a_zero_or_max_group_needs_room_for_all_of_it():
@@ -152,17 +158,20 @@ def test_memory_is_named_when_memory_is_what_is_missing():
 
 def test_a_node_stays_when_removing_it_would_break_a_minimum():
     world = snapshot(nodes=(node("a", amounts(4, 16)), node("b", amounts(8, 16))))
-    floors = resource_limits.floors(resource_limits.usage_of(world.view), policy(min_cpu=6, min_memory=16))
-    four, eight = resource_limits.Counted(capacity=amounts(4, 16)), resource_limits.Counted(capacity=amounts(8, 16))
-    assert resource_limits.broken_floors(floors, four) == ()
-    assert [floor.resource for floor in resource_limits.broken_floors(floors, eight)] == ["cpu"]
+    floors = resource_limits.find_minimums(resource_limits.measure_usage(world.view), policy(min_cpu=6, min_memory=16))
+    four, eight = (
+        resource_limits.CountedNode(capacity=amounts(4, 16)),
+        resource_limits.CountedNode(capacity=amounts(8, 16)),
+    )
+    assert resource_limits.find_broken_minimums(floors, four) == ()
+    assert [floor.resource for floor in resource_limits.find_broken_minimums(floors, eight)] == ["cpu"]
     after = tuple(floor.without(four) for floor in floors)
-    assert [floor.resource for floor in resource_limits.broken_floors(after, four)] == ["cpu", "memory"]
+    assert [floor.resource for floor in resource_limits.find_broken_minimums(after, four)] == ["cpu", "memory"]
 
 
 def test_below_a_minimum_a_node_without_that_resource_may_still_go():
-    floors = (resource_limits.Floor(resource="nvidia.com/gpu", used=0, least=1),)
-    assert resource_limits.broken_floors(floors, resource_limits.Counted(capacity=amounts(4, 16))) == ()
+    floors = (resource_limits.MinimumLimit(resource="nvidia.com/gpu", used=0, least=1),)
+    assert resource_limits.find_broken_minimums(floors, resource_limits.CountedNode(capacity=amounts(4, 16))) == ()
 
 
 @settings(max_examples=100, deadline=None)
@@ -172,9 +181,9 @@ def test_below_a_minimum_a_node_without_that_resource_may_still_go():
     cores=st.integers(1, 64),
 )
 def test_growth_is_the_largest_number_of_nodes_that_breaks_nothing(used: int, most: int, cores: int):
-    usage = resource_limits.Usage(nodes=(resource_limits.Counted(capacity=amounts(used, 0)),))
-    found = resource_limits.ceilings(usage, policy(max_cpu=most), Planner.OPTIMAL)
-    one = resource_limits.Counted(capacity=amounts(cores, 1))
-    allowed = resource_limits.growth(found, one)
-    assert not resource_limits.exhausted(found, one, nodes=allowed)
-    assert resource_limits.exhausted(found, one, nodes=allowed + 1)
+    usage = resource_limits.Usage(nodes=(resource_limits.CountedNode(capacity=amounts(used, 0)),))
+    found = resource_limits.find_limits(usage, policy(max_cpu=most), Planner.OPTIMAL)
+    one = resource_limits.CountedNode(capacity=amounts(cores, 1))
+    allowed = resource_limits.count_addable_nodes(found, one)
+    assert not resource_limits.find_exhausted(found, one, nodes=allowed)
+    assert resource_limits.find_exhausted(found, one, nodes=allowed + 1)

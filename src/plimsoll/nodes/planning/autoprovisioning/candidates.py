@@ -40,7 +40,12 @@ from plimsoll.nodes.planning.autoprovisioning.requirements import (
     serving_taints,
 )
 from plimsoll.nodes.planning.state.group_sizes import LARGEST_GROUP
-from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, exhausted, growth
+from plimsoll.nodes.planning.state.resource_limits import (
+    CountedNode,
+    ResourceLimit,
+    count_addable_nodes,
+    find_exhausted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -113,7 +118,7 @@ def _usable_types(
     for kind in known.values():
         if wanted and kind.name not in wanted:
             continue
-        broken = exhausted(limits, Counted(capacity=kind.capacity, labels=kind.labels))
+        broken = find_exhausted(limits, CountedNode(capacity=kind.capacity, labels=kind.labels))
         left_out += [
             SkippedGroup(group="", machine_type=kind.name, code=limit.code, reason=str(limit)) for limit in broken
         ]
@@ -359,7 +364,10 @@ class _OptionBuilder:
             kind.name, kind.capacity, given=kind.price_per_hour, exists=False, overlay=self._policy.overlay
         )
         max_size = self._policy.nap.max_group_size or LARGEST_GROUP
-        room = min(max_size, growth(self._limits, Counted(capacity=kind.capacity, labels=node.metadata.labels)))
+        room = min(
+            max_size,
+            count_addable_nodes(self._limits, CountedNode(capacity=kind.capacity, labels=node.metadata.labels)),
+        )
         self._made.add(key)
         self._taken.add(name)
         self.options.append(

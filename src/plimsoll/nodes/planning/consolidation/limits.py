@@ -22,7 +22,7 @@ from plimsoll.nodes.config.disruption_budgets import (
 from plimsoll.nodes.model.pod_traits import DELETION_COST
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
-from plimsoll.nodes.planning.state.resource_limits import Counted, floors, usage_of_rows
+from plimsoll.nodes.planning.state.resource_limits import CountedNode, find_minimums, measure_usage_of_arrays
 from plimsoll.scheduling.priorities import priority_of
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ def _group_limits(
 
 
 def _minima(problem: ScaleDownProblem, policy: Policy) -> list[_Column]:
-    found = floors(usage_of_rows(problem.arrays), policy)
+    found = find_minimums(measure_usage_of_arrays(problem.arrays), policy)
     if not found:
         return []
-    nodes = [Counted.of(state.node) for state in problem.arrays.states]
+    nodes = [CountedNode.of(state.node) for state in problem.arrays.states]
     return [
         (
             str(floor),
@@ -150,7 +150,7 @@ def node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
     prices: list[float] = []
     for state in problem.arrays.states:
         group = groups.get(problem.snapshot.group_of.get(state.name, ""))
-        capacity = Counted.of(state.node).capacity if group is None or group.price_per_hour is None else _NOTHING
+        capacity = CountedNode.of(state.node).capacity if group is None or group.price_per_hour is None else _NOTHING
         prices.append(
             price_of(
                 "" if group is None else group.machine_type,

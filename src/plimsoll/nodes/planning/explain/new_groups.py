@@ -104,7 +104,7 @@ def _unused(problem: ScaleUpProblem, placement: Placement, option: int, number: 
         if nodes[index] >= one.max_size - one.size:
             yield "max size reached", [one.group]
         elif broken:
-            yield str(problem.limits.ceilings[broken[0]]), [one.group]
+            yield str(problem.limits.resource_limits[broken[0]]), [one.group]
         elif one.tier == problem.options[option].tier:
             yield "a new group is cheaper", [one.group]
         else:

@@ -223,7 +223,7 @@ def _full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Fl
     found = [
         Reason(code=ceiling.code, message=_used_up(ceiling, problem, placement, limit))
         for limit in sorted(limits)
-        for ceiling in [problem.limits.ceilings[limit]]
+        for ceiling in [problem.limits.resource_limits[limit]]
     ]
     if full:
         found.append(_reason(MAX_SIZE_REACHED, "max size reached", full))

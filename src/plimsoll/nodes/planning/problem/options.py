@@ -21,7 +21,14 @@ from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, find_
 from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
 from plimsoll.nodes.planning.state.group_sizes import SizeBounds, group_room, sizes_of
-from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, ceilings, exhausted, growth, usage_of
+from plimsoll.nodes.planning.state.resource_limits import (
+    CountedNode,
+    ResourceLimit,
+    count_addable_nodes,
+    find_exhausted,
+    find_limits,
+    measure_usage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +67,7 @@ def find_options(
     """`planner` is who asks; unset, the one the policy comes to. `usage` is that of the snapshot, if counted before."""
     known = prices_are_known(snapshot, policy.overlay)
     asking = planner or policy.planning.effective_planner(prices_are_known=known)
-    limits = ceilings(usage or usage_of(snapshot.view), policy, asking)
+    limits = find_limits(usage or measure_usage(snapshot.view), policy, asking)
     daemons = DaemonSets(snapshot.daemon_sets)
     found, left_out = _existing(snapshot, policy, limits, daemons)
     made = NewGroups()
@@ -144,7 +151,7 @@ def _refusals(group: NodeGroup, sizes: SizeBounds | None, limits: Sequence[Resou
     room = sizes.most - group.target_size
     if room <= 0:
         return [_refused(group, MAX_SIZE_REACHED, "max size reached")]
-    broken = exhausted(limits, Counted.of(group.template), nodes=room if group.zero_or_max else 1)
+    broken = find_exhausted(limits, CountedNode.of(group.template), nodes=room if group.zero_or_max else 1)
     return [_refused(group, limit.code, str(limit)) for limit in broken]
 
 
@@ -159,7 +166,7 @@ def _option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: _Aroun
     capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
     carried = group_daemon_overhead(group, node, context.daemons, force=policy.pods.force_daemon_sets)
     price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
-    allowed = growth(context.limits, Counted(capacity=capacity, labels=node.metadata.labels))
+    allowed = count_addable_nodes(context.limits, CountedNode(capacity=capacity, labels=node.metadata.labels))
     return ScaleUpOption(
         group=group.id,
         node=node,

@@ -25,7 +25,7 @@ from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions, find_options
 from plimsoll.nodes.planning.problem.queue import QueuePosition, class_order, queue_positions
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
-from plimsoll.nodes.planning.state.resource_limits import Rows, rows, usage_of_rows
+from plimsoll.nodes.planning.state.resource_limits import LimitMatrix, build_limit_matrix, measure_usage_of_arrays
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.solver.problem import UNBOUNDED
 
@@ -64,7 +64,7 @@ class ScaleUpProblem:
     """[T, R]: of an empty node."""
     allowed: Flags
     """[T, C]: a pod of the class may run on such a node, as far as it and the node are concerned."""
-    limits: Rows
+    limits: LimitMatrix
     queue: tuple[QueuePosition, ...]
     """[P]: where each entry of the snapshot stands."""
     class_order: tuple[int, ...]
@@ -91,7 +91,9 @@ class ScaleUpProblem:
         )
         arrays = arrays_cache.update(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
-        option_set = _in_tiers(find_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
+        option_set = _in_tiers(
+            find_options(snapshot, policy, planner=planner, usage=measure_usage_of_arrays(arrays)), policy
+        )
         option_arrays = NodeArrays.of_states(
             [_empty_node(option) for option in option_set.options], resources=table.resources
         )
@@ -117,7 +119,7 @@ class ScaleUpProblem:
                 (np.maximum(_columns(option_arrays.free, option_arrays, names), 0), _attachable(option_rules, drivers))
             ),
             allowed=_allowed(option_rules, option_set.options, snapshot, policy),
-            limits=rows(option_set.ceilings, option_set.options),
+            limits=build_limit_matrix(option_set.ceilings, option_set.options),
             queue=tuple(queue),
             class_order=class_order(queue, table.class_of.tolist()),
         )

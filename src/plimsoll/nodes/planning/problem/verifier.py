@@ -82,11 +82,11 @@ def _keys(plan: ScaleUpPlan) -> set[str]:
 
 
 def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
-    for growth in plan.scale_ups:
-        node = planned_node(growth.option, 0)
-        for pattern in growth.patterns:
+    for scale_up in plan.scale_ups:
+        node = planned_node(scale_up.option, 0)
+        for pattern in scale_up.patterns:
             replay = Replay(_only(snapshot.view, NodeState(node)))
-            replay.add_node(node, growth.option.daemons)
+            replay.add_node(node, scale_up.option.daemons)
             yield from _misfits(replay, node.metadata.name, pattern.pods, pods)
     for name, filling in plan.existing.items():
         state = snapshot.view.nodes[name]
@@ -168,12 +168,12 @@ def _refuted_in_order(
 def _on_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
     """The new nodes join the cluster; what is to be on them."""
     spots: list[_Spot] = []
-    for growth in plan.scale_ups:
+    for scale_up in plan.scale_ups:
         number = 0
-        for pattern in growth.patterns:
+        for pattern in scale_up.patterns:
             for _ in range(pattern.nodes):
-                node = planned_node(growth.option, number)
-                replay.add_node(node, growth.option.daemons)
+                node = planned_node(scale_up.option, number)
+                replay.add_node(node, scale_up.option.daemons)
                 number += 1
                 spots += [_Spot(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()]
     return spots

@@ -29,16 +29,16 @@ class CostShare:
     cost_per_hour: float = 0.0
     lower_bound_per_hour: float = 0.0
     nodes: dict[str, int] = field(default_factory=dict)
-    """By group: new nodes that are its own; 0 where its pods lie only on nodes of others."""
+    """New nodes attributed to the request, by group; 0 if its pods are only on nodes of other requests."""
 
 
 def share_costs(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, CostShare]:
-    """By bundle; of one that gets nothing new, nothing."""
+    """The share of each bundle; it is empty for a bundle that gets no new nodes."""
     queue = {bundle: number for number, bundle in enumerate(order_bundles(pending))}
     weights = _Weights(pending)
     found = {bundle: CostShare() for bundle in queue}
-    for growth in plan.scale_ups:
-        _divide(growth, weights, queue, found)
+    for scale_up in plan.scale_ups:
+        _divide(scale_up, weights, queue, found)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
     for share in found.values():
         share.lower_bound_per_hour = share.cost_per_hour * part
@@ -53,23 +53,25 @@ class _Weights:
         self._pods = {pending_pods.key: pending_pods.pod for pending_pods in pending}
         self._demands: dict[str, ResourceVector] = {}
 
-    def weight(self, key: str, offer: ScaleUpOption) -> float:
-        """The largest fraction of an empty node that one pod asks of a resource; its place among 110 pods is one."""
+    def weight(self, key: str, option: ScaleUpOption) -> float:
+        """The largest fraction of an empty node's resources that one pod requests; a pod slot is a resource too."""
         if key not in self._demands:
             self._demands[key] = pod_demand(self._pods[key])
-        demand, free = self._demands[key], offer.free
+        demand, free = self._demands[key], option.free
         return max((amount / free[name] for name, amount in demand.items() if free[name] > 0), default=1.0)
 
 
-def _divide(growth: GroupScaleUp, weights: _Weights, queue: Mapping[str, int], found: Mapping[str, CostShare]) -> None:
-    group, price = growth.option.group, growth.option.price_per_hour
+def _divide(
+    scale_up: GroupScaleUp, weights: _Weights, queue: Mapping[str, int], found: Mapping[str, CostShare]
+) -> None:
+    group, price = scale_up.option.group, scale_up.option.price_per_hour
     first = ""
-    for pattern in growth.patterns:
+    for pattern in scale_up.patterns:
         owner = first
         if pattern.pods:
             owner = min(_bundles(pattern, weights), key=queue.__getitem__, default="")
             first = first or owner
-        for bundle, part in _parts(pattern, growth.option, weights, owner).items():
+        for bundle, part in _parts(pattern, scale_up.option, weights, owner).items():
             found[bundle].cost_per_hour += part * price * pattern.nodes
             found[bundle].nodes.setdefault(group, 0)
         if owner:
@@ -80,11 +82,11 @@ def _bundles(pattern: NodePattern, weights: _Weights) -> list[str]:
     return [bundle for key in pattern.pods if (bundle := weights.bundle_of[key])]
 
 
-def _parts(pattern: NodePattern, offer: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
-    """Of each bundle on such a node, what part of it is its; together 1 where no ordinary pods are beside them."""
+def _parts(pattern: NodePattern, option: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
+    """The fraction of such a node per bundle; the sum is 1 if no ordinary pods are on it."""
     if not pattern.pods:
         return {owner: 1.0} if owner else {}
-    by_key = {key: weights.weight(key, offer) * pods for key, pods in pattern.pods.items()}
+    by_key = {key: weights.weight(key, option) * pods for key, pods in pattern.pods.items()}
     total = sum(by_key.values()) or 1.0
     parts: dict[str, float] = {}
     for key, weight in by_key.items():

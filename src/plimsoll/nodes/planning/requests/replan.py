@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def repack(
     plan: ScaleUpPlan, snapshot: Snapshot, policy: Policy, *, left: Collection[str], grown: Collection[str]
 ) -> ScaleUpPlan:
-    """`plan` is what withdrawals left of one, in the groups `left`; `grown` are all that did grow, as it names them."""
+    """`plan` is a plan after withdrawals. Groups in `grown` were scaled up; those also in `left` are packed again."""
     loose = {
         scale_up.option.group: scale_up
         for scale_up in plan.scale_ups
@@ -39,7 +39,7 @@ def repack(
     anew = plan_scale_up(
         replace(
             there,
-            pending=_on_growths(loose.values(), there.pending),
+            pending=_select_pending(loose.values(), there.pending),
             groups=tuple(_with_nodes_of(loose, snapshot)),
             machine_types=(),
         ),
@@ -50,13 +50,13 @@ def repack(
         return plan
     if sum(added.values()) >= sum(scale_up.added for scale_up in loose.values()):
         return plan
-    found = _put_together(plan, loose, anew)
+    found = _merge(plan, loose, anew)
     held = replace(found, scale_ups=tuple(scale_up for scale_up in found.scale_ups if scale_up.option.group in grown))
     return plan if verify(replace(snapshot, nominations={}), held) else found
 
 
-def _on_growths(scale_ups: Collection[GroupScaleUp], pending: Sequence[PendingPods]) -> tuple[PendingPods, ...]:
-    """Those that have their places there, and so many of them."""
+def _select_pending(scale_ups: Collection[GroupScaleUp], pending: Sequence[PendingPods]) -> tuple[PendingPods, ...]:
+    """The pending pods that the scale-ups place on new nodes, with their counts there."""
     counts: dict[str, int] = {}
     for scale_up in scale_ups:
         for pattern in scale_up.patterns:
@@ -70,34 +70,34 @@ def _on_growths(scale_ups: Collection[GroupScaleUp], pending: Sequence[PendingPo
 
 
 def _with_nodes_of(scale_ups: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> list[NodeGroup]:
-    """The groups as they were before they grew, with room for what they grew by."""
+    """The groups before their scale-up, with the size after it as their maximum."""
     known = {node_group.id: node_group for node_group in snapshot.groups}
     found: list[NodeGroup] = []
     for name, scale_up in scale_ups.items():
-        group = known.get(name) or _made(scale_up)
+        group = known.get(name) or _group_to_create(scale_up)
         found.append(replace(group, max_size=min(group.max_size, scale_up.after)))
     return found
 
 
-def _made(scale_up: GroupScaleUp) -> NodeGroup:
-    """One that the plan makes, as if it had been there."""
-    offer = scale_up.option
+def _group_to_create(scale_up: GroupScaleUp) -> NodeGroup:
+    """A group that the plan creates, as if it existed already."""
+    option = scale_up.option
     return NodeGroup(
-        id=offer.group,
+        id=option.group,
         min_size=0,
         max_size=scale_up.after,
         target_size=scale_up.before,
-        template=offer.node,
-        daemons=offer.daemons,
+        template=option.node,
+        daemons=option.daemons,
         daemons_are_known=True,
-        price_per_hour=offer.price_per_hour,
-        machine_type=offer.machine_type,
-        zone=offer.zone,
-        capacity_type=offer.capacity_type,
+        price_per_hour=option.price_per_hour,
+        machine_type=option.machine_type,
+        zone=option.zone,
+        capacity_type=option.capacity_type,
     )
 
 
-def _put_together(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPlan) -> ScaleUpPlan:
+def _merge(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPlan) -> ScaleUpPlan:
     patterns = {up.option.group: up.patterns for up in anew.scale_ups}
     scale_ups: list[GroupScaleUp] = []
     for scale_up in plan.scale_ups:
@@ -121,7 +121,7 @@ def _put_together(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: Sc
 def without_requests(
     plan: ScaleUpPlan, withdrawn: Collection[str], *, pending: Sequence[PendingPods], why: Reason
 ) -> ScaleUpPlan:
-    """`withdrawn` are bundles of `pending`."""
+    """The plan without the pods of the bundles `withdrawn`."""
     gone = {
         pending_pods.key: pending_pods.count
         for pending_pods in pending
@@ -137,7 +137,7 @@ def without_requests(
     scale_ups = tuple(
         kept for scale_up in plan.scale_ups if (kept := scale_up_without(scale_up, had.keys())) is not None
     )
-    existing = {node: _but(pods, had.keys()) for node, pods in plan.existing.items()}
+    existing = {node: _without_keys(pods, had.keys()) for node, pods in plan.existing.items()}
     cost = round(sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
@@ -153,10 +153,10 @@ def without_requests(
 
 
 def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
-    """None: nobody else wants anything of it. A group that grows to its maximum or not at all stays whole."""
+    """The scale-up without these pods; None if no others need it. A scale-up from zero to maximum stays whole."""
     patterns: list[NodePattern] = []
     for pattern in scale_up.patterns:
-        pods = _but(pattern.pods, keys)
+        pods = _without_keys(pattern.pods, keys)
         if pods or not pattern.pods or scale_up.option.zero_or_max:
             patterns.append(NodePattern(nodes=pattern.nodes, pods=pods))
     if not any(pattern.pods for pattern in patterns):
@@ -165,5 +165,5 @@ def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScal
     return replace(scale_up, patterns=tuple(patterns), after=after)
 
 
-def _but(pods: Mapping[str, int], keys: Collection[str]) -> dict[str, int]:
+def _without_keys(pods: Mapping[str, int], keys: Collection[str]) -> dict[str, int]:
     return {key: count for key, count in pods.items() if key not in keys}

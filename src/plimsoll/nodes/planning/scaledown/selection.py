@@ -17,7 +17,13 @@ from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, Pod
 from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import NO_PLACE
 from plimsoll.nodes.planning.scaledown.simulator import RemovalSimulator, Unplaceable
-from plimsoll.nodes.planning.state.resource_limits import Counted, Floor, broken_floors, floors, usage_of_rows
+from plimsoll.nodes.planning.state.resource_limits import (
+    CountedNode,
+    MinimumLimit,
+    find_broken_minimums,
+    find_minimums,
+    measure_usage_of_arrays,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +64,7 @@ class _Selection:
         self._unremovable: dict[str, Reason] = {}
         self._chosen: list[UnneededNode] = []
         self._spare = {group: room.spare for group, room in simulation.groups.items()}
-        self._floors = floors(usage_of_rows(simulation.problem.arrays), policy)
+        self._floors = find_minimums(measure_usage_of_arrays(simulation.problem.arrays), policy)
         options = policy.scale_down
         self._left = max(options.parallelism - known.removals_under_way, 0)
         self._drains = max(options.drain_parallelism - known.drains_under_way, 0)
@@ -91,7 +97,7 @@ class _Selection:
             self._reject(candidate, TOO_MANY_AT_ONCE, f"no more nodes are {what} at once")
         elif self._spare[candidate.group] <= 0:
             self._reject(candidate, MIN_SIZE_REACHED, f"group {candidate.group} would fall below its minimum size")
-        elif broken := broken_floors(self._floors, self._counted(candidate)):
+        elif broken := find_broken_minimums(self._floors, self._counted(candidate)):
             self._reject(candidate, BELOW_MINIMUM, str(broken[0]))
         else:
             self._take([candidate])
@@ -117,11 +123,11 @@ class _Selection:
         for unneeded_node in due:
             self._reject(unneeded_node, ATOMIC_FAILED, reason)
 
-    def _broken(self, due: Sequence[UnneededNode]) -> Floor | None:
+    def _broken(self, due: Sequence[UnneededNode]) -> MinimumLimit | None:
         left = self._floors
         for unneeded_node in due:
             node = self._counted(unneeded_node)
-            if broken := broken_floors(left, node):
+            if broken := find_broken_minimums(left, node):
                 return broken[0]
             left = tuple(limit.without(node) for limit in left)
         return None
@@ -169,8 +175,8 @@ class _Selection:
             self._moves[unneeded_node.node] = found
         return None
 
-    def _counted(self, candidate: UnneededNode) -> Counted:
-        return Counted.of(self._simulation.problem.snapshot.view.nodes[candidate.node].node)
+    def _counted(self, candidate: UnneededNode) -> CountedNode:
+        return CountedNode.of(self._simulation.problem.snapshot.view.nodes[candidate.node].node)
 
     def _reject(self, candidate: UnneededNode, code: str, message: str) -> None:
         self._unremovable[candidate.node] = Reason(code=code, message=message)

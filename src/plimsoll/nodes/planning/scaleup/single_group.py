@@ -1,4 +1,4 @@
-"""One group per loop, as Cluster Autoscaler plans: estimate every group alone, then let the expander choose one.
+"""One group per loop, as Cluster Autoscaler plans: estimate every group alone, then let the expander choose option.
 
 `--planner=compatible` (docs/design/nodes.md 6.6). Pods that fit on existing nodes go there in queue order. All others
 are estimated on each group, first fit decreasing: the largest pod first, whatever its priority. Pods that depend on
@@ -53,9 +53,11 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
     estimator = _Estimator(
         problem=problem, relations=relations, here=here, failed=failed, families=similar_options(problem)
     )
-    tried = {offer: estimator.by(offer) for offer in range(len(problem.options))}
+    tried = {option_index: estimator.estimate_group(option_index) for option_index in range(len(problem.options))}
     options = {
-        offer: _option(problem, served, here, offer) for offer, served in tried.items() if _nodes(problem, served)
+        option_index: _build_option(problem, served, here, option_index)
+        for option_index, served in tried.items()
+        if _count_nodes(problem, served)
     }
     known = prices_are_known(problem.snapshot, problem.policy.overlay)
     chain = problem.policy.planning.effective_expanders(prices_are_known=known)
@@ -66,14 +68,14 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
         answers=problem.policy.expander_answers,
     )
     best = choose(list(options.values()), chain, context)
-    served = next((tried[offer] for offer, option in options.items() if option is best), here)
+    served = next((tried[option_index] for option_index, option in options.items() if option is best), here)
     waits = {} if best is None else _await_later(problem, served, tried)
     return build_plan(problem, replace(served, waits=waits), usable=~nothing, effort=_EFFORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Estimator:
-    """Everybody who has no place yet, on nodes of one group and of groups similar to it."""
+    """Places pods without a node on new nodes of one group and of groups similar to it."""
 
     problem: ScaleUpProblem
     relations: PodRelations
@@ -81,36 +83,36 @@ class _Estimator:
     failed: FailedClasses
     families: Sequence[Sequence[int]]
 
-    def by(self, offer: int) -> ServedPlacement:
+    def estimate_group(self, option_index: int) -> ServedPlacement:
         problem = self.problem
-        if self.failed.pod_by_pod or _looks_out(problem, offer):
-            return self._place_all(offer)
-        family = next((members for members in self.families if offer in members), (offer,))
-        similar = [member for member in family if (problem.allowed[member] >= problem.allowed[offer]).all()]
-        # Similar groups are one to the estimate; that holds if the nodes can be dealt out among them afterwards.
-        shared = self._distribute(self._estimated(offer, similar))
+        if self.failed.pod_by_pod or _has_pod_interactions(problem, option_index):
+            return self._place_all(option_index)
+        family = next((members for members in self.families if option_index in members), (option_index,))
+        similar = [member for member in family if (problem.allowed[member] >= problem.allowed[option_index]).all()]
+        # Similar groups are estimated as one, provided that the nodes can be distributed among them afterwards.
+        shared = self._distribute(self._estimate(option_index, similar))
         if (shared.nodes_of(len(problem.options)) > problem.available).any():
-            shared = self._distribute(self._estimated(offer, [offer]))
+            shared = self._distribute(self._estimate(option_index, [option_index]))
         return serve_placement(problem, shared)
 
     def _distribute(self, placement: Placement) -> Placement:
         return balance(self.problem, placement, self.relations, self.families)
 
-    def _estimated(self, offer: int, together: Sequence[int]) -> Placement:
-        """First fit decreasing; `together` are the groups whose rooms add up."""
+    def _estimate(self, option_index: int, together: Sequence[int]) -> Placement:
+        """First fit decreasing; `together` are the groups whose available nodes are added up."""
         problem, before = self.problem, self.here.placement
         left = self._left()
-        chosen = np.flatnonzero((left > 0) & problem.allowed[offer])
+        chosen = np.flatnonzero((left > 0) & problem.allowed[option_index])
         if not len(chosen):
             return before
         use = problem.limits.use[list(together)].max(axis=0)
         limited = use > 0
         limits = (problem.limits.room[limited] // use[limited]).min(initial=UNBOUNDED)
         room = min(int(problem.available[list(together)].sum()), int(limits))
-        answer = estimate(_problem(problem, left, chosen, offer), 0, nodes=room)
+        answer = estimate(_build_packing_problem(problem, left, chosen, option_index), 0, nodes=room)
         batches = [
             NodeBatch(
-                option=offer,
+                option=option_index,
                 nodes=pattern.bins,
                 content={
                     int(chosen[index]): items for index, items in zip(pattern.classes, pattern.items, strict=True)
@@ -120,10 +122,10 @@ class _Estimator:
         ]
         return replace(before, batches=(*before.batches, *batches))
 
-    def _place_all(self, offer: int) -> ServedPlacement:
-        """On top of what has a place, or all anew, if that helps more: who is where may be in the way of others."""
+    def _place_all(self, option_index: int) -> ServedPlacement:
+        """Add to the pods placed already, or place all pods again if that helps more: placed pods may block others."""
         problem = self.problem
-        only: Flags = np.arange(len(problem.options)) == offer
+        only: Flags = np.arange(len(problem.options)) == option_index
         packing = PackingOptions(effort=_EFFORT, usable=only, failed=self.failed)
         starts: list[tuple[Ints, Placement | None]] = [(problem.table.counts, None)]
         if not self.here.placement.is_empty:
@@ -141,67 +143,71 @@ class _Estimator:
         return left
 
 
-def _looks_out(problem: ScaleUpProblem, offer: int) -> bool:
+def _has_pod_interactions(problem: ScaleUpProblem, option_index: int) -> bool:
     interacts = problem.rules.interacts
-    return bool((interacts & problem.allowed[offer]).any()) or problem.snapshot.view.has_anti_affinity
+    return bool((interacts & problem.allowed[option_index]).any()) or problem.snapshot.view.has_anti_affinity
 
 
-def _problem(problem: ScaleUpProblem, left: Ints, chosen: Ints, offer: int) -> PackingProblem:
+def _build_packing_problem(problem: ScaleUpProblem, left: Ints, chosen: Ints, option_index: int) -> PackingProblem:
     return PackingProblem(
         requests=problem.requests[chosen],
         counts=left[chosen],
-        capacity=problem.capacity[[offer]],
-        price=problem.prices[[offer]],
+        capacity=problem.capacity[[option_index]],
+        price=problem.prices[[option_index]],
         allowed=np.ones((1, len(chosen)), dtype=np.bool_),
         per_bin=np.full(len(chosen), UNBOUNDED, dtype=np.int64),
         exclusive=np.zeros((len(chosen), 0), dtype=np.bool_),
-        available=problem.available[[offer]],
+        available=problem.available[[option_index]],
         use=np.zeros((1, 0), dtype=np.int64),
         room=np.zeros(0, dtype=np.int64),
     )
 
 
-def _nodes(problem: ScaleUpProblem, served: ServedPlacement) -> int:
+def _count_nodes(problem: ScaleUpProblem, served: ServedPlacement) -> int:
     return int(served.placement.nodes_of(len(problem.options)).sum())
 
 
-def _option(problem: ScaleUpProblem, served: ServedPlacement, here: ServedPlacement, offer: int) -> ExpanderOption:
-    one = problem.options[offer]
+def _build_option(
+    problem: ScaleUpProblem, served: ServedPlacement, here: ServedPlacement, option_index: int
+) -> ExpanderOption:
+    option = problem.options[option_index]
     pods = served.placement.on_new_nodes(len(problem.table))
     total = pods @ problem.requests
     return ExpanderOption(
-        scale_up_option=one,
-        nodes=one.max_size - one.size if one.zero_or_max else _nodes(problem, served),
+        scale_up_option=option,
+        nodes=option.max_size - option.size if option.zero_or_max else _count_nodes(problem, served),
         pods=sum(served.pods) - sum(here.pods),
         requests=ResourceVector(dict(zip(problem.names, total.tolist(), strict=True))),
-        gpus=gpu_count(one.capacity),
-        scheduled_pods=() if problem.policy.expander_answers is None else _helped(problem, pods),
+        gpus=gpu_count(option.capacity),
+        scheduled_pods=() if problem.policy.expander_answers is None else _list_helped_pods(problem, pods),
     )
 
 
-def _helped(problem: ScaleUpProblem, pods: Ints) -> tuple[tuple[Pod, int], ...]:
-    """Only an expander outside looks at pods."""
+def _list_helped_pods(problem: ScaleUpProblem, pods: Ints) -> tuple[tuple[Pod, int], ...]:
+    """The pods helped, by class; only an external expander needs them."""
     return tuple((problem.table.classes[number].pod, int(pods[number])) for number in np.flatnonzero(pods).tolist())
 
 
-# ---- who waits
+# ---- pods that wait for a later loop
 
 
 def _await_later(
     problem: ScaleUpProblem, served: ServedPlacement, tried: dict[int, ServedPlacement]
 ) -> dict[int, Reason]:
-    """By class: pods without a place that a group which can still grow afterwards would take."""
+    """The reasons of classes whose pods another group, which can still be scaled up, would take in a later loop."""
     found: dict[int, Reason] = {}
     estimator = np.flatnonzero(_can_grow(problem, served.placement)).tolist()
     placed = served.placement.placed(len(problem.table))
-    helped = {offer: tried[offer].placement.on_new_nodes(len(problem.table)) > 0 for offer in estimator}
+    helped = {
+        option_index: tried[option_index].placement.on_new_nodes(len(problem.table)) > 0 for option_index in estimator
+    }
     for number in np.flatnonzero(placed < problem.table.counts).tolist():
-        # Who looks at others may be refused by all that a node does not know: only what was seen to help counts.
+        # Pods that depend on other pods may be refused for reasons outside a node: only groups that helped count.
         plain = not problem.rules.interacts[number]
         groups = [group for group in estimator if problem.allowed[group, number] and (plain or helped[group][number])]
         if groups and may_interact(problem, number):
-            beside = rejections_on_new_nodes(problem, served.placement, number, groups)
-            groups = [*(group for group, refusals in beside if not refusals), *groups[ASKED:]]
+            rejections = rejections_on_new_nodes(problem, served.placement, number, groups)
+            groups = [*(group for group, refusals in rejections if not refusals), *groups[ASKED:]]
         if groups:
             names = shorten_names([problem.options[group].group for group in groups])
             message = f"one group grows at a time; a later loop may help ({names})"
@@ -210,13 +216,14 @@ def _await_later(
 
 
 def _can_grow(problem: ScaleUpProblem, placement: Placement) -> Flags:
-    """[T]: by one more node, or whole, in the next loop. What is granted to one loop alone does not bind it."""
+    """[T]: whether an option has room for one more node, or for all, in the next loop. Limits per loop are ignored."""
     nodes = placement.nodes_of(len(problem.options))
     step = np.array(
         [option.max_size - option.size if option.zero_or_max else 1 for option in problem.options], dtype=np.int64
     )
     lasting = np.array(
-        [resource_limit.code != MAX_NODES_PER_SCALEUP for resource_limit in problem.limits.ceilings], dtype=np.bool_
+        [resource_limit.code != MAX_NODES_PER_SCALEUP for resource_limit in problem.limits.resource_limits],
+        dtype=np.bool_,
     )
     left = placement.room_left(problem)
     within = ((problem.limits.use * step[:, None])[:, lasting] <= left[None, lasting]).all(axis=1)

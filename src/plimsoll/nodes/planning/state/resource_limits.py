@@ -1,12 +1,8 @@
-"""The limits of the whole cluster: how much it uses, how much may still be added, how much may be taken away. Pure.
+"""Limits of the whole cluster: what it uses, how much may be added, how much must stay (docs/design/nodes.md 5.3).
 
-Gate 1 of docs/design/nodes.md 5.3; gate 2, a group's own sizes, is in each offer. The limits never enforce: above a
-maximum nothing is removed, below a minimum nothing is added; the gap merely must not grow. Room is shared: `rows` gives
-it to a packing as one row a limit, which all types draw from.
-
-Public: `usage_of(view) -> Usage`; `ceilings(usage, policy, planner) -> tuple[Ceiling, ...]`; on these `rows(ceilings,
-offers) -> Rows` (for `Packing.use` and `Packing.room`), `growth(ceilings, node)`, `exhausted(ceilings, node)`;
-`floors(usage, policy)` and `broken_floors(floors, node)` for removals. Nodes and ceilings come as `Counted`.
+The size limits of a group are part of each scale-up option. Cluster limits are never enforced on what exists: above a
+maximum nothing is removed and below a minimum nothing is added, but the gap must not grow. All options draw on the same
+room: `build_limit_matrix` gives the packing what one node of each option uses of each limit. Pure.
 """
 
 from __future__ import annotations
@@ -45,15 +41,15 @@ _MILLI: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """A node as limits see it."""
+class CountedNode:
+    """What a node counts towards the limits."""
 
     capacity: ResourceVector
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, node: Node) -> Counted:
-        """By its capacity, or what it says of allocatable where it has none; what cannot be read counts nothing."""
+    def of(cls, node: Node) -> CountedNode:
+        """By capacity, or by allocatable if it has no capacity. Quantities that cannot be read count as zero."""
         try:
             capacity = ResourceVector.from_quantities(node.status.capacity or node.status.allocatable)
         except InvalidQuantity:
@@ -68,9 +64,9 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the cluster has: nodes nobody autoscales and those on their way too, not those that are leaving."""
+    """The nodes that count: also upcoming ones and those of no managed group, but none that is being deleted."""
 
-    nodes: tuple[Counted, ...] = ()
+    nodes: tuple[CountedNode, ...] = ()
     _totals: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def total(self, resource: str) -> int:
@@ -79,34 +75,36 @@ class Usage:
         return self._totals[resource]
 
 
-def usage_of(view: ClusterView) -> Usage:
+def measure_usage(view: ClusterView) -> Usage:
     nodes = (state.node for state in view.nodes.values())
-    return Usage(nodes=tuple(Counted.of(node) for node in nodes if counts(node)))
+    return Usage(nodes=tuple(CountedNode.of(node) for node in nodes if is_counted(node)))
 
 
-def usage_of_rows(arrays: NodeArrays) -> Usage:
-    """The same of nodes read already, and kept while they stay what they are."""
+def measure_usage_of_arrays(arrays: NodeArrays) -> Usage:
+    """The usage of node arrays, computed once while they do not change."""
     nodes = (state.node for state in arrays.states)
-    return arrays.memoize(("usage",), lambda: Usage(nodes=tuple(Counted.of(node) for node in nodes if counts(node))))
+    return arrays.memoize(
+        ("usage",), lambda: Usage(nodes=tuple(CountedNode.of(node) for node in nodes if is_counted(node)))
+    )
 
 
-def counts(node: Node) -> bool:
-    """Whether limits see the node: it is neither virtual nor leaving."""
+def is_counted(node: Node) -> bool:
+    """Whether limits count the node: it is neither virtual nor being deleted."""
     key, value = _VIRTUAL_LABEL
     if node.metadata.labels.get(key) == value:
         return False
     return not any(taint.key in {BEING_DELETED, _VIRTUAL_TAINT} for taint in node.spec.taints)
 
 
-# ---- growing
+# ---- maximums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLimit:
-    """One limit. `resource` is empty where nodes themselves are counted."""
+    """A maximum. `resource` is empty if the limit counts nodes."""
 
     name: str
-    """The option as people know it, for messages."""
+    """The name of the option, for messages."""
     resource: str
     code: str
     used: int
@@ -117,11 +115,11 @@ class ResourceLimit:
         return max(0, self.most - self.used)
 
     def with_more(self, used: int) -> ResourceLimit:
-        """The same when a plan has taken so much of it."""
+        """The limit after a plan has used that much more."""
         return replace(self, used=self.used + used)
 
-    def use(self, node: Counted) -> int:
-        """What one node takes of it."""
+    def use(self, node: CountedNode) -> int:
+        """What one node uses of it."""
         return node.amount(self.resource) if self.resource else 1
 
     def __str__(self) -> str:
@@ -129,22 +127,22 @@ class ResourceLimit:
         if not self.resource:
             reached = f"{self.name} reached ({self.used} of {self.most})"
             return reached if self.used else f"{self.name} is {self.most}, and more are needed at once"
-        used, most = written(self.resource, self.used), written(self.resource, self.most)
+        used, most = format_amount(self.resource, self.used), format_amount(self.resource, self.most)
         short = ", too little left for one more node" if self.used < self.most else ""
         return f"max cluster {self.resource} limit reached ({used} of {most} in use{short})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """For a packing: row t of `use` is what one node of offer t takes of each limit."""
+class LimitMatrix:
+    """The limits for a packing: row t of `use` is what one node of option t uses of each limit."""
 
-    ceilings: tuple[ResourceLimit, ...]
+    resource_limits: tuple[ResourceLimit, ...]
     use: Ints
     room: Ints
 
 
-def ceilings(usage: Usage, policy: Policy, planner: Planner) -> tuple[ResourceLimit, ...]:
-    """All limits that hold, cpu and memory first."""
+def find_limits(usage: Usage, policy: Policy, planner: Planner) -> tuple[ResourceLimit, ...]:
+    """All limits that are set, cpu and memory first."""
     found = [
         ResourceLimit(
             name=resource,
@@ -166,62 +164,62 @@ def ceilings(usage: Usage, policy: Policy, planner: Planner) -> tuple[ResourceLi
     return tuple(found)
 
 
-def rows(limits: Sequence[ResourceLimit], offers: Sequence[ScaleUpOption]) -> Rows:
-    nodes = [Counted(capacity=offer.capacity, labels=offer.node.metadata.labels) for offer in offers]
-    use = np.zeros((len(offers), len(limits)), dtype=np.int64)
+def build_limit_matrix(limits: Sequence[ResourceLimit], options: Sequence[ScaleUpOption]) -> LimitMatrix:
+    nodes = [CountedNode(capacity=option.capacity, labels=option.node.metadata.labels) for option in options]
+    use = np.zeros((len(options), len(limits)), dtype=np.int64)
     for column, limit in enumerate(limits):
         use[:, column] = [limit.use(node) for node in nodes]
     room = np.array([limit.room for limit in limits], dtype=np.int64)
-    return Rows(ceilings=tuple(limits), use=use, room=room)
+    return LimitMatrix(resource_limits=tuple(limits), use=use, room=room)
 
 
-def growth(limits: Iterable[ResourceLimit], node: Counted) -> int:
-    """How many such nodes all limits together allow, if nothing else is added."""
+def count_addable_nodes(limits: Iterable[ResourceLimit], node: CountedNode) -> int:
+    """The number of such nodes that all limits allow if nothing else is added."""
     return min((limit.room // use for limit in limits if (use := limit.use(node)) > 0), default=UNBOUNDED)
 
 
-def exhausted(limits: Iterable[ResourceLimit], node: Counted, *, nodes: int = 1) -> tuple[ResourceLimit, ...]:
-    """The limits that so many more nodes would break."""
+def find_exhausted(limits: Iterable[ResourceLimit], node: CountedNode, *, nodes: int = 1) -> tuple[ResourceLimit, ...]:
+    """The limits that this many more nodes would exceed."""
     return tuple(limit for limit in limits if limit.use(node) * nodes > limit.room)
 
 
-# ---- shrinking
+# ---- minimums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """A least amount, and what there is of it now."""
+class MinimumLimit:
+    """A minimum amount of a resource, and the amount that exists."""
 
     resource: str
     used: int
     least: int
 
-    def without(self, node: Counted) -> Floor:
-        """The same when a node is gone: removals of one plan draw from one room too."""
-        return Floor(resource=self.resource, used=self.used - node.amount(self.resource), least=self.least)
+    def without(self, node: CountedNode) -> MinimumLimit:
+        """The limit after a node is removed: the removals of one plan share the room."""
+        return MinimumLimit(resource=self.resource, used=self.used - node.amount(self.resource), least=self.least)
 
     def __str__(self) -> str:
-        used, least = written(self.resource, self.used), written(self.resource, self.least)
+        used, least = format_amount(self.resource, self.used), format_amount(self.resource, self.least)
         return f"minimal cluster {self.resource} limit reached ({used} left, at least {least} wanted)"
 
 
-def floors(usage: Usage, policy: Policy) -> tuple[Floor, ...]:
+def find_minimums(usage: Usage, policy: Policy) -> tuple[MinimumLimit, ...]:
     return tuple(
-        Floor(resource=resource, used=usage.total(resource), least=bounds.least)
+        MinimumLimit(resource=resource, used=usage.total(resource), least=bounds.least)
         for resource, bounds in policy.limits.bounds().items()
         if bounds.least > 0
     )
 
 
-def broken_floors(limits: Iterable[Floor], node: Counted) -> tuple[Floor, ...]:
-    """Those that removing the node would break; a node that has nothing of a resource is not kept for it."""
+def find_broken_minimums(limits: Iterable[MinimumLimit], node: CountedNode) -> tuple[MinimumLimit, ...]:
+    """The minimums that removing the node would break. A node without the resource never breaks its minimum."""
     return tuple(
         limit for limit in limits if (gone := node.amount(limit.resource)) > 0 and limit.used - gone < limit.least
     )
 
 
-def written(resource: str, amount: int) -> str:
-    """As operators write limits: cores, gibibytes, pieces."""
+def format_amount(resource: str, amount: int) -> str:
+    """An amount in the unit of the limits: cores, gibibytes, or a count."""
     if resource == CPU:
         return str(Quantity.of_milli(amount))
     if resource == MEMORY:

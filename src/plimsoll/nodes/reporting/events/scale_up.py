@@ -219,10 +219,10 @@ def _words(reason: Reason) -> list[str]:
 
 def _ignored(loop: LoopResult) -> Iterator[EventMessage]:
     """Pods that consume a request. Problems of the pod or the request are reported by `build_request_events`."""
-    for set_aside in (aside for aside in loop.filtered_pods if aside.reason.code == CONSUMING):
-        request = consumed_request_of(set_aside)
+    for filtered in (filtered for filtered in loop.filtered_pods if filtered.reason.code == CONSUMING):
+        request = consumed_request_of(filtered)
         message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
-        yield EventMessage(about=pod_reference(set_aside.pod), reason=IGNORED, message=message)
+        yield EventMessage(about=pod_reference(filtered.pod), reason=IGNORED, message=message)
 
 
 def consumed_request_of(one: FilteredPod) -> str:

@@ -75,9 +75,9 @@ class DebugViews:
                 lambda: explain_pod(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
             )
             return found
-        for set_aside in loop.filtered_pods:
-            if (set_aside.pod.metadata.namespace, set_aside.pod.metadata.name) == key:
-                return {"pod": str(key), "setAside": str(set_aside.reason)}
+        for filtered in loop.filtered_pods:
+            if (filtered.pod.metadata.namespace, filtered.pod.metadata.name) == key:
+                return {"pod": str(key), "setAside": str(filtered.reason)}
         for state in loop.snapshot.view.nodes.values():
             if key in state.pods:
                 return {"pod": str(key), "node": state.name}

@@ -16,7 +16,7 @@ from plimsoll.nodes.model.reasons import BELOW_MINIMUM, CANNOT_SEE, DELETE_UNREG
 from plimsoll.nodes.model.results import PodState, RemovalResult
 from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE, IGNORED_PREFIX, STATUS_PREFIX
 from plimsoll.nodes.planning.state.group_sizes import is_autoprovisioned
-from plimsoll.nodes.planning.state.resource_limits import Counted, counts
+from plimsoll.nodes.planning.state.resource_limits import CountedNode, is_counted
 from plimsoll.nodes.reporting.metrics import families
 from plimsoll.nodes.reporting.metrics.families import (
     AUTOPROVISIONED,
@@ -132,7 +132,7 @@ class Metrics:
             for state in PodState:
                 to.unschedulable_pods.labels(state.value).set(loop.pods_by_state.get(state, 0))
             to.skipped_pods.clear()
-            for code, pods in Counter(set_aside.reason.code for set_aside in loop.filtered_pods).items():
+            for code, pods in Counter(filtered.reason.code for filtered in loop.filtered_pods).items():
                 to.skipped_pods.labels(code).set(pods)
         if loop.snapshot is not None:
             view = loop.snapshot.view
@@ -284,9 +284,9 @@ class NodeTotals:
         return tuple(map(sum, zip(*[amounts for _, amounts in self._read.values()], strict=True))) or self._nothing
 
     def _amounts(self, node: Node) -> tuple[Node, tuple[int, ...]]:
-        if is_upcoming(node) or not counts(node):
+        if is_upcoming(node) or not is_counted(node):
             return node, self._nothing
-        counted = Counted.of(node)
+        counted = CountedNode.of(node)
         return node, tuple([counted.amount(resource) for resource in self._resources])
 
     @property
