@@ -40,7 +40,7 @@ TIDB: Final = Requirements(
             scope=Scope.WATCHED,
         ),
         *permissions_of("", ("nodes", WATCH, "to count the nodes that can run instances")),
-        *permissions_of("", ("namespaces", ("get",), "to find out which other namespaces may be scaled")),
+        *permissions_of("", ("namespaces", ("get",), "to find out which namespaces allow references from others")),
         *permissions_of(
             "",
             ("pods", ("list",), "to find out which instances are ready"),

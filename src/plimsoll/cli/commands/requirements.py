@@ -53,7 +53,7 @@ async def _check_strimzi_operator(client: Client, context: RivalContext) -> Find
         if deployment.spec.replicas != 0
     ]
     if not names:
-        return Finding(check=check, level=Level.OK, message="no operator of Strimzi runs")
+        return Finding(check=check, level=Level.OK, message="Strimzi's operator does not run")
     return Finding(
         check=check,
         level=Level.WARN,
@@ -68,23 +68,23 @@ KAFKA: Final = Requirements(
     permissions=(
         *permissions_of(
             _STRIMZI,
-            ("kafkas", READ, "to see which clusters are wanted"),
-            ("kafkas/status", ("patch",), "to tell how a cluster and its rebalancing stand"),
-            ("kafkanodepools", READ, "to see how many brokers are wanted"),
-            ("kafkanodepools/status", ("patch",), "to tell which node ids a pool has"),
+            ("kafkas", READ, "to read the specified clusters"),
+            ("kafkas/status", ("patch",), "to report the state of a cluster and its rebalancing"),
+            ("kafkanodepools", READ, "to read the specified number of brokers"),
+            ("kafkanodepools/status", ("patch",), "to report the node ids of a pool"),
             (
                 "kafkarebalances",
                 (*READ, "create", "patch", "update", "delete"),
-                "to rebalance when brokers come or go",
+                "to rebalance when brokers are added or removed",
             ),
-            ("kafkarebalances/status", ("patch",), "to tell how a rebalance stands"),
+            ("kafkarebalances/status", ("patch",), "to report the state of a rebalance"),
             ("kafkarebalancesettings", ("get", "list"), "to read the settings of automatic rebalances"),
             scope=Scope.WATCHED,
         ),
         *permissions_of(
             _STRIMZI_CORE,
-            ("strimzipodsets", OWN, "to say which broker pods are to run"),
-            ("strimzipodsets/status", ("patch",), "to tell which broker pods run"),
+            ("strimzipodsets", OWN, "to specify the broker pods"),
+            ("strimzipodsets/status", ("patch",), "to report the running broker pods"),
             scope=Scope.WATCHED,
         ),
         *permissions_of(
@@ -95,11 +95,11 @@ KAFKA: Final = Requirements(
         ),
         *permissions_of(
             "",
-            ("secrets", ("get",), "to read the password and certificate of Cruise Control, where a Kafka is"),
+            ("secrets", ("get",), "to read the password and certificate of Cruise Control, in namespaces with a Kafka"),
             scope=Scope.INHABITED,
         ),
         *permissions_of(
-            "apps", ("deployments", ("list",), "to see whether Strimzi's operator runs"), scope=Scope.WATCHED
+            "apps", ("deployments", ("list",), "to find out whether Strimzi's operator runs"), scope=Scope.WATCHED
         ),
         *lease_permissions("plimsoll-kafka"),
         event_permission(Scope.WATCHED),
@@ -120,25 +120,25 @@ FLEET_AGENT: Final = Requirements(
     permissions=(
         *permissions_of(
             "",
-            ("namespaces", OWN, "to give each Kafka a namespace of its own"),
-            ("nodes", READ, "to report how much room there is"),
-            ("pods", READ, "to report how much room there is"),
+            ("namespaces", OWN, "to create a namespace for each Kafka"),
+            ("nodes", READ, "to report free capacity"),
+            ("pods", READ, "to report free capacity"),
             (
                 "secrets",
                 ("get", "create", "patch", "delete"),
-                "to keep certificates and passwords of each Kafka, in namespaces it makes as it goes",
+                "to store certificates and passwords of each Kafka, in namespaces that it creates",
             ),
         ),
         *permissions_of(
             _STRIMZI,
-            ("kafkas", OWN, "to make what the fleet asks for"),
-            ("kafkanodepools", OWN, "to make what the fleet asks for"),
+            ("kafkas", OWN, "to create the clusters of the fleet"),
+            ("kafkanodepools", OWN, "to create the clusters of the fleet"),
         ),
         *permissions_of(
-            "apps", ("deployments", OWN, "to keep reserved instances running, and to see Strimzi's versions")
+            "apps", ("deployments", OWN, "to keep reserved instances running, and to find out Strimzi's version")
         ),
         *permissions_of(
-            "scheduling.k8s.io", ("priorityclasses", ("get", "create"), "to let real instances displace reserved ones")
+            "scheduling.k8s.io", ("priorityclasses", ("get", "create"), "to let real instances preempt reserved ones")
         ),
         *lease_permissions("plimsoll-agent"),
         event_permission(Scope.EVERYWHERE),
