@@ -1,7 +1,7 @@
 """One turn of the node autoscaler: everything anew, after a little changed, and with many pods that wait.
 
 From the caches of informers to the last event: the real loop, fed from memory (`benchmarks.autoscaler_worlds`), so that
-no API server is in the figures. Processor time; targets of specs/nodes.md 7.5. Kernels are machine code.
+no API server is in the figures. Processor time; targets of docs/design/nodes.md 7.5. Kernels are machine code.
 """
 
 from __future__ import annotations

@@ -404,7 +404,7 @@ def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) 
 
 
 def cluster_of_n22(*, seed: int = 22) -> Bench:
-    """Scenario N22 (specs/nodes.md 15): pods of 300 shapes, 40 machine types, 5 kinds of nodes, and no group yet."""
+    """Scenario N22 (docs/design/nodes.md 15): pods of 300 shapes, 40 machine types, 5 selectors, no group yet."""
     sizes = [(cores, ratio) for cores in (2, 4, 8, 16, 32, 48, 64, 96) for ratio in (1, 2, 4, 6, 8)]
     shapes = [Shape(name=f"t{number}", cores=cores, gib=cores * ratio) for number, (cores, ratio) in enumerate(sizes)]
     bench = Bench(

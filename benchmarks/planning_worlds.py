@@ -1,4 +1,4 @@
-"""Clusters, machine types and pods for the planning benchmark: the shapes of specs/performance.md, from a seed.
+"""Clusters, machine types and pods for the planning benchmark: the shapes of docs/design/performance.md, from a seed.
 
 `n1` are 19 machine types as a public cloud prices them; `synthetic_types` are any number of distinct shapes of 1 to 96
 cores. Allocatable is what a kubelet's usual reservations leave. Workloads are uniform or log-normal.

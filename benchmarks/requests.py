@@ -2,7 +2,7 @@
 
 One turn each, from the informers' caches to the last condition written, in process and in virtual time: the real
 autoscaler on the API server in memory, over a cloud that answers from tables, so that no machine's coming is in the
-figures. Processor time (specs/nodes.md N21, 4.4, N43); kernels are machine code.
+figures. Processor time (docs/design/nodes.md N21, 4.4, N43); kernels are machine code.
 """
 
 from __future__ import annotations

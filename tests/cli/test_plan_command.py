@@ -310,7 +310,7 @@ def test_help_has_examples():
 
 
 class TestAttachLimits:
-    """New nodes attach as many volumes as the CSINode of their group's node says (specs/nodes.md 6.3)."""
+    """New nodes attach as many volumes as the CSINode of their group's node says (docs/design/nodes.md 6.3)."""
 
     DRIVER = "csi.example.com"
 

@@ -164,7 +164,7 @@ def test_fields_as_the_first_design_spells_them_are_read():
 
 
 class TestClasses:
-    """ProvisioningClasses (specs/nodes.md 3.9)."""
+    """ProvisioningClasses (docs/design/nodes.md 3.9)."""
 
     def validated(self, **body: Any) -> Any:
         head = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "ProvisioningClass"}

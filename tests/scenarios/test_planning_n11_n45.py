@@ -1,4 +1,4 @@
-"""Scenarios of specs/nodes.md section 15 that are pure planning, through `plimsoll plan`."""
+"""Scenarios of docs/design/nodes.md section 15 that are pure planning, through `plimsoll plan`."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_n22_thirty_thousand_pods_in_three_hundred_shapes():
 
 
 def worked_example(**more: Any) -> Json:
-    """The cluster of specs/nodes.md 5.4, all nodes full."""
+    """The cluster of docs/design/nodes.md 5.4, all nodes full."""
     nodes = [
         *(node(f"main-{i}", "main", 2, 7.5) for i in range(2)),
         node("as-0", "as", 16, 60),

@@ -1,4 +1,4 @@
-"""Pods spread over zones that differ in price: as `plimsoll plan` shares them out (specs/nodes.md 7.4)."""
+"""Pods spread over zones that differ in price: as `plimsoll plan` shares them out (docs/design/nodes.md 7.4)."""
 
 from __future__ import annotations
 

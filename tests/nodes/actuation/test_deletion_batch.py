@@ -1,4 +1,4 @@
-"""What happens to a node that goes, in which order and at what times (specs/nodes.md 6.8)."""
+"""What happens to a node that goes, in which order and at what times (docs/design/nodes.md 6.8)."""
 
 from __future__ import annotations
 

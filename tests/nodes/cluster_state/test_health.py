@@ -1,4 +1,4 @@
-"""When the cluster and a group are healthy (specs/nodes.md 6.9, second paragraph)."""
+"""When the cluster and a group are healthy (docs/design/nodes.md 6.9, second paragraph)."""
 
 import pytest
 

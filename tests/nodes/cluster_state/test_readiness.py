@@ -1,4 +1,4 @@
-"""Which heading a node or machine comes under, and what is upcoming (specs/nodes.md 6.9, first paragraph)."""
+"""Which heading a node or machine comes under, and what is upcoming (docs/design/nodes.md 6.9, first paragraph)."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Growth on its way, late or failed, and what is left alone because of it (specs/nodes.md 6.9 and 5.5)."""
+"""Growth on its way, late or failed, and what is left alone because of it (docs/design/nodes.md 6.9 and 5.5)."""
 
 from datetime import timedelta
 

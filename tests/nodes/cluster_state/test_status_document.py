@@ -1,4 +1,4 @@
-"""The status ConfigMap has Cluster Autoscaler's keys, words and times (specs/nodes.md 11)."""
+"""The status ConfigMap has Cluster Autoscaler's keys, words and times (docs/design/nodes.md 11)."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a group's next node would be, and the nodes that stand for those on their way (specs/nodes.md 6.5, 6.1)."""
+"""Templates of node groups, and placeholders of upcoming nodes (docs/design/nodes.md 6.5, 6.1)."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Options as people write them, and what becomes of them (specs/nodes.md 5.1 and 10)."""
+"""Options as people write them, and what becomes of them (docs/design/nodes.md 5.1 and 10)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ids of groups that are made: specs/nodes.md 5.8."""
+"""Ids of groups that are made: docs/design/nodes.md 5.8."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Prices: given, overlaid or estimated, and what planning adds to money (specs/nodes.md 8.4)."""
+"""Prices: given, overlaid or estimated, and what planning adds to money (docs/design/nodes.md 8.4)."""
 
 import pytest
 

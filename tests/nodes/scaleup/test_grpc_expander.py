@@ -1,4 +1,4 @@
-"""The expander outside this program: what it is told, what its answers change (specs/nodes.md 6.7 and 9.3)."""
+"""The expander outside this program: what it is told, what its answers change (docs/design/nodes.md 6.7 and 9.3)."""
 
 from __future__ import annotations
 

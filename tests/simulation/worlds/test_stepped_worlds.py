@@ -171,7 +171,7 @@ def test_a_kind_that_nobody_serves_names_the_place_in_the_file():
     ("step", "wanted"),
     [
         ({"delete": {"kind": "Pod", "name": "x"}}, "steps[1].delete: there is no Pod x to delete"),
-        ({"at": 1}, "steps[1].at: 2025-01-01T00:00:01Z is over"),
+        ({"at": 1}, "steps[1].at: 2025-01-01T00:00:01Z is in the past"),
         ({"crash": {"component": "etcd"}}, "steps[1].crash.component: there is no etcd; known are"),
         ({"reconcile": {"kind": "Kafka", "name": "k"}}, "steps[1].reconcile.kind: nothing reconciles Kafka"),
     ],

@@ -71,7 +71,7 @@ class PlayedSecrets:
     def __init__(self, held: Mapping[tuple[str, str], dict[str, bytes]] | None = None) -> None:
         self._held = held or {}
 
-    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None:
+    async def read(self, namespace: str, name: str) -> dict[str, bytes] | None:
         return self._held.get((namespace, name))
 
 

@@ -41,7 +41,7 @@ def test_no_group_shrinks_while_metrics_of_an_instance_cannot_be_trusted(
     for index, trap in traps.items():
         spoilt(world, pods[index % len(pods)], trap)
     page = world.answered(strategy(SMALL, nodes=nodes))
-    if page.status != 200:
+    if page.status_code != 200:
         assert error_of(page) == (500, "insufficient_metrics")
         return
     counts = plans_of(page)

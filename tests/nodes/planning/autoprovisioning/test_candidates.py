@@ -1,4 +1,4 @@
-"""Groups that could be made: specs/nodes.md 5.5 to 5.8, at the level of offers (N26, N27, N28, N30, N42)."""
+"""Groups that could be made: docs/design/nodes.md 5.5 to 5.8, at the level of offers (N26, N27, N28, N30, N42)."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""Label sets: the design's examples and the rules of specs/nodes.md 5.6."""
+"""Label sets: the design's examples and the rules of docs/design/nodes.md 5.6."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Taints from tolerations: specs/nodes.md 5.7."""
+"""Taints from tolerations: docs/design/nodes.md 5.7."""
 
 from typing import Any
 

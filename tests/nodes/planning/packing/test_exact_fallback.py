@@ -1,4 +1,4 @@
-"""A no is final only after an exact search of what little is left over (specs/nodes.md 7.6), in plans of growth."""
+"""Small remainders are searched exactly before pods stay unschedulable (docs/design/nodes.md 7.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Daemon sets on nodes that do not exist yet: specs/nodes.md 6.5."""
+"""Daemon sets on nodes that do not exist yet: docs/design/nodes.md 6.5."""
 
 from plimsoll.nodes.planning.problem import options
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, total_demand

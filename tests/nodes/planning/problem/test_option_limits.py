@@ -1,4 +1,4 @@
-"""The limits of the cluster: specs/nodes.md 5.3, and the design's worked example, 5.4."""
+"""The limits of the cluster: docs/design/nodes.md 5.3, and the design's worked example, 5.4."""
 
 from typing import Any
 

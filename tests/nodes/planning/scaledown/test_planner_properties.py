@@ -215,7 +215,7 @@ def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_anoth
     rules = DrainRules(options=policy().scale_down, now=NOON)
     for name, state in world.view.nodes.items():
         movable = [placed.pod for placed in state.pods.values() if not is_daemon_pod(placed.pod)]
-        if len(movable) != 1 or rules.check(movable[0]).blocks_node:
+        if len(movable) != 1 or rules.check(movable[0]).blocks_node or is_overcommitted(state):
             continue
         alone = only_candidate(world, name)
         found = find_unneeded(alone, policy(**WIDE), now=NOON)
@@ -227,6 +227,11 @@ def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_anoth
             and isinstance(feasible(loose(movable[0]), other.node, without), Fits)
         ]
         assert [unneeded_node.node for unneeded_node in found.unneeded] == ([name] if places else [])
+
+
+def is_overcommitted(state: NodeState) -> bool:
+    """Whether the pods of a node request more than it has: its utilization is then above any threshold."""
+    return not state.used.fits_within(state.allocatable)
 
 
 def only_candidate(world: Snapshot, name: str) -> Snapshot:

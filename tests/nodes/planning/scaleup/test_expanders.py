@@ -1,4 +1,4 @@
-"""Expanders: which group of several is grown (specs/nodes.md 6.7)."""
+"""Expanders: which group of several is grown (docs/design/nodes.md 6.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traps of specs/nodes.md 7.4: pods that look at other pods, planned in bulk and still right."""
+"""The traps of docs/design/nodes.md 7.4: pods that look at other pods, planned in bulk and still right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Who is served when not all can be, and which groups serve them: specs/nodes.md 8.2 and 8.4, whole groups, balance."""
+"""Who is served when not all can be, and which groups serve them: docs/design/nodes.md 8.2 and 8.4, whole groups,
+balance.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,7 @@ class TestBundles:
 
 
 class TestRequestsAndOrdinaryPods:
-    """One line for all (specs/nodes.md 4.2, 4.5): four pods find room, and two that are asked for stay without."""
+    """One queue for all (docs/design/nodes.md 4.2, 4.5): four pods are placed, two requested ones are not."""
 
     ROOM = (group("g", cpu=4, most=1),)
 

@@ -1,4 +1,4 @@
-"""The compatible planner (specs/nodes.md 6.6): who is helped by one group under limits, and who waits."""
+"""The compatible planner (docs/design/nodes.md 6.6): who is helped by one group under limits, and who waits."""
 
 from __future__ import annotations
 

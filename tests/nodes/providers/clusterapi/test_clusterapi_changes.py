@@ -1,4 +1,4 @@
-"""Growing, shrinking and removing through the objects of Cluster API (specs/nodes.md 9.4)."""
+"""Growing, shrinking and removing through the objects of Cluster API (docs/design/nodes.md 9.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which objects of Cluster API are node groups, and what they say of themselves (specs/nodes.md 9.4)."""
+"""Which objects of Cluster API are node groups, and what they say of themselves (docs/design/nodes.md 9.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines as instances, and whose node is whose (specs/nodes.md 9.4)."""
+"""Machines as instances, and whose node is whose (docs/design/nodes.md 9.4)."""
 
 from __future__ import annotations
 

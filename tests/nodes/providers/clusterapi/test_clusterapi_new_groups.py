@@ -1,4 +1,4 @@
-"""Auto-provisioning on Cluster API: templates are machine types, groups are copies of them (specs/nodes.md 9.4)."""
+"""Auto-provisioning on Cluster API: templates are machine types, groups copy them (docs/design/nodes.md 9.4)."""
 
 from __future__ import annotations
 

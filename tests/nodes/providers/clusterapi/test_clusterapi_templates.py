@@ -1,4 +1,4 @@
-"""What a node of a group would be like before there is one (specs/nodes.md 9.4, "From zero")."""
+"""What a node of a group would be like before there is one (docs/design/nodes.md 9.4, "From zero")."""
 
 from __future__ import annotations
 

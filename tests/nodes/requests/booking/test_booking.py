@@ -1,6 +1,6 @@
 """Capacity that requests were given stays theirs: on which nodes, how much of it, and what is left of it when pods run.
 
-specs/nodes.md 4.3.
+docs/design/nodes.md 4.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What waiting pods that consume a request, or their requests, are warned of (specs/nodes.md 2.4, 4.6)."""
+"""What waiting pods that consume a request, or their requests, are warned of (docs/design/nodes.md 2.4, 4.6)."""
 
 from __future__ import annotations
 
