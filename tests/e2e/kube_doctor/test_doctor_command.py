@@ -93,7 +93,7 @@ def test_a_fresh_server_is_well(server: ApiServer):
     assert ended.code == 0, ended.stdout
     lines = ended.stdout.splitlines()
     assert lines[1].startswith(f"api                ok       {server.url} answers in ")
-    assert "identity           ok       we are admin" in lines
+    assert "identity           ok       authenticated as admin" in lines
     assert "clock              ok       agrees with the server's to a second" in lines
     assert lines[-1] == "all checks passed"
     assert ended.complaints == ""

@@ -13,10 +13,10 @@ def test_a_missing_definition_is_a_failure_for_a_controller_that_was_asked_for()
         examination = cluster.examined("tidb")
     finding = found(examination, "definitions.tidb")
     assert finding.level == "fail"
-    assert finding.message == "not there: tidbclusterautoscalers.pingcap.com, tidbclusters.pingcap.com"
+    assert finding.message == "missing: tidbclusterautoscalers.pingcap.com, tidbclusters.pingcap.com"
     ours, theirs = finding.fix.splitlines()
     assert ours.endswith("crds/tidbclusterautoscalers.yaml")
-    assert theirs == "install TiDB Operator, which brings pingcap.com"
+    assert theirs == "install TiDB Operator, which provides pingcap.com"
 
 
 def test_a_missing_definition_is_a_warning_if_nobody_asked_for_the_controller():

@@ -1,4 +1,4 @@
-"""Who we are to the server, and why it may not know us."""
+"""The identity of this client at the server, and why the server may not recognize it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Identity(Value):
 
 
 async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Identity | None, Finding]:
-    """Who the server takes us for; without an identity if it does not know us or does not tell."""
+    """The identity that the server reports; none if it does not recognize the credentials or does not answer."""
     body = msgspec.json.encode({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
     headers = {"content-type": JSON, "accept": JSON}
     call = Request("POST", _WHO_AM_I, headers=headers, body=body, timeout_s=client.settings.timeout_s)
@@ -51,7 +51,7 @@ def unknown_to_server(told: str, target: Target, *, now: datetime) -> Finding:
     return Finding(
         check="identity",
         level=Level.FAIL,
-        message=f"the server does not know us: {expired or told}",
+        message=f"the server does not recognize the credentials: {expired or told}",
         fix="get a new certificate (client-certificate and client-key of the user)"
         if expired
         else "get a fresh token or certificate: the one we have is wrong or has expired",
@@ -61,28 +61,28 @@ def unknown_to_server(told: str, target: Target, *, now: datetime) -> Finding:
 def _introduced(identity: Identity, target: Target, *, now: datetime) -> Finding:
     details = {"user": identity.user, "groups": list(identity.groups)}
     if identity.user != ANONYMOUS:
-        return Finding(check="identity", level=Level.OK, message=f"we are {identity.user}", details=details)
+        return Finding(check="identity", level=Level.OK, message=f"authenticated as {identity.user}", details=details)
     if not target.is_shown_credentials:
         return Finding(
             check="identity",
             level=Level.WARN,
-            message="we are nobody: no credentials were given",
+            message="anonymous: no credentials were given",
             fix="use a kubeconfig with a user, or run as a pod with a service account",
             details=details,
         )
-    why = _expired(target, now) or "it does not know the authority of our certificate, or takes no such credentials"
+    why = _expired(target, now) or "it does not know the certificate authority, or does not accept such credentials"
     return Finding(
         check="identity",
         level=Level.FAIL,
-        message=f"our credentials were ignored, the server takes us for {ANONYMOUS}: {why}",
-        fix="get credentials that were made for this server; does the user of the kubeconfig belong to this cluster?",
+        message=f"the credentials were ignored, the server treats this client as {ANONYMOUS}: {why}",
+        fix="use credentials of this cluster; check the user of the kubeconfig context",
         details=details,
     )
 
 
 def _expired(target: Target, now: datetime) -> str:
     ends = target.certificate_ends
-    return f"our client certificate expired on {ends:%Y-%m-%dT%H:%M:%SZ}" if ends is not None and ends <= now else ""
+    return f"the client certificate expired on {ends:%Y-%m-%dT%H:%M:%SZ}" if ends is not None and ends <= now else ""
 
 
 class _UserInfo(Value):
@@ -104,5 +104,5 @@ def _identity_in(reply: Response) -> Identity:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableAnswer(f"not a SelfSubjectReview: {error}") from error
     if not info.username:
-        raise UnreadableAnswer("not a SelfSubjectReview: it names nobody")
+        raise UnreadableAnswer("not a SelfSubjectReview: it has no user name")
     return Identity(user=info.username, groups=tuple(info.groups or ()))

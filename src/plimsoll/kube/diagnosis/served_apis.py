@@ -109,7 +109,7 @@ async def _seen(client: Client, definition: CustomResource) -> DefinitionState:
     try:
         found = await client.get(CustomResourceDefinition, definition.name)
     except NotFound:
-        return DefinitionState(definition=definition, problem="not there")
+        return DefinitionState(definition=definition, problem="missing")
     except ApiError:
         return await _seen_from_outside(client, definition)
     versions = tuple(version.name for version in found.spec.versions if version.served)
@@ -130,7 +130,7 @@ async def _seen_from_outside(client: Client, definition: CustomResource) -> Defi
         if definition.plural in await _resources(client, definition.group, version)
     ]
     if not served:
-        return DefinitionState(definition=definition, problem="not there, or in no version we know")
+        return DefinitionState(definition=definition, problem="missing, or in no supported version")
     return _judged(definition, tuple(served))
 
 
@@ -199,12 +199,12 @@ def check_definitions(
             details=details,
         )
     if hidden:
-        message = f"could not be looked at: {hidden[0].problem}"
+        message = f"could not be checked: {hidden[0].problem}"
         return Finding(check=check, level=Level.UNKNOWN, message=message, details=details)
     unused = [sighting.definition.name for sighting in found if sighting.problem]
-    message = f"{len(found) - len(unused)} custom resources are there"
+    message = f"{len(found) - len(unused)} custom resources exist"
     if unused:
-        message += f"; not there, and not needed by all: {', '.join(unused)}"
+        message += f"; missing, but optional: {', '.join(unused)}"
     return Finding(check=check, level=Level.OK, message=message, details=details)
 
 
@@ -229,4 +229,4 @@ def _advice(definition: CustomResource) -> str:
     shipped = files("plimsoll.objects").joinpath("crds", f"{definition.plural}.yaml")
     if definition.is_ours and shipped.is_file():
         return f"kubectl apply -f {shipped}"
-    return f"install {definition.source}, which brings {definition.group}"
+    return f"install {definition.source}, which provides {definition.group}"
