@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done, ToldAlready
+from plimsoll.kube.controller.controller import Again, AlreadyReported, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.informer.events import Key, Updated
@@ -40,7 +40,7 @@ BACKOFF: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=100.0, jitter=0.1)
 _UP: Final = "Up"
 
 
-class AdviceMissing(ToldAlready, Unreachable):
+class AdviceMissing(AlreadyReported, Unreachable):
     """The planner, PD or an external service gave no usable answer: retried with back-off."""
 
 

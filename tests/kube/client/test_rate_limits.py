@@ -29,7 +29,7 @@ def passing(
         patience_s = (leaving or {}).get(number)
         try:
             async with asyncio.timeout(patience_s):
-                await limit.turn()
+                await limit.wait()
         except TimeoutError:
             return
         passed.append((number, clock.monotonic_s()))

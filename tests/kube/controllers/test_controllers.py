@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput, NotEnoughData
-from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done, ToldAlready
+from plimsoll.kube.controller.controller import Again, AlreadyReported, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, Status, TooManyRequests
 from plimsoll.runtime.backoff import Backoff
@@ -234,7 +234,7 @@ def test_a_failure_is_told_with_its_error_and_the_next_try(desk: Desk):
 
 
 def test_a_failure_that_was_told_already_is_left_to_those_who_debug(desk: Desk):
-    desk.script["a"] = [ToldAlready("no metrics")]
+    desk.script["a"] = [AlreadyReported("no metrics")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
     assert [(log_entry["log_level"], log_entry["event"]) for log_entry in logs] == [("debug", "reconcile.failed")]

@@ -1,6 +1,6 @@
-"""A cluster entry of a kubeconfig: where the server is, and how it proves who it is.
+"""A cluster entry of a kubeconfig: the address of the server, and how its certificate is verified.
 
-Also the form of addresses given by hand (`--server`). Nothing is connected to here.
+Also the form of addresses given by hand (`--server`). Nothing here opens a connection.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Cluster:
 
     def told_to_plugins(self) -> Mapping[str, Any]:
         """`spec.cluster` of an ExecCredential, under the names it has there; empty fields are left out."""
-        told = {
+        fields = {
             "server": self.server,
             "tls-server-name": self.tls.server_name,
             "insecure-skip-tls-verify": self.tls.is_insecure,
@@ -48,7 +48,7 @@ class Cluster:
             "proxy-url": self.proxy_url,
             "config": self.plugin_config,
         }
-        return {name: value for name, value in told.items() if value or (name == "config" and value is not None)}
+        return {name: value for name, value in fields.items() if value or (name == "config" and value is not None)}
 
 
 def cluster_of(entry: Section, *, server: str = "") -> Cluster:

@@ -47,7 +47,7 @@ ANONYMOUS: Final = FixedCredentials(Credential())
 
 
 class TokenFile:
-    """A bearer token that somebody keeps fresh in a file. `fallback` stands in while the file was never readable."""
+    """A bearer token in a file that another process renews. `fallback` is used until the file was readable once."""
 
     def __init__(self, file: str, *, clock: Clock, fallback: str = "") -> None:
         self._file = file
@@ -139,7 +139,7 @@ class CertificatePair:
         self._pair()
 
     def refused(self, credential: Credential) -> None:
-        """Files tell by themselves when there is another."""
+        """Files change by themselves; there is nothing to do after a refusal."""
 
     def _read(self, known: Credential | None) -> Credential:
         try:

@@ -1,4 +1,4 @@
-"""The `exec` section of a user: which plugin to run, and how. Only read and checked here; `plugins` runs it."""
+"""The `exec` section of a user: which plugin to run, and how. Read and checked here; `exec_plugin` runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V1BETA1: Final = f"{GROUP}/v1beta1"
 
 
 class InteractiveMode(StrEnum):
-    """Whether a plugin may talk with whoever sits at the terminal."""
+    """Whether a plugin may ask the user at the terminal."""
 
     NEVER = "Never"
     IF_AVAILABLE = "IfAvailable"
@@ -38,7 +38,7 @@ class ExecConfig:
     interactive_mode: InteractiveMode = InteractiveMode.IF_AVAILABLE
     install_hint: str = ""
     cluster_info: Mapping[str, Any] | None = field(default=None, repr=False)
-    """What it is told about the cluster; None: it did not ask."""
+    """The cluster information passed to the plugin; None if its entry does not ask for it."""
 
 
 def read_exec_config(section: Section, cluster: Cluster) -> ExecConfig:

@@ -1,6 +1,6 @@
-"""What is said to an exec plugin, and what it answers: the ExecCredential of client.authentication.k8s.io.
+"""The protocol of exec plugins: the ExecCredential of client.authentication.k8s.io, as input and as output.
 
-An answer that cannot be used is an InvalidInput that says why and quotes nothing of it: all of it may be secret.
+Unusable output is an `InvalidInput` with the reason. It quotes nothing, because all of the output may be secret.
 """
 
 from __future__ import annotations

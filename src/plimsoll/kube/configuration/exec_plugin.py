@@ -1,8 +1,9 @@
 """Credentials from an exec plugin: run when there is need, kept until they expire.
 
-Whoever comes while the plugin runs waits for that run and shares its outcome, good or bad; a plugin that hangs is thus
-waited for once. After a refusal it is run again, unless what was refused is no longer what we have. Who cannot wait so
-long leaves (`unanswered` says what for); a run ends early only when whoever started it is cancelled.
+A caller that arrives while the plugin runs waits for that run and shares its outcome, good or bad; a plugin that hangs
+is thus waited for once. After a refusal it is run again, unless what was refused is no longer what we have. A caller
+that cannot wait so long leaves (`unanswered` says what for); a run ends early only when the caller that started it is
+cancelled.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class PluginHost:
     has_terminal: Callable[[], bool]
     timeout_s: float
     interactive_timeout_s: float = 300.0
-    """Somebody has to find a password first."""
+    """A user may have to look up a password first."""
 
 
 class ExecPlugin:
@@ -100,7 +101,7 @@ class ExecPlugin:
         return found
 
     async def _ask(self) -> None:
-        """One run. A cancelled one does not count: whoever waits next runs it anew."""
+        """One run. A cancelled run does not count: the next waiting caller starts another."""
         try:
             self._credential, self._failure = await self._answered(), None
         except CredentialsFailed as error:
@@ -144,8 +145,8 @@ class ExecPlugin:
 
     def _failed(self, outcome: Outcome) -> CredentialsFailed:
         if isinstance(outcome, NotStarted):
-            told = "executable not found" if outcome.is_missing else f"cannot be started: {outcome.reason}"
-            return self._wrong(told, hint=self._entry.install_hint)
+            problem = "executable not found" if outcome.is_missing else f"cannot be started: {outcome.reason}"
+            return self._wrong(problem, hint=self._entry.install_hint)
         if isinstance(outcome, Killed):
             return self._wrong(f"{outcome.reason}, and was killed{_quoted(outcome.stderr)}")
         how = f"exit code {outcome.exit_code}" if outcome.exit_code > 0 else f"signal {-outcome.exit_code}"

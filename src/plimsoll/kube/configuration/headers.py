@@ -1,6 +1,6 @@
-"""The header fields that say who we are: a bearer token, name and password, and whom we stand in for.
+"""Header fields that authenticate a request: a bearer token, a name with a password, and impersonation.
 
-Values are checked here, because a line break in a token would become a header of its own.
+Values are checked here, because a line break in a token would start another header.
 """
 
 from __future__ import annotations

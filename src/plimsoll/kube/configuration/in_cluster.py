@@ -1,4 +1,4 @@
-"""Access from inside a pod: the service account that the kubelet lays into its file system."""
+"""Access from inside a pod: the service account that the kubelet mounts."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Pod:
     def missing(environment: Mapping[str, str], *, folder: Path) -> str:
         """Why `around` finds no pod, as the end of a sentence."""
         unset = [name for name in (_HOST, _PORT) if not environment.get(name)]
-        told = "this is not a pod with a service account"
+        problem = "this is not a pod with a service account"
         if len(unset) == 2:
-            return told
+            return problem
         if unset:
-            return f"{told}: {_PORT if unset[0] == _HOST else _HOST} is set, but {unset[0]} is not"
-        return f"{told}: {_HOST} is set, but {folder / 'token'} is not there (automountServiceAccountToken: false?)"
+            return f"{problem}: {_PORT if unset[0] == _HOST else _HOST} is set, but {unset[0]} is not"
+        return f"{problem}: {_HOST} is set, but {folder / 'token'} is not there (automountServiceAccountToken: false?)"
 
     def access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
         """As the pod's service account, in the pod's namespace unless another is asked for."""

@@ -1,8 +1,8 @@
 """Runs a command to its end: the port through which exec plugins are started, and its live implementation.
 
 The outcome is a value, whatever it is. What a command prints on stdout may be a secret and appears in no repr; what it
-prints on stderr is shown once: passed on if the command ends well or takes its time (it may tell a person what to do),
-else kept for the message about its failure.
+prints on stderr is shown once: passed on if the command ends well or takes its time (it may say what the user has to
+do), else kept for the message about its failure.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RealProcesses:
             return NotStarted(reason=error.strerror or str(error), is_missing=isinstance(error, FileNotFoundError))
         finally:
             # Cancelled in the middle of a start, asyncio itself kills the process but not what that has started, and
-            # then waits for whoever holds its pipes.
+            # then waits for the processes that hold its pipes.
             await asyncio.wait((starting,))
             if not starting.cancelled() and starting.exception() is None:
                 await _end(starting.result(), conversation, has_group=not command.is_interactive)
@@ -160,7 +160,7 @@ async def _first_of(*futures: asyncio.Future[None], within_s: float) -> None:
 
 
 async def _end(process: asyncio.SubprocessTransport, conversation: _Conversation, *, has_group: bool) -> None:
-    """Leave nothing behind: neither a process that runs, nor one that nobody has waited for, nor an open pipe."""
+    """Leave nothing behind: no running process, no zombie, no open pipe."""
     if process.get_returncode() is None:
         with suppress(ProcessLookupError):
             if has_group:
@@ -180,5 +180,5 @@ def _pass_on(data: bytes) -> None:
 
 
 def has_terminal() -> bool:
-    """Whether somebody sits before our stdin."""
+    """Whether stdin is a terminal."""
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

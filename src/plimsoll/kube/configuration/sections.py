@@ -1,6 +1,6 @@
-"""Reads the fields of a kubeconfig file and says, when one is wrong, which file and which field it was.
+"""Reads the fields of a kubeconfig file; errors name the file and the field.
 
-Used for every part of such a file. Says what type was found, never what value: most of the values are secrets.
+Errors name the type that was found, never the value: most values are secrets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A user entry of a kubeconfig: who we are, and as whom we act.
+"""A user entry of a kubeconfig: its credentials and its impersonation.
 
-Which of several kinds counts is as in client-go: a token or a password makes an exec plugin unnecessary; a token file
-comes before a token beside it as soon as it can be read; a certificate is presented beside any of them.
+The precedence is that of client-go: a token or a password makes an exec plugin unnecessary; a readable token file comes
+before a token of the same entry; a client certificate is presented together with any of them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ An exception means that this turn cannot go on. Which ones are expected:
   brake. Tried again without a word, with a back-off and a budget of its own (`WorkQueue.add_refused`): many keys of a
   follower cost little. Who becomes the leader calls `resync`.
 * any other `PlimsollError`: told as a warning, tried again with back-off, not before the server's Retry-After. One
-  that is `ToldAlready` is not told a second time.
+  that is `AlreadyReported` is not told a second time.
 * any other `Exception` is a bug, and this module catches it, which only the supervisor does elsewhere: one object that
   trips a bug would otherwise restart its controller for ever, and no other object would be looked at. It is told as an
   error with its traceback, counted, and tried again with back-off. `BaseException` passes.
@@ -45,7 +45,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 _ERROR_TEXT_LENGTH = 500
 
 
-class ToldAlready(PlimsollError):
+class AlreadyReported(PlimsollError):
     """This turn cannot go on, and its reconcile has told people so, or did in a turn before."""
 
 
@@ -250,7 +250,7 @@ class Controller(Generic[K]):
         wait_s = self.queue.add_rate_limited(key, because=error)
         tries = self.queue.failures(key)
         told = _text_of(error)
-        tell = log.debug if isinstance(error, ToldAlready) else log.warning
+        tell = log.debug if isinstance(error, AlreadyReported) else log.warning
         tell("reconcile.failed", controller=self.name, key=str(key), error=told, tries=tries, again_s=round(wait_s, 3))
 
     def _is_a_bug(self, key: K, error: BaseException) -> None:

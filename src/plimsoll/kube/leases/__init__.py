@@ -1,7 +1,8 @@
-"""Leader election by a Lease of Kubernetes: at most one process acts, and it knows until when.
+"""Leader election on a Kubernetes Lease: at most one process acts, and it knows until when.
 
-`election` decides (pure), `electors` does, `holders` is what everybody else asks; `threads` and `tasks` are the two
-places an elector can live, `leading` runs what only a leader runs. See docs/reference/leader-election.md.
+`election` holds the rules (pure) and `elector` applies them; everything else reads the `LeaseHolder`. An elector runs
+in a thread (`elector_thread`) or as a task (`elector_task`); `leadership` runs what only a leader may run. See
+docs/reference/leader-election.md.
 """
 
 from plimsoll.kube.leases.clocks import SuspendAwareClock

@@ -1,4 +1,4 @@
-"""The clock leases are counted on: one that goes on while the machine is suspended.
+"""The clock of leases, which continues while the machine is suspended.
 
 Python's monotonic clock stands still during a suspend on Linux. A virtual machine that is paused and resumed would find
 its lease as fresh as it left it, while a challenger on another machine has long taken over.
@@ -24,5 +24,5 @@ class SuspendAwareClock:
         return time.clock_gettime(self._id)
 
     async def sleep(self, seconds: float) -> None:
-        """The loop's sleep, which a suspend makes late: whoever wakes must look at the clock again."""
+        """The loop's sleep, which a suspend makes late: the caller must read the clock again after it."""
         await asyncio.sleep(seconds)

@@ -1,29 +1,30 @@
-"""Who may lead, as a pure function of what was seen and when: no clock, no network, no task.
+"""The rules of leader election, as a pure function of observations and times: no clock, no network, no task.
 
-`electors` feeds it with what the API server answers and does what it decides. The rules, and why no two processes act
-at the same time:
+`elector` passes in what the API server answers and does what these rules decide. The rules, and why no two processes
+act at the same time:
 
-* **A leader's time is counted from before it asked.** A renewal that was sent at t and succeeded is good until
-  t + duration - margin on the leader's own clock, whenever its answer came.
-* **A challenger's wait is counted from after it saw.** It may take a record over only when the same version of it
-  stood there for the whole duration that is written in it, on the challenger's own clock. What it saw was written
-  after t, so its wait ends after t + duration. Clocks are never compared, only their speed must agree, within margin.
-* **Every write names the version it replaces**, so a takeover fails if the leader renewed since it was last seen, and
-  a renewal fails if somebody took over. "The same" means the same resourceVersion: it changes with every write,
-  whatever times a holder writes. For that a write must change something (a write that does not keeps its version on
-  a real server), so we never write a renewTime that stands there already or that we wrote before.
-* **An answer that is lost decides nothing.** The leader's time is not extended; the next step is to look. If the record
-  is then one of the writes we remember, it counts from when *that* was sent: such a write may arrive late, but it
-  cannot make us good for longer than those who see it respect it.
-* **A name proves nothing.** Only a record that this process wrote is its own. One that has our name and that we did
-  not write (a former life with the same name, a copied configuration) is waited for like any other.
-* **A record that is gone.** Nobody removes one by these rules. Who has never seen one creates it at once: that is how
-  a new cluster starts. Who has seen one held waits as long as that record was to be respected, from the moment it saw
-  that it is gone, because its holder has not noticed yet. The holder, when it notices, stops acting at once (a new
-  process or client-go may have created the Lease in the gap), creates it, and goes on only if its creation wins.
+* **A leader's time counts from before its request.** A renewal that was sent at t and succeeded is valid until
+  t + duration - margin on the leader's own clock, whenever the response arrived.
+* **A challenger's wait counts from after its observation.** It may take a record over only when the same version of it
+  was there for the whole duration that the record names, on the challenger's own clock. What it observed was written
+  after t, so its wait ends after t + duration. Clocks are never compared; only their speed must agree, within margin.
+* **Every write names the version it replaces**, so a takeover fails if the leader renewed since it was last observed,
+  and a renewal fails if another process took over. "The same" means the same resourceVersion: it changes with every
+  write, whatever times a holder writes. For that a write must change something (a real server keeps the version
+  otherwise), so we never write a renewTime that the record already holds or that we wrote before.
+* **A lost response decides nothing.** The leader's time is not extended; the next step is to read. If the record then
+  is one of our remembered writes, it counts from when *that* write was sent: such a write may arrive late, but it
+  cannot make us valid for longer than its observers respect it.
+* **A name proves nothing.** Only a record that this process wrote is its own. A record with our name that we did not
+  write (an earlier process with the same name, a copied configuration) is waited for like any other.
+* **A record that is gone.** These rules never remove one. A process that has never observed a record creates it at
+  once: this is how a new cluster starts. A process that has observed a held record waits for the duration of that
+  record from the moment it found it gone, because the holder has not noticed yet. The holder, when it notices, stops
+  acting at once (a new process or client-go may have created the Lease in the gap), creates it, and continues only if
+  its creation wins.
 
-Somebody who empties, shortens or deletes a held Lease by hand, and another who takes it at once, can make two act until
-the holder's next renewal. That cannot be helped by any elector.
+If a user empties, shortens or deletes a held Lease by hand and another process takes it at once, two processes can act
+until the holder's next renewal. No elector can prevent that.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from plimsoll.kube.leases.settings import INT32_MAX, LeaseSettings
 
 
 class ObservedRecord(Value):
-    """What stood there (None: nothing), since when we know, and from when on it may be taken if it still does.
+    """An observed record (None: no Lease), since when it is known, and from when on it may be taken if unchanged.
 
-    Not `is_current`: a write of ours went astray since, and it has to be looked at again.
+    Not `is_current`: a write of ours failed since then, so the Lease must be read again.
     """
 
     record: LeaseRecord | None
@@ -50,7 +51,7 @@ class ObservedRecord(Value):
 
 
 class Write(Value):
-    """Something we sent, and the moment before we did."""
+    """A write that was sent, and the moment before it was sent."""
 
     stamp: tuple[str, str, str]
     acquire_time: str
@@ -80,7 +81,7 @@ class Decision(Value):
 
 
 class Election(Value):
-    """One process's part in it. Every method gives a new one."""
+    """The view of one process on the election. Every method returns a new value."""
 
     identity: str
     settings: LeaseSettings
@@ -93,19 +94,19 @@ class Election(Value):
         """The Lease as an answer showed it (None: there is none), at the moment after it came."""
         last = self.observed
         if last is not None and _is_same(last.record, record):
-            return self._with(seen=msgspec.structs.replace(last, is_current=True))
+            return self._with(observed=msgspec.structs.replace(last, is_current=True))
         # Of a record that is gone, the one that was there last counts; unless it was ours and is still good.
         respected = record
         if record is None and last is not None and not self._is_good(now_s):
             respected = last.record
         respected_s = respected.duration_s if respected is not None and respected.holder else 0.0
-        return self._with(seen=ObservedRecord(record=record, since_s=now_s, free_at_s=now_s + respected_s))
+        return self._with(observed=ObservedRecord(record=record, since_s=now_s, free_at_s=now_s + respected_s))
 
     def remember_write(self, claim: Claim, *, now_s: float) -> Election:
-        """A write is about to be sent: remembered before its fate is known.
+        """A write is about to be sent: remembered before its outcome is known.
 
         Of the others the one that stands there and those that could still count: a record older than its duration is
-        good for nothing, whoever wrote it.
+        worthless, whichever process wrote it.
         """
         write = Write(
             stamp=claim.stamp, acquire_time=claim.acquire_time, transitions=claim.transitions, sent_at_s=now_s
@@ -118,14 +119,16 @@ class Election(Value):
     def mark_stale(self) -> Election:
         """A write was refused or not answered: what stands there now is not known, what did is not forgotten."""
         return (
-            self if self.observed is None else self._with(seen=msgspec.structs.replace(self.observed, is_current=False))
+            self
+            if self.observed is None
+            else self._with(observed=msgspec.structs.replace(self.observed, is_current=False))
         )
 
     # -- what follows
 
     @property
     def own_write(self) -> Write | None:
-        """The write of ours that stands there, if one does."""
+        """Our write, if the observed record is one of ours."""
         if self.observed is None or self.observed.record is None:
             return None
         stamp = self.observed.record.stamp
@@ -136,14 +139,14 @@ class Election(Value):
         return own is not None and now_s < own.sent_at_s + self.settings.validity_s
 
     def decide(self, now_s: float) -> Decision:
-        seen = self.observed
-        if seen is None or not seen.is_current:
+        observed = self.observed
+        if observed is None or not observed.is_current:
             return Decision(step=Step.LOOK)
         if self.own_write is not None:
             return Decision(step=Step.RENEW)
-        if now_s < seen.free_at_s:
-            return Decision(step=Step.WAIT, until_s=seen.free_at_s)
-        return Decision(step=Step.CREATE if seen.record is None else Step.TAKE)
+        if now_s < observed.free_at_s:
+            return Decision(step=Step.WAIT, until_s=observed.free_at_s)
+        return Decision(step=Step.CREATE if observed.record is None else Step.TAKE)
 
     def claim(self, renew_time: str) -> Claim:
         """What to write for the decision to create, take or renew."""
@@ -161,7 +164,7 @@ class Election(Value):
         )
 
     def release(self, renew_time: str) -> Claim:
-        """What to write to let go: no holder, and as client-go does, a duration of one second."""
+        """The release: no holder, and as client-go does, a duration of one second."""
         own = self.own_write
         return Claim(
             holder="",

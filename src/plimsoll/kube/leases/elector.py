@@ -1,9 +1,9 @@
-"""The loop of an election: looks at the Lease, does what `election` decides, and tells the `LeaseHolder`.
+"""The loop of an election: reads the Lease, does what `election` decides, and updates the `LeaseHolder`.
 
-It runs as a task of the loop it is in: in its own thread when live (`threads`), beside everything else under virtual
-time (`tasks`). One elector is one candidacy: it contends, leads, and ends with a loss or, when those who act have stood
-down, by giving the lease back. It never gives back a lease under which somebody may still act. Leaving is bounded:
-an exchange that is under way is broken off, and giving back has a deadline of its own.
+It runs as a task of its event loop: in a thread of its own when live (`elector_thread`), in the common loop under
+virtual time (`elector_task`). One elector is one candidacy: it contends, leads, and ends with a loss or, after a
+stand-down, with the release of the lease. It never releases a lease under which something may still act. The end is
+bounded: a request in progress is cancelled, and the release has a deadline of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LeaderElector:
         self._clock = holder.clock
         self._settings = holder.settings
         self._election = Election(identity=holder.identity, settings=holder.settings)
-        self._told_failure = ("", "")
+        self._logged_failure = ("", "")
         self._log = log.bind(lease=f"{holder.settings.namespace}/{holder.settings.name}", identity=holder.identity)
 
     async def run(self) -> None:
@@ -177,7 +177,7 @@ class LeaderElector:
     # -- one exchange with the server
 
     async def _unless_stood_down(self, exchange: Coroutine[Any, Any, None]) -> None:
-        """Do it, or break it off: those who have stood down wait for us, and the server may not answer."""
+        """Await the exchange, or cancel it after a stand-down: the server may not answer in time."""
         tasks = (
             asyncio.create_task(exchange, name="an exchange about the lease"),
             asyncio.create_task(self.holder.stood_down(), name="waiting for a stand-down"),
@@ -193,7 +193,7 @@ class LeaderElector:
             self._succeeded()
 
     async def _look_and_claim(self, timeout_s: float) -> None:
-        """Look if need be, then create, take or renew if that is our turn."""
+        """Read the Lease if necessary, then create, take or renew it if the rules allow."""
         if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
             self._saw(await self._port.read(timeout_s=timeout_s))
             own = self._standing_write()
@@ -201,7 +201,7 @@ class LeaderElector:
                 # An acquisition whose answer was lost.
                 return
         step = self._election.decide(self._clock.monotonic_s()).step
-        # A leader does not take: whoever changed its record by hand wants it to give way.
+        # A leader does not take: a user that changed the record by hand wants it to give way.
         if step not in _WRITING or (step is Step.TAKE and self.holder.has_led):
             return
         try:
@@ -231,7 +231,7 @@ class LeaderElector:
         before = self._election.observed
         self._election = self._election.observe(record, now_s=self._clock.monotonic_s())
         if record is None:
-            # Somebody removed it. If we lead, we may not act before we have it again (see `election`).
+            # It was removed. A leader may not act before it holds the Lease again (see `election`).
             self.holder.suspend()
         own = self._election.own_write
         if own is not None and self.holder.has_led:
@@ -250,7 +250,7 @@ class LeaderElector:
             self._log.info("lease.observed", holder=holder)
 
     def _standing_write(self) -> Write | None:
-        """Our write that is known to stand there now."""
+        """Our write, if the Lease is known to hold it now."""
         seen = self._election.observed
         return self._election.own_write if seen is not None and seen.is_current else None
 
@@ -264,19 +264,19 @@ class LeaderElector:
     def _failed(self, error: ServerTrouble) -> None:
         self.holder.failures += 1
         self.holder.last_error = f"{type(error).__name__}: {error}"
-        # Once for each failure, however often it is tried: one that stays would be told every other second for ever.
+        # Logged once per failure, however often it is retried: a lasting one would be logged every other second.
         failure = (self.holder.phase, self.holder.last_error)
-        if failure != self._told_failure:
-            self._told_failure = failure
+        if failure != self._logged_failure:
+            self._logged_failure = failure
             self._log.warning("lease.attempt_failed", phase=self.holder.phase, error=self.holder.last_error)
 
     def _succeeded(self) -> None:
-        if self._told_failure != ("", ""):
-            self._log.info("lease.attempt_succeeded", after=self._told_failure[1])
-            self._told_failure = ("", "")
+        if self._logged_failure != ("", ""):
+            self._log.info("lease.attempt_succeeded", after=self._logged_failure[1])
+            self._logged_failure = ("", "")
 
     async def _pause(self, seconds: float) -> bool:
-        """Wait; True, and at once, if those who act stand down."""
+        """Wait; True, and at once, after a stand-down."""
         try:
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self.holder.stood_down()

@@ -1,6 +1,6 @@
-"""An election as a task beside everything else: for virtual time, and for tests.
+"""An election as a task of the current event loop: for virtual time and for tests.
 
-Live processes use `threads`: a task cannot renew while another one keeps the loop busy.
+Live processes use `elector_thread`: a task cannot renew while another task keeps the loop busy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def start_elector(elector: LeaderElector) -> AsyncIterator[LeaseHolder]:
-    """Take part in the election; leaving says that nothing acts any more, and gives the lease back."""
+    """Take part in the election. Leaving the block states that nothing acts any more, and releases the lease."""
     task = asyncio.create_task(elector.run(), name=f"elector {elector.holder.identity}")
     try:
         yield elector.holder

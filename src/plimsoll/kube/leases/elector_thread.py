@@ -1,10 +1,10 @@
 """An election in a thread of its own, with its own event loop and its own connection: for live processes.
 
-A leader whose event loop is busy (a large list being decoded, a planner that forgot to leave the loop) must still
-renew; and one that cannot renew must stop, even if its loop is so stuck that it cannot be told. So the thread also
-watches the end: if the time that was granted is over and the rest of the process has not confirmed that it stands down,
-the process is ended on the spot. What cannot be helped: code that keeps Python's global lock for longer than the lease
-lasts also keeps this thread from running; the guard then still refuses, by the clock, whatever comes after.
+A leader whose event loop is busy (decoding a large list, planning without a yield) must still renew, and a leader that
+cannot renew must stop, even if its loop is blocked. So the thread also watches the end: if the granted time is over and
+the rest of the process has not confirmed that it stands down, the process is ended at once. A limit: code that keeps
+Python's global interpreter lock for longer than the lease lasts also blocks this thread; the guard then still refuses
+all later calls, by the clock.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SHORTEST_WAIT_S: Final = 0.001
 
 
 class ElectorThread:
-    """`async with ElectorThread(…) as holder`: leaving says that nothing acts any more, and gives the lease back.
+    """`async with ElectorThread(…) as holder`: leaving states that nothing acts any more, and releases the lease.
 
-    `open_transport` is called inside the thread. `end_process` must not return to whoever acts: `os._exit`.
+    `open_transport` is called inside the thread. `end_process` must not return to the caller: `os._exit`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ElectorThread:
             await LeaderElector(self.holder, port, entropy=self._entropy).run()
 
     async def _watch_the_end(self) -> None:
-        """Until those who act have stood down; at the latest until the time they were granted is over."""
+        """Wait for the stand-down, at most until the granted time is over."""
         while not self.holder.has_stood_down:
             left_s = self._left_s()
             if left_s <= 0:

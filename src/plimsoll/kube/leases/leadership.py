@@ -1,9 +1,9 @@
-"""Do something while, and only while, this process leads.
+"""Runs work while, and only while, this process leads.
 
     async with ElectorThread(holder, open_transport, entropy=entropy):
         await run_while_leading(holder, controllers.run)
 
-Used by the commands that run controllers. It never takes part in the election itself.
+It never takes part in the election itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class LeadershipLost(PlimsollError):
-    """The lease could not be renewed, or somebody else has it: this process must end and start anew."""
+    """The lease could not be renewed, or another process holds it: this process must end and start again."""
 
 
 async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -72,7 +72,7 @@ async def _end_of(task: asyncio.Task[Any]) -> None:
 
 
 async def _stop(task: asyncio.Task[Any] | None) -> None:
-    """Cancel it and wait for its end, however often we are cancelled meanwhile: each time it is told again."""
+    """Cancel a task and wait for its end. If the caller is cancelled meanwhile, the task is cancelled again."""
     if task is None or task.done():
         return
     interruption: asyncio.CancelledError | None = None

@@ -1,8 +1,8 @@
-"""What a process knows about its own leadership: read by everything that acts, written by the elector alone.
+"""The leadership of this process: read by everything that acts, written by the elector alone.
 
-`LeaseHolder` is the guard of a client (`kube.exchange.Guard`): asked before each call that changes something, from any
-thread, it answers from one tuple and its clock. It does not need the elector to be alive: a process that was stopped
-for an hour finds by the clock that its time is over, before anybody could tell it.
+`LeaseHolder` is the guard of a client: checked before each call that changes something, from any thread, it answers
+from one tuple and its clock. It does not need the elector to be alive: a process that was stopped
+for an hour finds by the clock that its time is over, before any message could reach it.
 
 Between a guard's answer and the bytes on the wire lie some instructions; a process that is stopped right there sends
 late. The call's own timeout, which the guard has cut to the lease, does not help against that, nor against a network
@@ -35,7 +35,7 @@ class Phase(StrEnum):
     CONTENDING = "contending"
     LEADING = "leading"
     LOST = "lost"
-    """others may lead by now; whoever acts must stop"""
+    """others may lead by now; everything that acts must stop"""
     STOOD_DOWN = "stood-down"
     """nothing acts any more, by our own will or after a loss"""
 
@@ -75,7 +75,7 @@ class LeaseHolder:
         self._validity = _Validity()
         self._has_led, self._is_lost, self._has_stood_down = ThreadEvent(), ThreadEvent(), ThreadEvent()
 
-    # -- for those who act
+    # -- read by everything that acts
 
     def allowed_s(self, wanted_s: float) -> float:
         """How long a call may last so that the lease outlives it. Raises `NotLeading` if that is not worth it."""
@@ -104,7 +104,7 @@ class LeaseHolder:
         return Phase.LEADING if self._has_led.is_set() else Phase.CONTENDING
 
     async def acquired(self) -> None:
-        """Wait until this process leads. For ever, if it never does: wait for `lost` and a stop beside it."""
+        """Wait until this process leads. This may take for ever: also wait for `lost` and for a stop."""
         await self._has_led.wait()
 
     async def lost(self) -> None:
@@ -157,7 +157,7 @@ class LeaseHolder:
             self._validity = self._validity._replace(until_s=-math.inf)
 
     def lose(self, reason: str, *, is_certain: bool = False) -> None:
-        """It is over. What was granted may be used up for a clean end, unless `is_certain` that somebody else leads."""
+        """End leadership. The granted time remains for a clean end, unless `is_certain` that another process leads."""
         with self._lock:
             if self._is_lost.is_set() or self._has_stood_down.is_set():
                 return

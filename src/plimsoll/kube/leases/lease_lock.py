@@ -1,7 +1,7 @@
-"""The Lease on the API server, as an elector needs it: read it, create it, replace exactly the version that was seen.
+"""The Lease on the API server: read, create, and replace of exactly the observed version.
 
-It speaks over a bare `Transport` and not through the client, because a client's rate limit, retries and respect for
-Retry-After are all waits, and a wait costs the lease. Trying again is the elector's business.
+It uses a bare `Transport` and not the client, because the client's rate limit, retries and Retry-After are all waits,
+and a wait can cost the lease. The elector does the retries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ResourceLock(Protocol):
         ...
 
     async def create(self, claim: Claim, *, timeout_s: float) -> LeaseRecord:
-        """Raises `AlreadyExists` if somebody was faster."""
+        """Raises `AlreadyExists` if another process was faster."""
         ...
 
     async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> LeaseRecord:

@@ -1,8 +1,8 @@
-"""What stands in a Lease, read from whatever somebody put there, and what we write into it.
+"""The content of a Lease: lenient reading of any content, and the content that we write.
 
 The fields are those of client-go's lease lock (`coordination.k8s.io/v1`), so that its electors and ours exclude each
-other on one Lease. Reading never fails: a field that makes no sense is replaced by what is safe, and named in
-`oddities`. Times are text that is compared for being the same, never for being earlier: every machine's clock is off.
+other on one Lease. Reading never fails: an invalid field is replaced by a safe value and named in `oddities`. Times are
+compared as text and only for equality, because clocks of machines differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNREADABLE_HOLDER = "(unreadable)"
 
 
 class LeaseRecord(Value):
-    """One version of the Lease. `holder` is empty if nobody holds it; `duration_s` is how long that is respected."""
+    """One version of the Lease. `holder` is empty if the Lease is free; others respect the holder for `duration_s`."""
 
     version: str
     holder: str
@@ -34,7 +34,7 @@ class LeaseRecord(Value):
 
     @property
     def stamp(self) -> tuple[str, str, str]:
-        """What tells one write from every other one of any holder."""
+        """The identity of a write among all writes of all holders."""
         return (self.holder, self.acquire_time, self.renew_time)
 
 
@@ -99,7 +99,7 @@ def _text(parent: dict[str, Any], field: str, oddities: list[str]) -> str:
 
 
 def _holder(spec: dict[str, Any], oddities: list[str]) -> str:
-    """A holder that cannot be read is one: somebody may well be acting under it."""
+    """An unreadable holder counts as a holder: a process may be acting under it."""
     value = spec.get("holderIdentity")
     if value is None or isinstance(value, str):
         return value or ""

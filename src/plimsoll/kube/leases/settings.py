@@ -1,7 +1,7 @@
-"""How a lease is held: the times of an election, and under which name this process takes part in it.
+"""Settings of a leader election: the Lease, its times, and the identity of this process.
 
-The defaults are those of client-go and of Cluster Autoscaler (15 s / 10 s / 2 s), so that both sides of one Lease play
-by the same times.
+The defaults are those of client-go and of Cluster Autoscaler (15 s / 10 s / 2 s), so that all
+candidates for one Lease use the same times.
 """
 
 from __future__ import annotations

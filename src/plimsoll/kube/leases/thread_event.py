@@ -1,4 +1,4 @@
-"""An event between threads that can be awaited: the elector may live in another thread than those who act."""
+"""An event between threads that can be awaited: the elector may run in another thread than the work that it guards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ThreadEvent:
             self._is_set = True
             waiting, self._waiting = self._waiting, []
         for loop, future in waiting:
-            # A loop that is closed has nobody left who waits.
+            # A closed loop has no waiting task left.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(_resolve, future)
 

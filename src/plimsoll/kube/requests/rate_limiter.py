@@ -41,7 +41,7 @@ class RateLimit:
         self._line = asyncio.Lock()
         self._has_told = False
 
-    async def turn(self) -> None:
+    async def wait(self) -> None:
         """Return when it is the caller's turn."""
         if self._bucket is None:
             return

@@ -196,7 +196,7 @@ class Sender:
 
     async def send(self, call: Request) -> Response:
         """The successful response. Raises the last attempt's error, with a note of the number of attempts."""
-        await self._shared.limit.turn()
+        await self._shared.limit.wait()
         started_s = self._clock.monotonic_s()
         attempts = 0
         last: ServerUnreachable | ApiError | None = None
@@ -214,14 +214,14 @@ class Sender:
                     raise
                 last = error
             await self._clock.sleep(wait_s)
-            await self._shared.limit.turn()
+            await self._shared.limit.wait()
             if self._left_s(started_s) <= 0:
                 self._note(last, attempts, started_s)
                 raise last
 
     async def send_once(self, call: Request) -> Response:
         """The successful response to a single attempt. Watches use it: their reflector retries on its own schedule."""
-        await self._shared.limit.turn()
+        await self._shared.limit.wait()
         return await self._attempt(call, call.timeout_s)
 
     async def _attempt(self, call: Request, left_s: float) -> Response:
