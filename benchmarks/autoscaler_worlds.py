@@ -329,10 +329,10 @@ class Bench:
         self._parts = NodeAutoscaler(
             Dependencies(
                 client=client,
-                informers=self.informers,
+                informers=self.informers,  # type: ignore[arg-type]
                 recorder=EventRecorder(client, EventSource(component="bench"), clock=self.clock, entropy=entropy),
                 provider=provider,  # type: ignore[arg-type]  # what it lacks is never asked
-                configuration=ConfigMapConfig(given, self.informers, naming=provider.naming),
+                configuration=ConfigMapConfig(given, self.informers, naming=provider.naming),  # type: ignore[arg-type]
                 clock=self.clock,
                 run_planner=_inline,
                 journal=MemoryJournal(),

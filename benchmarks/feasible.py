@@ -107,7 +107,7 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 def _placing(view: ClusterView, shape: str, spec: dict[str, Any]) -> Callable[[], int]:
-    placed = {"view": view, "count": 0}
+    placed: dict[str, Any] = {"view": view, "count": 0}
 
     def place_one() -> int:
         now: ClusterView = placed["view"]

@@ -37,7 +37,7 @@ _WORST: Final = ("peak_mib", "stall_ms", "stall_cpu_ms")
 
 def rows() -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as directory:
-        kept, official = 0, {}
+        kept, official = 0, dict[Any, Any]()
         for count in SIZES:
             with server_of_pods(directory, kept=kept, count=count) as server:
                 official = official or summed_up(server, "official-sync", OFFICIAL_PODS)

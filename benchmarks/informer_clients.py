@@ -204,7 +204,7 @@ def official_watch(kubeconfig: str, count: int) -> dict[str, float]:
     api = client.CoreV1Api()
     newest = api.list_pod_for_all_namespaces(limit=1).metadata.resource_version
     meter = Meter()
-    events = watch.Watch().stream(api.list_pod_for_all_namespaces, resource_version=_before(newest, count))
+    events = watch.Watch().stream(api.list_pod_for_all_namespaces, resource_version=_before(newest, count))  # type: ignore[arg-type]
     assert sum(1 for _ in itertools.islice(events, count)) == count
     return meter.read()
 

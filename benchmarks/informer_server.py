@@ -47,7 +47,7 @@ async def write_pods(directory: str, numbers: range) -> None:
         for batch in _batches(numbers):
             pods = [_stored_pod(number) for number in batch]
             keys = [Key("pods", pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
-            await store.update_all(keys, lambda _, pods=pods: [Put(pod) for pod in pods])
+            await store.update_all(keys, lambda _, pods=pods: [Put(pod) for pod in pods])  # type: ignore[misc]
 
 
 def _batches(numbers: range) -> Iterator[range]:

@@ -46,7 +46,7 @@ def _rows(
 ) -> Iterator[Any]:
     ratios, times = [], []
     for problem in problems:
-        answers = []
+        answers: list[Any] = []
         times.append(cpu_ms(lambda instance=problem, found=answers: found.append(pack(instance, Effort()))))
         packed = answers[0].packed
         ratios.append(packed.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))

@@ -60,7 +60,7 @@ def pod(number: int) -> dict[str, Any]:
     name = f"web-{number:06d}"
     container = {"name": "app", "image": f"registry.example/app:{number}", "env": [env(index) for index in range(40)]}
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": "2025-01-01T00:00:00Z"} for kind in "ABCDE"]
-    fields = {f"f:field-{index}": {".": {}, "f:name": {}, "f:value": {}} for index in range(40)}
+    fields: dict[str, Any] = {f"f:field-{index}": {".": {}, "f:name": {}, "f:value": {}} for index in range(40)}
     return {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -102,7 +102,7 @@ async def fill(
 
     async def write(share: list[dict[str, Any]]) -> None:
         for body in share:
-            await store.update(key_of(body), lambda _, body=body: Put(body))
+            await store.update(key_of(body), lambda _, body=body: Put(body))  # type: ignore[misc]
 
     start = clock()
     await asyncio.gather(*(write(bodies[number::writers]) for number in range(writers)))

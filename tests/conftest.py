@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -31,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _shorten(test: object) -> None:
     """Cut down the examples of a property that asks for many; `make test-long` tries them all."""
-    inner = getattr(test, "__func__", test)
+    inner: Any = getattr(test, "__func__", test)
     if not is_hypothesis_test(inner):
         return
     # Absent where a property has no settings of its own: then it does not ask for many.

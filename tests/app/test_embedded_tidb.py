@@ -13,11 +13,12 @@ from plimsoll.app.up import PortBusy
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.tidb.load.cluster_loads import LOAD
 from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.web.serving import CannotListen
 from tests.local.tidb.tidb_worlds import CLUSTERS, TidbWorld, base_cluster
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, MutableMapping, Sequence
 
     from plimsoll.local.components import Components
     from plimsoll.runtime.services import Service
@@ -60,12 +61,12 @@ class UpTidbWorld(TidbWorld):
 
     def asked(self, path: str, *, token: str = TOKEN, question: Any = QUESTION, method: str = "POST") -> Any:
         """Status and body of what the planner says."""
-        sent: list[dict[str, Any]] = []
+        sent: list[MutableMapping[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": json.dumps(question).encode(), "more_body": False}
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())]
@@ -137,7 +138,7 @@ def test_every_port_that_is_busy_is_named(monkeypatch: pytest.MonkeyPatch, busy:
 
     def opened(host: str, port: int) -> socket.socket | Free:
         if port == busy:
-            raise app.CannotListen(f"{host} {port}")
+            raise CannotListen(f"{host} {port}")
         return Free()
 
     monkeypatch.setattr(app, "bind_socket", opened)

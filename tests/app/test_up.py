@@ -14,6 +14,7 @@ from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.web.serving import CannotListen
 from tests.local.apiserver.builders import ADMIN, MERGE, World
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def test_a_busy_port_is_told_with_another_that_all_others_fit_above(
     monkeypatch: pytest.MonkeyPatch, base: int, advice: int
 ):
     def refuse(host: str, port: int) -> socket.socket:
-        raise app.CannotListen(f"{host} {port}")
+        raise CannotListen(f"{host} {port}")
 
     monkeypatch.setattr(app, "bind_socket", refuse)
     with pytest.raises(PortBusy, match=f"port {base}, for the Kubernetes API.*--port-base {advice}$"):

@@ -29,7 +29,12 @@ def scratch(tmp_path: Path, importer: str = "", imported: str = "") -> Path:
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).parent / "lint-imports", "--no-cache", "--config", REPOSITORY / ".importlinter"]
+    command: list[str | Path] = [
+        Path(sys.executable).parent / "lint-imports",
+        "--no-cache",
+        "--config",
+        REPOSITORY / ".importlinter",
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

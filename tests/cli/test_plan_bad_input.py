@@ -215,7 +215,9 @@ def test_prices_that_are_no_numbers(text: str):
 
 NUMBERS = [0, -1, 3, 2**62, 10**30, 0.5, -2.5, 1e300]
 TEXTS = ["", "x", "-1", "1e40", "a b/c!", "x" * 300, "NoSchedule", "kubernetes.io/hostname", "2025-01-01T00:00:00Z"]
-JUNK = st.sampled_from([None, True, *NUMBERS, *TEXTS, [], [None], {}, {"": ""}, {"a": {"b": []}}])
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, *NUMBERS, *TEXTS, [], [None], {}, {"": ""}, {"a": {"b": []}}]
+)
 RICH = story(
     start="2025-01-01T00:00:00Z",
     machineTypes=[

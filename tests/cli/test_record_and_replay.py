@@ -18,7 +18,8 @@ from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replay import recording_of, replay_loop
 from tests.cli.commands import Ended, plimsoll
 from tests.nodes.planning.builders import policy
-from tests.nodes.recording.test_anonymising import ABOUT, NOON, SECRET, cluster
+from tests.nodes.planning.scaledown.builders import NOON
+from tests.nodes.recording.test_anonymising import ABOUT, SECRET, cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -58,7 +58,24 @@ _NAMES: Final = (
 )
 _NAMESPACES: Final = (*["fuzz"] * 12, "default", "kube-system", "none-such")
 _TEXTS: Final = ("", "a", "a/b", "1", "100m", "1Gi", "-1", "None", "null", "true", "\u0000", "\ud7ff", "x" * 5_000)
-_VALUES: Final = (None, True, False, 0, -1, 2**31, 2**63, -(2**63) - 1, 1e308, 0.5, "", [], {}, [[]], [None], {"": {}})
+_VALUES: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    2**31,
+    2**63,
+    -(2**63) - 1,
+    1e308,
+    0.5,
+    "",
+    [],
+    {},
+    [[]],
+    [None],
+    {"": {}},
+)
 _QUERY: Final = {
     "limit": ("1", "0", "-1", "x", "99999999999999999999"),
     "continue": ("x", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIvYVx1MDAwMCJ9", "e30"),
@@ -234,7 +251,7 @@ class Fuzzer:
         if operation.method == "PATCH" and self._chance.random() < 0.5:
             part = self._chance.choice(sorted(value) or ["spec"])
             value = {part: value.get(part)}
-        metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
+        metadata: Any = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
         named = {**value, "metadata": {**metadata, "name": name or self._chance.choice(_NAMES[:4])}}
         if operation.kind:
             named |= {"apiVersion": _api_version(operation.kind), "kind": operation.kind.get("kind")}

@@ -303,7 +303,7 @@ class OperationMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_server_holds_what_the_model_holds(self) -> None:
-        objects = {}
+        objects: dict[Any, Any] = {}
         for namespace in ("one", "two"):
             _, answer = self._send("GET", _path((namespace, ""), collection=True))
             objects |= {_key(item): _held(item) for item in answer.get("items", ()) if _is_ours(item)}

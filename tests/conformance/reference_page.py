@@ -27,7 +27,7 @@ def written(page: str) -> str:
     parts = {"served": _served(), "share": _share(), "differences": _differences(), "errors": _errors()}
     for name, text in parts.items():
         pattern = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        page, count = pattern.subn(lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}", page)
+        page, count = pattern.subn(lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}", page)  # type: ignore[misc]
         assert count == 1, f"the page has no part {name}"
     return page
 

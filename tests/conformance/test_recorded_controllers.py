@@ -86,7 +86,7 @@ def labelled(name: str) -> dict[str, str]:
 
 
 def node(world: NodeWorld, name: str, **status: str) -> None:
-    world.node(name, labels=labelled(name), **status)
+    world.node(name, labels=labelled(name), **status)  # type: ignore[arg-type]
 
 
 def running_pods(world: NodeWorld, namespace: str, on: str) -> str:

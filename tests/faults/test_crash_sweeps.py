@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -52,7 +52,7 @@ class Records:
 class Forgetful:
     """Creates, then writes down that it did: a crash in between buys the machine twice."""
 
-    def __init__(self, world: World, through: Callable[[object], object]) -> None:
+    def __init__(self, world: World, through: Callable[[Any], Any]) -> None:
         self.clock = world.clock
         self.cloud: Cloud = through(world.cloud)
         self.records: Records = through(world.records)
@@ -156,7 +156,7 @@ def test_an_instance_that_waits_elsewhere_when_it_crashes_is_stopped():
 
 
 def test_a_sweep_that_tries_nothing_fails():
-    def unwrapped(world: World, _through: Callable[[object], object]) -> Careful:
+    def unwrapped(world: World, _through: Callable[[Any], Any]) -> Careful:
         return Careful(world, lambda port: port)
 
     with pytest.raises(AssertionError, match="tried nothing"):

@@ -17,7 +17,7 @@ RULES = Rules(
     prefixes=("nodeautoprovisioning",),
 )
 
-POD = {
+POD: dict[str, Any] = {
     "metadata": {
         "name": "secret-web-0",
         "namespace": "secret-shop",

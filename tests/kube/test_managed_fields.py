@@ -15,7 +15,7 @@ REPLICAS = ("spec", "tikv", "replicas")
 
 
 def entry(**more: Any) -> dict[str, Any]:
-    fields = {"f:spec": {"f:tikv": {"f:replicas": {}}}}
+    fields: dict[str, Any] = {"f:spec": {"f:tikv": {"f:replicas": {}}}}
     return {"manager": "us", "operation": "Update", "time": "2026-01-01T00:00:10Z", "fieldsV1": fields, **more}
 
 

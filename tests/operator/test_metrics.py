@@ -96,7 +96,7 @@ def test_how_long_keys_wait_and_are_worked_on():
         key = world.do(queue.get())
         world.run.advance_by(30)
         assert queue.status.unfinished_work_s == 30
-        queue.done(key)
+        queue.done(key)  # type: ignore[arg-type]
         metrics = ControllerMetrics()
         status = ControllerStatus(name="tidb", has_started=True, results={}, queue=queue.status)
         metrics.add_controller(SimpleNamespace(status=status))  # type: ignore[arg-type] # it has a status

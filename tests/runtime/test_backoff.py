@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -69,7 +70,7 @@ def test_jitter_spreads_waits():
 )
 def test_a_senseless_policy_is_refused_by_the_name_of_its_field(field: str, value: float):
     with pytest.raises(InvalidInput, match=f"^{field}: must be"):
-        Backoff(**{field: value})
+        Backoff(**dict[str, Any]({field: value}))
 
 
 # -- BackoffState

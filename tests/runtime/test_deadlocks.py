@@ -106,7 +106,7 @@ def test_a_task_that_ignores_cancellation_does_not_hang_the_end_of_a_run():
                 continue
 
     async def main():
-        main.task = asyncio.create_task(deaf(), name="deaf one")
+        main.task = asyncio.create_task(deaf(), name="deaf one")  # type: ignore[attr-defined]
         await asyncio.sleep(1)
 
     with pytest.raises(Deadlock, match="go on although they were cancelled:\n  deaf one"):

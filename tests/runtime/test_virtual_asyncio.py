@@ -156,8 +156,8 @@ def test_async_generators_left_open_are_closed_at_the_end():
             closed.append("numbers")
 
     async def main():
-        main.kept = numbers()
-        return await anext(main.kept)
+        main.kept = numbers()  # type: ignore[attr-defined]
+        return await anext(main.kept)  # type: ignore[attr-defined]
 
     assert run_virtual(main()) == 1
     assert closed == ["numbers"]
@@ -175,7 +175,7 @@ def test_tasks_left_running_are_cancelled_at_the_end():
             raise
 
     async def main():
-        main.tasks = [asyncio.create_task(linger(name)) for name in "abc"]
+        main.tasks = [asyncio.create_task(linger(name)) for name in "abc"]  # type: ignore[attr-defined]
         await asyncio.sleep(1)
         return "done"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 THIS_FILE = Path(__file__).name
 
 
-def loop() -> asyncio.AbstractEventLoop:
+def loop() -> Any:
     return asyncio.get_running_loop()
 
 
@@ -77,7 +77,7 @@ BY_THE_LOOP: dict[str, Callable[[], Any]] = {
 BY_ASYNCIO: dict[str, Callable[[], Awaitable[Any]]] = {
     "to_thread": lambda: asyncio.to_thread(nothing),
     "open_connection": lambda: asyncio.open_connection("127.0.0.1", 9),
-    "start_server": lambda: asyncio.start_server(nothing, "127.0.0.1", 0),
+    "start_server": lambda: asyncio.start_server(nothing, "127.0.0.1", 0),  # type: ignore[arg-type]
     "subprocess": lambda: asyncio.create_subprocess_exec("true"),
     "shell": lambda: asyncio.create_subprocess_shell("true"),
 }
@@ -197,7 +197,7 @@ def test_leaving_in_a_cleanup_is_told_too():
             time.sleep(0)  # noqa: ASYNC251 -- what must not be
 
     async def main():
-        main.task = asyncio.create_task(leaves_at_the_end())
+        main.task = asyncio.create_task(leaves_at_the_end())  # type: ignore[attr-defined]
         await asyncio.sleep(1)
 
     with pytest.raises(LeftVirtualTime, match=r"time\.sleep was called at .*leaves_at_the_end"):

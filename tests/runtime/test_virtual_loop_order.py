@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -111,7 +111,7 @@ def test_a_cancelled_timer_neither_fires_nor_moves_time():
 
 def test_thousands_of_cancelled_timeouts_are_swept_out():
     async def main():
-        loop = asyncio.get_running_loop()
+        loop: Any = asyncio.get_running_loop()
         for _ in range(10_000):
             async with asyncio.timeout(3600):
                 await asyncio.sleep(0)
@@ -150,7 +150,7 @@ def test_sleeping_for_ever_can_be_interrupted():
 
 # A tree of waits: each node sleeps, says so, then starts its children at that moment.
 Tree = tuple[int, list["Tree"]]
-trees = st.recursive(
+trees: st.SearchStrategy[Any] = st.recursive(
     st.tuples(st.integers(1, 5), st.just([])),
     lambda children: st.tuples(st.integers(1, 5), st.lists(children, max_size=4)),
     max_leaves=30,

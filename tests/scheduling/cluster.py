@@ -57,9 +57,7 @@ def pod(
     )
 
 
-def required(
-    term: dict[str, Any] | list[dict[str, Any]], kind: str = "podAntiAffinity"
-) -> dict[str, dict[str, dict[str, Any]]]:
+def required(term: dict[str, Any] | list[dict[str, Any]], kind: str = "podAntiAffinity") -> dict[str, Any]:
     """`affinity` of a pod spec, with required terms between pods."""
     terms = term if isinstance(term, list) else [term]
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -57,7 +57,7 @@ def test_no_priority_counts_as_zero_when_comparing():
         ({}, 5),
     ],
 )
-def test_priorities_are_resolved_as_admission_does(spec: dict[str, object], expected: int | None):
+def test_priorities_are_resolved_as_admission_does(spec: dict[str, Any], expected: int | None):
     assert resolved_priority(pod(**spec), {"high": 1000}, default=5) == expected
 
 
@@ -194,7 +194,7 @@ def test_counts_are_sorted_as_text():
     )
 
 
-def by_name(*wanted: str) -> dict[str, object]:
+def by_name(*wanted: str) -> dict[str, Any]:
     return node_affinity(
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]} for name in wanted]}
     )

@@ -59,7 +59,7 @@ def test_a_node_without_the_key_is_refused_for_good():
 
 
 def test_nodes_that_lack_any_of_the_keys_are_no_domains():
-    both = {
+    both: dict[str, Any] = {
         "topologySpreadConstraints": [
             *spread(WEB)["topologySpreadConstraints"],
             *spread(WEB, key="rack", max_skew=9)["topologySpreadConstraints"],
@@ -76,7 +76,7 @@ def test_min_domains_holds_the_minimum_at_zero_until_there_are_enough():
 
 
 def test_nodes_the_pods_affinity_excludes_are_no_domains_unless_the_policy_ignores_it():
-    not_c = {"nodeSelector": {"tier": "web"}}
+    not_c: dict[str, Any] = {"nodeSelector": {"tier": "web"}}
     nodes = [node("a1", zone="a", labels={"tier": "web"}), node("b1", zone="b", labels={"tier": "web"}), NODES[3]]
     others = web("a1", "b1")
 

@@ -197,7 +197,7 @@ def test_a_claim_whose_node_was_chosen_stays_there():
     assert where(pod(**uses("data")), Storage(claims=[chosen], classes=[storage_class()])) == ["n2"]
 
 
-EPHEMERAL = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
+EPHEMERAL: dict[str, Any] = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
 OWNED = [{"uid": "uid-p", "controller": True, "kind": "Pod", "name": "p"}]
 
 

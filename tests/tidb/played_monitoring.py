@@ -181,9 +181,9 @@ def in_virtual_time(asking: Coroutine[Any, Any, Any]) -> Any:
 def plans_of(page: PageResponse) -> dict[str, int]:
     """Counts by resource type of an answer that must be a whole one."""
     assert (page.status_code, page.headers["x-plan-complete"]) == (200, "true"), page
-    return {plan["resource_type"]: plan["count"] for plan in json.loads(page.body)}
+    return {plan["resource_type"]: plan["count"] for plan in json.loads(bytes(page.body))}
 
 
 def error_of(page: PageResponse) -> tuple[int, str]:
     assert "x-plan-complete" not in page.headers
-    return page.status_code, json.loads(page.body)["error"]
+    return page.status_code, json.loads(bytes(page.body))["error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import Any
 
 import pytest
 
@@ -54,5 +55,5 @@ async def test_public_paths_need_no_token():
         ({"host": "localhost", "origin": "https://evil.example"}, 403),
     ],
 )
-async def test_a_request_must_name_this_server(headers: dict[str, str], status: int):
+async def test_a_request_must_name_this_server(headers: dict[str, Any], status: int):
     assert (await exchange(NAMED, **headers)).status == status

@@ -337,7 +337,7 @@ async def test_a_client_that_never_reads_is_cut_off_and_others_are_served(tmp_pa
     application = FakeApplication()
     async with serving(application, tmp_path, Limits(write_stall_s=SHORT)) as server:
         deaf = await server.connected()
-        deaf.writer.transport.pause_reading()
+        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await deaf.send(b"GET /flood?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await until(lambda: application.open_streams)
         assert await still_serves(server)
@@ -348,7 +348,7 @@ async def test_a_client_that_never_reads_is_cut_off_and_others_are_served(tmp_pa
 async def test_a_large_answer_that_nobody_reads_is_given_up(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path, Limits(write_stall_s=SHORT)) as server:
         deaf = await server.connected()
-        deaf.writer.transport.pause_reading()
+        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await deaf.send(b"GET /big?bytes=60000000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await until(lambda: server.listener.connections)
         await until(lambda: not server.listener.connections)

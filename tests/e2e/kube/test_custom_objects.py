@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -32,9 +32,9 @@ async def gauges(client: Client) -> AsyncIterator[Resource]:
 async def test_the_status_is_written_by_its_own_part_only(client: Client, namespace: str, gauges: Resource):
     await client.create(gauges, gauge("one"), namespace=namespace)
     patch = {"spec": {"level": 7}, "status": {"seen": "yes"}}
-    by_status = await client.merge_patch(gauges, "one", patch, namespace=namespace, subresource="status")
+    by_status: Any = await client.merge_patch(gauges, "one", patch, namespace=namespace, subresource="status")
     assert (by_status.spec.level, by_status.status.seen) == (1, "yes")
-    by_object = await client.merge_patch(gauges, "one", {"status": {"seen": "no"}}, namespace=namespace)
+    by_object: Any = await client.merge_patch(gauges, "one", {"status": {"seen": "no"}}, namespace=namespace)
     assert by_object.status.seen == "yes"
 
 
@@ -42,13 +42,13 @@ async def test_an_object_the_struct_cannot_hold_is_told_apart(client: Client, na
     await client.create(gauges, gauge("good", 3), namespace=namespace)
     with pytest.raises(UnreadableAnswer, match="level"):
         await client.create(gauges, gauge("odd", "high"), namespace=namespace)
-    listed = await client.list(gauges, Selection(namespace=namespace))
+    listed: Any = await client.list(gauges, Selection(namespace=namespace))
     assert [item.metadata.name for item in listed.items] == ["good"]
     assert [(bad_object.name, bad_object.namespace) for bad_object in listed.bad] == [("odd", namespace)]
 
 
 async def test_a_finalizer_keeps_an_object_until_it_is_removed(client: Client, namespace: str, gauges: Resource):
-    made = await client.create(gauges, gauge("one"), namespace=namespace)
+    made: Any = await client.create(gauges, gauge("one"), namespace=namespace)
     finalizer, late = Finalizer(client, "plimsoll.example/clean-up"), Finalizer(client, "plimsoll.example/late")
     try:
         assert await finalizer.add(gauges, made.metadata) is FinalizerOutcome.CHANGED
@@ -56,7 +56,7 @@ async def test_a_finalizer_keeps_an_object_until_it_is_removed(client: Client, n
             await finalizer.add(gauges, made.metadata) is FinalizerOutcome.UNCHANGED
         )  # from metadata that is out of date
         await client.delete(gauges, "one", namespace=namespace)
-        leaving = await client.get(gauges, "one", namespace=namespace)
+        leaving: Any = await client.get(gauges, "one", namespace=namespace)
         assert leaving.metadata.deletion_timestamp is not None
         assert await late.add(gauges, leaving.metadata) is FinalizerOutcome.BEING_DELETED
         assert await finalizer.remove(gauges, leaving.metadata) is FinalizerOutcome.CHANGED

@@ -222,7 +222,7 @@ def plugin(folder: Path, *lines: str) -> dict[str, Any]:
 
 
 def test_a_plugin_may_take_longer_than_an_answer_of_the_server(server: ApiServer, tmp_path: Path):
-    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    answer: dict[str, Any] = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
     answer |= {"status": {"token": server.config["users"][0]["user"]["token"]}}
     slow = kubeconfig(
         server, tmp_path, user=plugin(tmp_path, "sleep 3", f"printf %s {shlex.quote(json.dumps(answer))}")

@@ -60,7 +60,7 @@ class Scene:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)
+        self._stack.__exit__(*error)  # type: ignore[arg-type]
 
     def once(self, *more: str | Path, at_s: float = 0) -> Ended:
         now = f"{START + timedelta(seconds=at_s):%Y-%m-%dT%H:%M:%SZ}"

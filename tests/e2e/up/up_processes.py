@@ -104,7 +104,7 @@ def running(data: Path, *options: str) -> Iterator[Up]:
         )
     try:
         assert process.stdout is not None
-        screen = _first_screen(process, process.stdout)
+        screen = _first_screen(process, process.stdout)  # type: ignore[arg-type]
         assert screen.endswith(f"{_LAST_WORDS}\n"), errors.read_text()[-2000:]
         yield Up(process, data, screen, time.monotonic() - began_s, _held_up_s(process.pid), errors)
     finally:

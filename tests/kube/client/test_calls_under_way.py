@@ -20,7 +20,7 @@ def test_a_call_that_is_answered_at_once_sets_no_timer():
     async def story() -> list[float]:
         loop, timers = asyncio.get_running_loop(), []
         set_timer = loop.call_at
-        loop.call_at = lambda when, *rest, **more: timers.append(when) or set_timer(when, *rest, **more)
+        loop.call_at = lambda when, *rest, **more: timers.append(when) or set_timer(when, *rest, **more)  # type: ignore[method-assign]
         assert await InFlightCalls().carried(_after(0), 30.0) == "answer"
         return timers
 

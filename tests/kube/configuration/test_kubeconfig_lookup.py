@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.kube.configuration.kubeconfigs import Machine
 
 
-def one(name: str, **more: object) -> dict[str, object]:
+def one(name: str, **more: Any) -> dict[str, Any]:
     return config(name=name, cluster={"server": f"https://{name}"}, user={"token": f"token-of-{name}"}, **more)
 
 

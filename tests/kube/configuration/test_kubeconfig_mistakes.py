@@ -200,7 +200,7 @@ def test_whatever_a_field_holds_there_is_access_or_a_named_mistake(
 ):
     machine = Machine(tmp_path_factory.mktemp("any"))
     try:
-        access = machine.access(config(**{section: {field: value}}))
+        access = machine.access(config(**dict[str, Any]({section: {field: value}})))
     except InvalidInput as error:
         assert error.path.startswith(str(machine.folder))  # noqa: PT017 -- either outcome is right
     else:

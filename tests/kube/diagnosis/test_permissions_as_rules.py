@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from plimsoll.kube.diagnosis.access_reviews import Reviewer, check_permissions
 from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
 
 
-def permission(**given: object) -> Permission:
+def permission(**given: Any) -> Permission:
     return Permission(**{"group": "", "resource": "pods", "verbs": ("get", "list"), "why": "to see", **given})
 
 
@@ -103,12 +105,12 @@ def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     assert {(access.verb, access.resource, access.namespace, access.name) for access in refused} <= told
 
 
-def _grants(rule: dict[str, object], asked: AccessQuestion) -> bool:
+def _grants(rule: dict[str, Any], asked: AccessQuestion) -> bool:
     path = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     return (
         rule.get("namespace", "") == asked.namespace
         and rule["apiGroups"] == [asked.group]
         and rule["resources"] == [path]
-        and asked.verb in rule["verbs"]  # type: ignore[operator]
-        and asked.name in rule.get("resourceNames", [""])  # type: ignore[operator]
+        and asked.verb in rule["verbs"]
+        and asked.name in rule.get("resourceNames", [""])
     )

@@ -30,7 +30,9 @@ def server(*, version: Any = None, ahead_s: float | None = 0.0, user: str = "bob
 
     def answer(call: Request) -> Response:
         if call.path == "/version":
-            date = {} if ahead_s is None else {"date": format_datetime(START + timedelta(seconds=ahead_s), usegmt=True)}
+            date: dict[str, Any] = (
+                {} if ahead_s is None else {"date": format_datetime(START + timedelta(seconds=ahead_s), usegmt=True)}
+            )
             told = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"} if version is None else version
             return json_reply(told, **date)
         if call.path.endswith("selfsubjectreviews"):

@@ -66,14 +66,14 @@ class Witness:
     @property
     def known(self) -> dict[str, tuple[str, str, Any]]:
         return {
-            name: (*identity_of(item), BAD if isinstance(item, BadObject) else view_of(item).spec.size)
+            name: (*identity_of(item), BAD if isinstance(item, BadObject) else view_of(item).spec.size)  # type: ignore[attr-defined]
             for name, item in self.told.items()
         }
 
 
 def _content(value: Any) -> tuple[Any, Any]:
     """All that can differ between two states of a widget."""
-    return view_of(value).metadata, view_of(value).spec
+    return view_of(value).metadata, view_of(value).spec  # type: ignore[attr-defined]
 
 
 def _number(value: Any) -> int:

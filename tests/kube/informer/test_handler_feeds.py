@@ -213,7 +213,7 @@ def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw:
         world.put("watched")
         world.run.settle()
         found = [informer.cache.get(name, "here") for name in ("listed", "watched")]
-        assert [(view_of(cached).kind, view_of(cached).api_version) for cached in found] == [("", "")] * 2
+        assert [(view_of(cached).kind, view_of(cached).api_version) for cached in found] == [("", "")] * 2  # type: ignore[type-var]
         if keep_raw:
             listed, watched = (json.loads(cached.raw) for cached in found)
             assert listed.keys() == watched.keys() == {"metadata", "spec"}

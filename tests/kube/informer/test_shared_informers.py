@@ -58,6 +58,6 @@ def test_synced_waits_for_every_one():
         informers = informers_of(world)
         maps = informers.of(ConfigMap, Selection(namespace="here"))
         for service in informers.services():
-            world.run.spawn(service.run())
+            world.run.spawn(service.run())  # type: ignore[arg-type]
         world.run.until(informers.synced())
         assert maps.cache.get("a", "here") is not None

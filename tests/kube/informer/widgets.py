@@ -120,13 +120,13 @@ class WidgetWorld:
         return self._world.server.store
 
     def informer(self, settings: InformerSettings | None = None, *, keep_raw: bool = False) -> Informer[Any]:
-        informer: Informer[Any] = Informer(
+        informer: Informer[Any] = Informer(  # type: ignore[call-overload] # `keep_raw` is either of the two
             self.client,
             Widget,
             clock=self.clock,
             entropy=self.entropy,
             settings=settings or InformerSettings(),
-            keep_raw=keep_raw,  # type: ignore[arg-type] # either of the two
+            keep_raw=keep_raw,
         )
         return informer
 
@@ -203,7 +203,7 @@ def identity_of(value: Any) -> tuple[str, str]:
 def known(informer: Informer[Any]) -> dict[str, tuple[str, str, Any]]:
     """The same of a cache; the sizes of bad ones are as bad as they are made here."""
     good = {
-        view_of(widget).metadata.name: (*identity_of(widget), view_of(widget).spec.size)
+        view_of(widget).metadata.name: (*identity_of(widget), view_of(widget).spec.size)  # type: ignore[attr-defined]
         for widget in informer.cache.list()
     }
     bad = {key.name: (*identity_of(bad_object), BAD) for key, bad_object in informer.cache.bad.items()}

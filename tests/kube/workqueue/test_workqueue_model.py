@@ -168,7 +168,7 @@ def test_two_runs_of_one_schedule_are_the_same():
         model = Model(workers=2, work_s=0.3)
         with model.run:
             for step in steps:
-                model.take(step)
+                model.take(step)  # type: ignore[arg-type]
             model.finish()
             return dict(model.starts)
 

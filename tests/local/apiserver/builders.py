@@ -80,7 +80,7 @@ class World:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.run.__exit__(*error)
+        self.run.__exit__(*error)  # type: ignore[arg-type]
 
     def ask(
         self,

@@ -118,7 +118,7 @@ class CloudWorld:
 
     def start(self) -> None:
         _, run = running_cloud(self.kube.new_client(), clock=self.clock, settings=self._settings)
-        self._task = self.run.spawn(run())
+        self._task = self.run.spawn(run())  # type: ignore[arg-type]
         self.run.settle()
 
     def stop(self) -> None:

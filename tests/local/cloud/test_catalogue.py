@@ -25,7 +25,7 @@ def catalogue(*types: dict[str, Any], **more: Any) -> bytes:
 @pytest.mark.parametrize("name", shipped_names())
 def test_shipped_catalogues_are_complete(name: str):
     for machine_type in shipped_catalogue(name).machine_types:
-        assert machine_type.price > 0
+        assert machine_type.price > 0  # type: ignore[operator]
         assert machine_type.family
         assert "for simulation" in machine_type.source
         assert machine_type.date
@@ -42,7 +42,7 @@ def test_the_prices_of_n1_are_those_of_the_specification():
             assert one.price == pytest.approx(cores * CORE_HOUR + gib * GIB_HOUR, abs=1e-9)
             assert (one.cpu, one.memory) == (cores, f"{int(gib * 1024)}Mi")
     # Scenario N34.
-    assert types["n1-standard-16"].price + types["n1-standard-4"].price == pytest.approx(0.949995, abs=1e-9)
+    assert types["n1-standard-16"].price + types["n1-standard-4"].price == pytest.approx(0.949995, abs=1e-9)  # type: ignore[operator]
 
 
 def test_there_are_arm_machines_and_gpus():

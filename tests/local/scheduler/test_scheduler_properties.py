@@ -97,8 +97,8 @@ def test_what_is_counted_is_what_is_there(nodes: list[Any], pods: list[Any], lea
     """Pods come, are assumed, are forgotten and go; the cache holds what a view made from what is left holds."""
     cache = SchedulerCache()
     listed = cluster(nodes)
-    for item in listed[::2]:
-        cache.put_node(item)
+    for known in listed[::2]:
+        cache.put_node(known)
     names = itertools.cycle([item.metadata.name for item in listed] or ["gone"])
     placed = []
     for number, item in enumerate(waiting(pods)):
@@ -108,8 +108,8 @@ def test_what_is_counted_is_what_is_there(nodes: list[Any], pods: list[Any], lea
             cache.assume(item, name)
         cache.put_pod(settled)
         placed.append(settled)
-    for item in listed:
-        cache.put_node(item)
+    for known in listed:
+        cache.put_node(known)
     for number in leaving & set(range(len(placed))):
         cache.drop_pod(pod_key(placed[number]))
     left = [item for number, item in enumerate(placed) if number not in leaving]

@@ -13,7 +13,7 @@ from plimsoll.web.bodies import MAX_BODY_BYTES
 from tests.local.tidb.tidb_worlds import TidbWorld, base_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
 
 TOKEN = "knock-knock"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -32,12 +32,12 @@ def _ask(
     world: TidbWorld, path: str, *, headers: dict[str, str], method: str = "GET", body: bytes = b"", query: str = ""
 ) -> tuple[int, bytes, dict[str, str]]:
     """What a server over a socket would get and give."""
-    sent: list[dict[str, Any]] = []
+    sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
     named = {"host": "127.0.0.1:12379", **headers}

@@ -14,7 +14,7 @@ _MORE_THAN_THERE_ARE = 400
 def _story(world: CrashingTidbWorld) -> None:
     """A group comes and goes."""
     for body in (base_cluster(), group_cluster(replicas=2)):
-        world.taking(lambda body=body: world.have(body))
+        world.taking(lambda body=body: world.have(body))  # type: ignore[misc]
     world.taking(lambda: world.after(30))
     world.taking(lambda: world.patch("auto-1", tikv={"replicas": 0}))
     for _ in range(20):

@@ -71,7 +71,8 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     told = ReportedLiveness(clock=clock)
     kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, liveness=told)
     clouds = controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
-    working = [Service(name=controller.name, run=controller.run) for controller in (kubelet.pods.controller, *clouds)]
+    listed: tuple[Any, ...] = (kubelet.pods.controller, *clouds)
+    working = [Service(name=controller.name, run=controller.run) for controller in listed]
     budgets = disruption_services(parts)
     return [*parts.services(), *working, *budgets]
 
@@ -125,7 +126,7 @@ class RemovalWorld(CloudWorld):
         through, over_cloud = (unchanged, unchanged) if is_faultless else (self._through, self._over_cloud)
         client = self.kube.new_client(through=through)
         cloud = SimulatedCloud(self.kube.new_client(), clock=self.clock, log=self.log)
-        self.provider = SimulatedProvider(over_cloud(cloud))
+        self.provider = SimulatedProvider(over_cloud(cloud))  # type: ignore[arg-type]
         pods = ListedPods(client) if self._runs else self._cached_pods()
         tools = ActuationDependencies(
             client=client, provider=self.provider, pods=pods, rules=self.rules, clock=self.clock
@@ -192,5 +193,7 @@ class RemovalWorld(CloudWorld):
 
     def deletions(self) -> list[list[str]]:
         return [
-            list(call_record.arg) for call_record in self.log if call_record.call == "DeleteNodes" and call_record.ok
+            list(call_record.arg)  # type: ignore[arg-type]
+            for call_record in self.log
+            if call_record.call == "DeleteNodes" and call_record.ok
         ]

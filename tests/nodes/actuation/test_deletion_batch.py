@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from plimsoll.nodes.actuation.timing import Pacing
@@ -66,7 +68,7 @@ def test_without_the_flag_nodes_are_not_cordoned():
 def test_the_grace_period_of_pods_is_capped(asked: int | None, most: int, given: int):
     with RemovalWorld(stop_s=3000, graceful_termination_s=most) as world:
         world.group("g", target=1)
-        grace = {} if asked is None else {"terminationGracePeriodSeconds": asked}
+        grace: dict[str, Any] = {} if asked is None else {"terminationGracePeriodSeconds": asked}
         world.pod("web-0", node="g-0", **grace)
         world.remove(removal("g-0"))
         world.after(6)
@@ -106,7 +108,7 @@ def test_pods_of_lower_priority_leave_first_each_tier_with_its_own_grace():
     ],
 )
 def test_daemon_pods_of_occupied_nodes_are_told_to_go_if_wanted(
-    flags: dict[str, bool], annotation: str | None, is_evicted: bool
+    flags: dict[str, Any], annotation: str | None, is_evicted: bool
 ):
     with RemovalWorld(stop_s=10, **flags) as world:
         world.group("g", target=1)

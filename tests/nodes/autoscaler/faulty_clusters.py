@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage.objects import Key, Stored
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import Loop, LoopDependencies
-    from tests.nodes.loop.scenarios_of_the_loop import Json
+    from tests.nodes.autoscaler.loop_scenarios import Json
 
 
 class Line:
@@ -183,4 +183,4 @@ class TroubledWorld(World):
         mortal = CrashingTransport(
             EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
         )
-        return self._client(LinedTransport(mortal, line), manager)
+        return self._client(LinedTransport(mortal, line), manager)  # type: ignore[arg-type]

@@ -30,12 +30,12 @@ from tests.nodes.autoscaler.loop_scenarios import containers, group, scenario_of
 if TYPE_CHECKING:
     from tests.nodes.autoscaler.loop_scenarios import Json
 
-TYPES = [
+TYPES: list[dict[str, Any]] = [
     {"name": "m-4", "cpu": 4, "memory": "16Gi", "price": 0.2},
     {"name": "m-8", "cpu": 8, "memory": "32Gi", "price": 0.42},
 ]
 UNNEEDED_S = 600.0
-_PRICES = {type_["name"]: type_["price"] for type_ in TYPES}
+_PRICES: dict[str, float] = {type_["name"]: type_["price"] for type_ in TYPES}
 _TYPE = "node.kubernetes.io/instance-type"
 _NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _SETTLING_MINUTES = 60

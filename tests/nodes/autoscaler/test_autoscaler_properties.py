@@ -37,7 +37,7 @@ def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *
         {"schedule": True},
         {"loop": 3},
         {"apply": [replica_set(f"after{number}", count, cpu=cpu) for number, (count, cpu) in enumerate(after)]},
-        *([{"loop": 4}, {"schedule": True}] * 6),
+        *([dict[str, Any](loop=4), {"schedule": True}] * 6),
         {"loop": 10},
         options={
             "node-autoprovisioning": nap,

@@ -75,7 +75,7 @@ def dedicated(value: str) -> Json:
 
 def swept(story: Callable[..., Lived]) -> list[tuple[int, Lived]]:
     """The story once for each write after which it can die."""
-    found = []
+    found: list[Any] = []
     for writes in range(1, MOST_WRITES):
         ended = story(crash_after(writes))
         if ended.story.warnings:

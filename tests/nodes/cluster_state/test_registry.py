@@ -1,6 +1,7 @@
 """Growth on its way, late or failed, and what is left alone because of it (docs/design/nodes.md 6.9 and 5.5)."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -324,7 +325,7 @@ def test_the_three_numbers_of_a_backoff_are_options():
 
 def test_a_stock_out_is_kept_for_the_machine_type_and_not_forgotten_with_the_group():
     registry = state()
-    made = {"machine_type": "n1-standard-4", "zone": "z1", "profile": "abc"}
+    made: dict[str, Any] = {"machine_type": "n1-standard-4", "zone": "z1", "profile": "abc"}
     registry.observe(world(0, **made), NOON)
     registry.register_failed_scale_up("g", STOCKOUT, NOON)
     registry.observe(ObservedCluster(), at(10))

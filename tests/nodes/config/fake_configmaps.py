@@ -16,6 +16,6 @@ def followed(world: KubeWorld, flags: dict[str, Any]) -> ConfigMapConfig:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
     options = ConfigMapConfig(flags, informers)
     for service in informers.services():
-        world.run.spawn(service.run())
+        world.run.spawn(service.run())  # type: ignore[arg-type]
     world.do(options.synced())
     return options

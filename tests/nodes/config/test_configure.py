@@ -76,7 +76,7 @@ def test_options_are_judged_together_with_those_in_force(world: KubeWorld):
 
 
 @pytest.mark.parametrize("options", [{"no_such": "1"}, {"max_cpu": "many"}, {"cloud_provider": "clusterapi"}])
-def test_what_cannot_be_is_refused(world: KubeWorld, options: dict[str, str]):
+def test_what_cannot_be_is_refused(world: KubeWorld, options: dict[str, Any]):
     with pytest.raises(InvalidOptions):
         configured(world, **options)
 
@@ -115,7 +115,7 @@ class Interfering:
         if self.times:
             self.times -= 1
             patch = {"data": {"nodes": f"max-memory: {50 + self.times}"}}
-            await self._world.client.merge_patch(*arguments, patch, **more)
+            await self._world.client.merge_patch(*arguments, patch, **more)  # type: ignore[call-arg, arg-type]
         return found
 
 

@@ -63,7 +63,7 @@ def test_where_no_scheduler_runs_by_itself_every_waiting_pod_counts():
 
 def test_a_bypassed_scheduler_need_not_have_looked():
     odd = pod(conditions=(), spec={"scheduler_name": "odd"})
-    assert pending(sort(odd, **{"bypassed-scheduler-names": "odd"})) == [odd]
+    assert pending(sort(odd, **dict[str, Any]({"bypassed-scheduler-names": "odd"}))) == [odd]
 
 
 def test_a_nominated_pod_counts_as_placed_there():
@@ -94,7 +94,7 @@ def test_expendable_pods_neither_wait_nor_hold_a_node():
 
 
 def test_the_cutoff_of_expendable_pods_is_an_option_and_a_pod_without_priority_is_not_expendable():
-    assert sort(pod(spec={"priority": -11}), **{"expendable-pods-priority-cutoff": -20}).pending == 1
+    assert sort(pod(spec={"priority": -11}), **dict[str, Any]({"expendable-pods-priority-cutoff": -20})).pending == 1
     assert sort(pod()).pending == 1
 
 
@@ -122,7 +122,7 @@ def test_young_pods_wait_for_the_delay_which_an_annotation_can_only_lengthen():
         "unreadable", meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "soon"}}
     )
     after = NOON + timedelta(seconds=61)
-    delay = {"new-pod-scale-up-delay": "60s"}
+    delay: dict[str, Any] = {"new-pod-scale-up-delay": "60s"}
     assert reasons(pod(), now=NOON + timedelta(seconds=59), **delay) == ["PodTooNew"]
     assert sort(pod(), shorter, unreadable, now=after, **delay).pending == 3
     assert reasons(longer, now=after, **delay) == ["PodTooNew"]

@@ -96,7 +96,7 @@ def nodes(draw: st.DrawFn) -> list[Node]:
     made = []
     for name in NODE_NAMES[: draw(st.sampled_from([4, 3, 2, 1]))]:
         labels = draw(st.sampled_from([{}, {"disk": "ssd"}, {"disk": "hdd", "cores": "8"}, {"cores": "many"}]))
-        extended = draw(
+        extended: dict[str, Any] = draw(
             st.sampled_from([{}, {}, {}, {}, {}, {"example.com/gpu": 1}, {"example.com/gpu": 1}, {"cpu": "broken"}])
         )
         amounts: dict[str, Any] = {
@@ -149,7 +149,9 @@ def _spreads(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _terms(draw: st.DrawFn) -> dict[str, Any]:
-    scope = st.sampled_from([{}, {}, {"namespaces": ["other"]}, {"namespaceSelector": {"matchLabels": {"team": "b"}}}])
+    scope: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+        [{}, {}, {"namespaces": ["other"]}, {"namespaceSelector": {"matchLabels": {"team": "b"}}}]
+    )
     made: dict[str, Any] = {}
     for kind in draw(st.sampled_from([("podAffinity",), ("podAntiAffinity",), ("podAffinity", "podAntiAffinity")])):
         listed = [

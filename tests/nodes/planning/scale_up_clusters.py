@@ -221,7 +221,9 @@ def _spec(draw: st.DrawFn, *, social: bool) -> dict[str, Any]:
     if kind in {"spread", "both"}:
         spec["topologySpreadConstraints"] = [_spread(draw) for _ in range(draw(st.sampled_from([1, 1, 2])))]
     if kind == "ports":
-        port = draw(st.sampled_from([{"hostPort": 80}, {"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 81}]))
+        port: dict[str, Any] = draw(
+            st.sampled_from([{"hostPort": 80}, {"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 81}])
+        )
         spec["ports"] = [{"containerPort": 80, **port}]
     return spec
 

@@ -82,7 +82,7 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
         ]
         found = world.do(world.provider.owners(nodes))
         pod_by_pod = {
-            node.name: NodeOwner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))
+            node.name: NodeOwner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))  # type: ignore[arg-type]
             for node in nodes
             if (group := world.do(world.provider.node_group_for_node(node))) is not None
         }

@@ -52,7 +52,7 @@ def again(value: Any) -> Any:
 
 
 def planned(given_snapshot: Snapshot, given_policy: Policy, known: ScaleDownState | None = None) -> bytes:
-    return encode(result_to_json(replay_loop(given_snapshot, given_policy, known or ScaleDownState())))
+    return encode(result_to_json(replay_loop(given_snapshot, given_policy, known or ScaleDownState())))  # type: ignore[arg-type]
 
 
 @few
@@ -257,7 +257,7 @@ DAMAGED = {
 @pytest.mark.parametrize("part", DAMAGED)
 def test_a_damaged_part_is_named(part: str):
     recording = read_recording(made())
-    damaged = recording.with_part(part, {**recording.part(part), **DAMAGED[part]})
+    damaged = recording.with_part(part, {**recording.part(part), **DAMAGED[part]})  # type: ignore[dict-item]
     with pytest.raises(UnreadableRecording, match=part):
         replayed(damaged)
 

@@ -104,7 +104,12 @@ def scale_up(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupS
 
 
 def scale_up_result(one: GroupScaleUp, **more: Any) -> ScaleUpResult:
-    given = {"group": one.option.group, "before": one.before, "after": one.after, "created": not one.option.exists}
+    given: dict[str, Any] = {
+        "group": one.option.group,
+        "before": one.before,
+        "after": one.after,
+        "created": not one.option.exists,
+    }
     return ScaleUpResult(scale_up=one, **(given | more))
 
 

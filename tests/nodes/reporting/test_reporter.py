@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
@@ -40,12 +40,12 @@ class Office:
             emitter=EventEmitter(recorder), status=StatusConfigMapWriter(world.client), journal=self.journal
         )
 
-    def tell(self, *turns: object) -> None:
+    def tell(self, *turns: Any) -> None:
         for result in turns:
             self.world.do(self.teller.report(result))
         self.world.run.settle()
 
-    def events(self) -> list[dict[str, object]]:
+    def events(self) -> list[dict[str, Any]]:
         return self.world.ask("GET", "/api/v1/events")["items"]
 
 

@@ -46,7 +46,7 @@ def watched(world: KubeWorld) -> RequestLister:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
     made = RequestLister(informers, clock=world.clock)
     for service in informers.services():
-        world.run.spawn(service.run())
+        world.run.spawn(service.run())  # type: ignore[arg-type]
     world.do(made.synced())
     return made
 

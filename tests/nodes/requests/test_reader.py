@@ -100,7 +100,7 @@ class TestParameters:
     @pytest.mark.parametrize(("own", "expected"), [("86400", 7200), ("600", 600), ("", 7200)])
     def test_n46_the_class_says_how_long_a_request_is_tried_at_most(self, own: str, expected: int):
         classes = (provisioning_class(ATOMIC, ValidUntilSeconds="7200"),)
-        given = {"ValidUntilSeconds": own} if own else {}
+        given: dict[str, Any] = {"ValidUntilSeconds": own} if own else {}
         assert seen_one(request(kind=ATOMIC, **given), provisioning_classes=classes).parameters.valid_s == expected
 
     def test_the_spelling_of_the_first_design_is_read_too(self):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response, Transport
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import Loop, LoopDependencies
-    from tests.nodes.loop.scenarios_of_the_loop import Json
+    from tests.nodes.autoscaler.loop_scenarios import Json
 
     Meeting = Callable[[Loop, Loop], Any]
 
@@ -90,7 +90,7 @@ class TwoControllers(World):
 
     def _wired(self, manager: str, number: int) -> Client:
         transport = EmbeddedTransport(self._application, token=self._token)
-        return self._client(WiredTransport(transport, self.wires[number]), manager)
+        return self._client(WiredTransport(transport, self.wires[number]), manager)  # type: ignore[arg-type]
 
 
 class Both:

@@ -22,7 +22,7 @@ from tests.local.apiserver.builders import START
 from tests.nodes.providers.simulated_clusters import ProviderWorld
 
 WHY = Reason(code="Test", message="for a test")
-SIZE = {"cpu": "2", "memory": "8Gi", "pods": "110"}
+SIZE: dict[str, str | int | float] = {"cpu": "2", "memory": "8Gi", "pods": "110"}
 
 
 def offer(group: str, *, exists: bool = True, **changes: Any) -> ScaleUpOption:
@@ -114,7 +114,7 @@ def test_what_is_not_sold_is_not_made_and_its_kind_is_backed_off():
 def test_a_group_that_is_not_what_was_planned_is_deleted_again_unused(planned: dict[str, str], why: str):
     with GrowingWorld() as world:
         wrong = offer("nap-small-1", exists=False)
-        node = Node(metadata=ObjectMeta(name="t"), status=NodeStatus(capacity=planned, allocatable=planned))
+        node = Node(metadata=ObjectMeta(name="t"), status=NodeStatus(capacity=planned, allocatable=planned))  # type: ignore[arg-type]
         (done,) = world.grow(growth(replace(wrong, node=node), 0, 1))
         assert why in done.failure.message
         assert [call for call, *_ in world.calls()] == ["Create", "Delete"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.schema.api import CompiledVersion, compile_definition
+from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.structural import StructuralSchema, parse_schema
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.admission.admission import CompiledVersion
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from plimsoll.objects.schema.api import CompiledDefinition, compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
@@ -88,7 +88,7 @@ class Store:
         else:
             old = version.present(self.objects[key])
             body = without_identity(request["body"]) if request["method"] == "PUT" else patched(old, request)
-            subresource = "status" if found["subresource"] == "status" else None
+            subresource: Literal["status"] | None = "status" if found["subresource"] == "status" else None
             admission = version.admit_update(body, old, subresource=subresource, field_validation=validation)
         if admission.bad_request is not None:
             return Answer(status=400, body=admission.status() or {})

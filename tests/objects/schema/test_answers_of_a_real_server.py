@@ -162,7 +162,7 @@ def _assert_same_refusal(answer: Answer, expected: Json) -> None:
 
 def _masked(body: Json) -> Json:
     """The object without what a server adds to metadata."""
-    kept = ("name", "namespace", "labels", "annotations", "generation")
+    kept: tuple[str, ...] = ("name", "namespace", "labels", "annotations", "generation")
     if body["kind"] == "CustomResourceDefinition":
         kept = ("name",)
     metadata = {name: value for name, value in body["metadata"].items() if name in kept}

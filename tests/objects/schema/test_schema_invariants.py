@@ -105,7 +105,7 @@ def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 @st.composite
 def schemas_with_values(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
     schema = draw(SCHEMAS)
-    return schema, draw(values_of(schema))
+    return schema, draw(values_of(schema))  # type: ignore[return-value, arg-type]
 
 
 @given(schemas_with_values())

@@ -80,7 +80,7 @@ def bad_pod(data: bytes) -> BadObject:
     return found
 
 
-BAD_PORT = {"containers": [{"ports": [{"containerPort": "http"}]}]}
+BAD_PORT: dict[str, Any] = {"containers": [{"ports": [{"containerPort": "http"}]}]}
 
 
 def test_a_bad_object_says_which_field_and_who_it_is():

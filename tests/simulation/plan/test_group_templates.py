@@ -11,7 +11,11 @@ from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.simulation.plan.inputs import read_plan_input
 
 Json = dict[str, Any]
-GROUP = {"id": "g", "max": 9, "template": {"capacity": {"cpu": 4, "memory": "16Gi"}, "labels": {"said": "yes"}}}
+GROUP: dict[str, Any] = {
+    "id": "g",
+    "max": 9,
+    "template": {"capacity": {"cpu": 4, "memory": "16Gi"}, "labels": {"said": "yes"}},
+}
 POOL = "eks.amazonaws.com/nodegroup"
 
 

@@ -176,7 +176,7 @@ def test_a_kind_that_nobody_serves_names_the_place_in_the_file():
         ({"reconcile": {"kind": "Kafka", "name": "k"}}, "steps[1].reconcile.kind: nothing reconciles Kafka"),
     ],
 )
-def test_a_step_that_cannot_be_taken_names_itself(step: dict[str, object], wanted: str):
+def test_a_step_that_cannot_be_taken_names_itself(step: dict[str, Any], wanted: str):
     with pytest.raises(InvalidInput) as caught:
         outcome({"advance": "1m"}, step)
     assert str(caught.value).startswith(wanted)
@@ -392,7 +392,7 @@ def test_a_call_under_way_is_told():
         {"provider": {"calls": [{"call": "IncreaseSize", "group": "g", "arg": 1}]}},
         {"advance": "60s"},
     ]
-    ended = outcome(*steps, nodeGroups=[group(target=1)])
+    ended = outcome(*steps, nodeGroups=[group(target=1)])  # type: ignore[arg-type]
     assert ended["nodeGroups"]["g"]["target"] == 2
     (call,) = ended["providerCalls"]
     assert (call["ok"], call["message"]) == (False, "no answer yet")

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.bounds.lower_bound import lower_bound
+from plimsoll.solver.cell_split import split_alike
 from plimsoll.solver.cells import packing as cells
 from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
-from plimsoll.solver.cells.packing import pack_in_cells, split_alike
+from plimsoll.solver.cells.packing import pack_in_cells
 from plimsoll.solver.kernels import cache_is_warm, forced
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.packing_problems import demand, faults, n1_types, packing

@@ -55,7 +55,7 @@ def test_what_is_left_fits_on_no_node(seed: int):
         for row, origin in enumerate(filled.origin.tolist()):
             lines = filled.placements[filled.placements[:, 0] == row]
             here = int(lines[lines[:, 1] == cls, 2].sum())
-            held = standing.taken[origin] | demand.exclusive[lines[:, 1]].any(axis=0)
+            held = standing.taken[origin] | demand.exclusive[lines[:, 1]].any(axis=0)  # type: ignore[index]
             need = demand.requests[cls]
             fits = ((need == 0) | (need <= filled.free[row])).all() and here < cap_of(demand, cls, origin)
             free_of_keys = not (held & demand.exclusive[cls]).any()

@@ -225,7 +225,7 @@ def test_a_group_without_a_type_is_bad_input(tmp_path: Path):
 
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path):
     words = ["--strategy", tmp_path / "strategy.json", "--snapshot", tmp_path / "none.json"]
-    ended = plimsoll("tidb", "plan", *words)
+    ended = plimsoll("tidb", "plan", *words)  # type: ignore[arg-type]
     assert (ended.returncode, json.loads(ended.stderr)["error"]) == (2, "bad_snapshot")
 
 

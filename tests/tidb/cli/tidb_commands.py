@@ -20,7 +20,13 @@ def run_plan(folder: Path, asked: Json | str, seen: Json | str, *arguments: str)
     files = {"strategy": asked, "snapshot": seen}
     for name, content in files.items():
         (folder / f"{name}.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    given = ("--strategy", folder / "strategy.json", "--snapshot", folder / "snapshot.json", *arguments)
+    given: tuple[Any, ...] = (
+        "--strategy",
+        folder / "strategy.json",
+        "--snapshot",
+        folder / "snapshot.json",
+        *arguments,
+    )
     return plimsoll("tidb", "plan", *given, cwd=folder)
 
 

@@ -233,7 +233,7 @@ class ScaledWorld:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.run.__exit__(*error)
+        self.run.__exit__(*error)  # type: ignore[arg-type]
 
     # ---- what there is
 

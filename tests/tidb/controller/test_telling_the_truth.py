@@ -86,11 +86,11 @@ def test_whatever_blocks_a_removal_both_numbers_are_told(world: ScaledWorld, why
 class TestTooLittleKnown:
     def test_our_own_planner_was_reached_all_the_same(self) -> None:
         found = read_answer(InProcessResponse(status=500, body=BLIND), Component.TIKV)
-        assert (found.code, found.is_told_by_planner) == ("InsufficientMetrics", True)  # type: ignore[union-attr] # no plans
+        assert (found.code, found.is_told_by_planner) == ("InsufficientMetrics", True)
 
     @pytest.mark.parametrize("body", [BLIND, b"boom"], ids=["too little", "boom"])
     def test_of_another_nothing_but_a_plan_counts_as_reached(self, body: bytes) -> None:
-        assert not read_answer(Response(status=500, body=body), Component.TIKV).is_told_by_planner  # type: ignore[union-attr] # as above
+        assert not read_answer(Response(status=500, body=body), Component.TIKV).is_told_by_planner
 
     def test_the_conditions_say_so(self, world: ScaledWorld) -> None:
         world.settings = replace(world.settings, planner="", prometheus="http://prometheus.test")

@@ -72,7 +72,7 @@ class TestT26DeletionOfTheAutoscaler:
     def test_stores_leave_one_after_the_other_then_the_cluster_then_the_autoscaler(self, world: DrainedWorld) -> None:
         with_group(world, 2)
         world.server.delete("tidbclusterautoscalers", "as1")
-        seen = []
+        seen: list[int] = []
         for _ in range(20):
             world.pass_by(10)
             if world.server.get("tidbclusterautoscalers", "as1") is None:

@@ -14,6 +14,8 @@ from tests.tidb.planning.questions import SMALL, strategy, thresholds
 from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from plimsoll.runtime.clocks import VirtualClock
     from plimsoll.web.responses import PageResponse
 
@@ -25,7 +27,7 @@ OWN = "default_homogeneous_tikv"
 
 def test_t01_average_high() -> None:
     page = Monitored().add(0.9, 0.9, 0.9).answered(strategy())
-    assert json.loads(page.body) == [{"component": "tikv", "count": 6, "resource_type": OWN, "labels": {}}]
+    assert json.loads(bytes(page.body)) == [{"component": "tikv", "count": 6, "resource_type": OWN, "labels": {}}]
     assert page.headers["x-plan-complete"] == "true"
 
 
@@ -59,7 +61,7 @@ def test_t13_a_missing_quota_blocks_scale_in() -> None:
 def test_t13_most_metrics_missing_is_an_error() -> None:
     page = Monitored().add(0.05, None, None).answered(strategy(SMALL))
     assert error_of(page) == (500, "insufficient_metrics")
-    assert "db-tikv-1: missing quota" in json.loads(page.body)["detail"]
+    assert "db-tikv-1: missing quota" in json.loads(bytes(page.body))["detail"]
 
 
 def test_t14_a_silent_prometheus_is_an_error_within_six_seconds() -> None:
@@ -81,7 +83,7 @@ def test_t15_stale_metrics_are_an_error() -> None:
         world.measured(f"db-tikv-{ordinal}", ago_s=45)
     page = world.answered(strategy())
     assert error_of(page) == (500, "insufficient_metrics")
-    assert "measured 45 s ago" in json.loads(page.body)["detail"]
+    assert "measured 45 s ago" in json.loads(bytes(page.body))["detail"]
 
 
 @pytest.mark.parametrize("trap", ["stale", "too young", "no usage", "no quota"])
@@ -131,7 +133,7 @@ def test_no_instance_at_all_is_an_error_and_not_an_empty_plan(component: str) ->
 def test_a_bad_strategy_is_refused_with_the_path_of_the_field() -> None:
     page = Monitored().add(0.9).answered(strategy(cpu=thresholds(1.5)))
     assert error_of(page) == (400, "bad_strategy")
-    assert json.loads(page.body)["detail"].startswith("rules[0].cpu_rule")
+    assert json.loads(bytes(page.body))["detail"].startswith("rules[0].cpu_rule")
 
 
 @pytest.mark.parametrize(
@@ -169,12 +171,12 @@ class Exchange:
             {"type": "http.request", "body": piece, "more_body": not ends or index < len(pieces) - 1}
             for index, piece in enumerate(pieces)
         ]
-        self.sent: list[dict[str, Any]] = []
+        self.sent: list[MutableMapping[str, Any]] = []
 
     async def receive(self) -> dict[str, Any]:
         return self.incoming.pop(0) if self.incoming else {"type": "http.disconnect"}
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: MutableMapping[str, Any]) -> None:
         self.sent.append(message)
 
     def made(self, world: Monitored) -> tuple[int, dict[str, str], bytes]:

@@ -56,7 +56,7 @@ def group_of(
 
 def disks(used_gb: float, *, number: int = 3, capacity_gb: float = 100) -> list[Json]:
     """Stores that hold so much together."""
-    sizes = {"capacity_bytes": int(capacity_gb * GB), "used_bytes": round(used_gb * GB / number)}
+    sizes: dict[str, Any] = {"capacity_bytes": int(capacity_gb * GB), "used_bytes": round(used_gb * GB / number)}
     return [instance(0.3, name=f"db-tikv-{i}", store_id=i, engine="tikv", **sizes) for i in range(number)]
 
 

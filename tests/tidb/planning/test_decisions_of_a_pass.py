@@ -92,7 +92,7 @@ def test_another_name_for_the_type_of_a_group_does_not_lift_its_count():
 
 
 def test_order_is_cluster_then_shrinking_then_growing_then_new_ones():
-    types = {name: AutoResource(cpu=1, memory="1Gi") for name in "abcde"}
+    types: dict[str, Any] = {name: AutoResource(cpu=1, memory="1Gi") for name in "abcde"}
     groups = [group(name, 2, component=TIDB) for name in "abc"]
     world = seen(*groups, component=TIDB, scaled=scaled(**types))
     answer = [plan(name, count, component=TIDB) for name, count in {"e": 1, "d": 1, "b": 3, "a": 1, "c": 1}.items()]

@@ -70,7 +70,7 @@ def groups(draw: st.DrawFn, component: Any) -> list[ObservedGroup]:
         }
         if component is TIKV:
             changes |= {
-                "drain_record": draw(st.sampled_from([None, None, MARK])),
+                "drain_record": draw(st.sampled_from([None, None, MARK])),  # type: ignore[dict-item]
                 "offline": draw(st.sampled_from([0, 0, 1])),
             }
         found.append(group(kind, number, component=component, **changes))
@@ -81,7 +81,7 @@ def groups(draw: st.DrawFn, component: Any) -> list[ObservedGroup]:
 def worlds(draw: st.DrawFn) -> ObservedComponent:
     component = draw(st.sampled_from([TIKV, TIDB]))
     size = {"cpu": "1000m", "memory": "2Gi", "storage": "10Gi"}
-    types = {name: AutoResource(**size, count=draw(st.none() | NUMBERS)) for name in ("a", "b")}
+    types: dict[str, Any] = {name: AutoResource(**size, count=draw(st.none() | NUMBERS)) for name in ("a", "b")}
     limits = draw(st.none() | NUMBERS)
     if limits is not None:
         types[component.homogeneous_type] = AutoResource(count=limits)
@@ -186,9 +186,9 @@ def test_stores_leave_one_at_a_time_and_only_by_being_taken_out(given_: tuple[Ob
             assert others <= waiting
         if world.component is TIKV:
             assert not [act for act in found.acts if isinstance(act, Resize) and act.replicas < act.was]
-            for act in found.acts:
-                if isinstance(act, Remove):
-                    (one,) = [group_seen for group_seen in world.groups if group_seen.key == act.key]
+            for removal in found.acts:
+                if isinstance(removal, Remove):
+                    (one,) = [group_seen for group_seen in world.groups if group_seen.key == removal.key]
                     assert (one.replicas, one.running) == (0, 0)
 
 
@@ -280,7 +280,7 @@ def test_in_any_history_changes_keep_their_distance_and_groups_go_after_confirma
 ):
     """Answers as they come, crashes that lose the status, clocks that jump forwards and back."""
     policy = ReconcilePolicy(removal_confirmations=confirmations)
-    types = {name: AutoResource(cpu="1", memory="2Gi", storage="10Gi", count=3) for name in "ab"}
+    types: dict[str, Any] = {name: AutoResource(cpu="1", memory="2Gi", storage="10Gi", count=3) for name in "ab"}
     world, now, changed = seen(component=component, scaled=scaled(**types)), 0.0, dict[str, float]()
     left_out: dict[str, int] = {}
     for named, number, passed, crashes in steps:

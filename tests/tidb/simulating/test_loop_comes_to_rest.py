@@ -6,7 +6,7 @@ target moves to groups. Quiet means longer than anything takes: cool-downs, yout
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -74,13 +74,13 @@ def worlds(draw: st.DrawFn, component: Component) -> World:
     return World(loop=loop_of(made, component), cores=CORES * replicas, storage_gib=100 * replicas)
 
 
-def even_load(draw: st.DrawFn, world: World) -> Load:
+def even_load(draw: Any, world: World) -> Load:
     """Up to twice what the cluster can do, and half as much data again as it can hold."""
     work = 2 * draw(PERCENT) * world.cores
     return Load(tikv_cores=work, tidb_cores=work, storage_gib=1.5 * draw(PERCENT) * world.storage_gib)
 
 
-def hot_load(draw: st.DrawFn, world: World) -> Load:
+def hot_load(draw: Any, world: World) -> Load:
     """Some instances are busier than the others, none has more than it can do.
 
     A saturated one hides how much work there is: it has less of it when a group takes some, by metrics, and more when

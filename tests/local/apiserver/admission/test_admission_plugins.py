@@ -147,7 +147,7 @@ class TestStorage:
         async def story(world: World) -> Json:
             await world.furnish()
             for pod_class in classes:
-                await world.store.update(key_of(pod_class), lambda _current, body=pod_class: Put(body))
+                await world.store.update(key_of(pod_class), lambda _current, body=pod_class: Put(body))  # type: ignore[misc]
             return await world.create(self.claim())
 
         name: str | None = in_world(story)["spec"].get("storageClassName")

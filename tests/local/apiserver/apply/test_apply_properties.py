@@ -50,7 +50,7 @@ _SPECS = st.fixed_dictionaries(
         "map": st.dictionaries(_WORDS, _WORDS, min_size=1, max_size=3),
         "whole": st.lists(st.integers(0, 2), min_size=1, max_size=3),
         "set": st.lists(_WORDS, min_size=1, max_size=3, unique=True),
-        "keyed": st.lists(_ITEMS, min_size=1, max_size=3, unique_by=lambda item: item["name"]),
+        "keyed": st.lists(_ITEMS, min_size=1, max_size=3, unique_by=lambda item: item["name"]),  # type: ignore[index]
         "free": st.dictionaries(_WORDS, st.dictionaries(_WORDS, st.integers(0, 1), max_size=2), min_size=1, max_size=2),
     },
 )

@@ -101,14 +101,14 @@ class World:
             if _RESOURCES[kind] == resource and namespace in (None, place)
         ]
 
-    def allows(self, user: User, verb: str, resource: str, **more: str) -> bool:
+    def allows(self, user: User, verb: str, resource: str, **more: Any) -> bool:
         return self.authorizer.decide(wish(user, verb, resource, **more)).allowed
 
     def _place(self, obj: Json) -> tuple[str, str, str]:
         return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
-def wish(user: User, verb: str, resource: str, **more: str) -> Attributes:
+def wish(user: User, verb: str, resource: str, **more: Any) -> Attributes:
     """`resource` may be `pods/log`."""
     plural, _, subresource = resource.partition("/")
     return Attributes(user=user, verb=verb, resource=plural, subresource=subresource, **more)

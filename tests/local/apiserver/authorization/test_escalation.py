@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -184,7 +184,7 @@ def test_many_rules_cost_no_more_than_their_number(count: int):
 
 VERBS, RESOURCES, NAMES, NAMESPACES = ("get", "create"), ("pods", "secrets"), ("x", "y"), ("a", "b")
 PEOPLE = (BOB, User(name="eve", groups=("dev",)))
-some = {"min_size": 1, "max_size": 2, "unique": True}
+some: dict[str, Any] = {"min_size": 1, "max_size": 2, "unique": True}
 small_rules = st.lists(
     st.builds(
         lambda verbs, resources, named: rule(" ".join(verbs), " ".join(resources), named=named),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ RESOURCES = ("pods", "pods/log", "*/log", "*")
 URLS = ("/healthz", "/api/*", "*")
 SUBJECTS = ("User u", "Group g", "ServiceAccount n/sa", "ServiceAccount sa")
 
-several = {"min_size": 1, "max_size": 2, "unique": True}
+several: dict[str, Any] = {"min_size": 1, "max_size": 2, "unique": True}
 resource_rules = st.fixed_dictionaries(
     {
         "verbs": st.lists(st.sampled_from(VERBS), **several),

@@ -130,10 +130,10 @@ def test_a_creation_is_served_although_its_client_is_gone(world: World):
 
 def test_what_was_deleted_before_a_collection_failed_is_followed(world: World, monkeypatch: pytest.MonkeyPatch):
     from plimsoll.local.apiserver.handlers import delete  # noqa: PLC0415 - the one name that is replaced
+    from plimsoll.local.apiserver.registry.deletion import delete_object  # noqa: PLC0415 - as above
 
     world.made(CRDS, definition())
     world.made(CRDS, definition("zebras", kind="Zebra"))
-    delete_object = delete.delete_object
 
     async def fails_at_zebras(server: Any, call: Any, options: Any) -> Any:
         if call.name == "zebras.ex.com":

@@ -82,7 +82,7 @@ class TestOpenApi:
     def test_the_schema_is_the_definitions_with_metadata(self):
         thing = self.SCHEMAS["com.kc.v1.Thing"]
         assert thing["description"] == "A thing of some size."
-        assert thing["properties"]["spec"] == SCHEMA["openAPIV3Schema"]["properties"]["spec"]
+        assert thing["properties"]["spec"] == SCHEMA["openAPIV3Schema"]["properties"]["spec"]  # type: ignore[index]
         assert set(thing["properties"]) == {"apiVersion", "kind", "metadata", "spec"}
         assert thing["x-kubernetes-group-version-kind"] == [{"group": "kc.com", "kind": "Thing", "version": "v1"}]
 

@@ -113,7 +113,7 @@ def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(wo
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)
 
-    world.server.admission.mutate = mutate
+    world.server.admission.mutate = mutate  # type: ignore[method-assign]
     reply = world.ask("PATCH", f"{maps}/a", {"data": {"mine": "1"}}, content=MERGE)
     assert reply.body["data"] == {"x": "0", "theirs": "1", "mine": "1"}
 

@@ -75,7 +75,7 @@ def _content(value: dict[str, Any], *, like: dict[str, Any]) -> dict[str, Any]:
     """What the answer shows of the object, defaulted as the server does, without what it writes itself."""
     full = {"apiVersion": "apps/v1", "kind": "Deployment", **value}
     complete = default(full) if "spec" in like and "template" in like["spec"] else value
-    ours = {name: complete.get(name) for name in ("spec", "data") if name in like}
+    ours: dict[str, Any] = {name: complete.get(name) for name in ("spec", "data") if name in like}
     metadata = {name: value["metadata"].get(name) for name in ("labels", "annotations", "finalizers")}
     theirs = {name: like["metadata"].get(name) for name in metadata}
     if "finalizers" in like["metadata"]:

@@ -164,7 +164,7 @@ def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)
 
-    world.server.admission.mutate = mutate
+    world.server.admission.mutate = mutate  # type: ignore[method-assign]
     reply = world.ask("PATCH", f"{MAPS}/a", {"data": {"mine": "1"}}, content=MERGE)
     assert (reply.status, reply.body["data"]) == (200, {"x": "0", "theirs": "29", "mine": "1"})
 
@@ -172,7 +172,12 @@ def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_
 @pytest.mark.parametrize("what", ["created", "deleted"])
 def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(world: World, what: str):
     made = world.made(MAPS, config_map("new", data={"theirs": "1"}))
-    key, store, real, done = Key("configmaps", "here", "new"), world.server.store, world.server.admission.mutate, []
+    key, store, real, done = (
+        Key("configmaps", "here", "new"),
+        world.server.store,
+        world.server.admission.mutate,
+        list[Any](),
+    )
     if what == "created":
         assert world.ask("DELETE", f"{MAPS}/new").status == 200
 
@@ -182,7 +187,7 @@ def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(
             await store.update(key, lambda _: Put(made) if what == "created" else Delete())
         return await real(attempt)
 
-    world.server.admission.mutate = mutate
+    world.server.admission.mutate = mutate  # type: ignore[method-assign]
     (reply,) = at_once(world, apply(0))
     expected = (200, {"theirs": "1", "k0": "1"}) if what == "created" else (201, {"k0": "1"})
     assert (reply.status, reply.body["data"]) == expected

@@ -89,7 +89,7 @@ def just_before_the_write(world: World, key: Key, change: Callable[[dict[str, An
 
         await world.server.store.update(key, decide)
 
-    world.server.admission.validate = validate
+    world.server.admission.validate = validate  # type: ignore[method-assign]
 
 
 def gone(_body: dict[str, Any]) -> Any:

@@ -35,7 +35,7 @@ _PLURALS = {
     "Secret": "secrets",
     "Node": "nodes",
 }
-ACCOUNT = {
+ACCOUNT: Json = {
     "kind": "ServiceAccount",
     "apiVersion": "v1",
     "metadata": {"name": "sa", "namespace": "auth", "uid": "0d1e35d3-d600-459f-8d90-b8f4a3d6ecfd"},
@@ -61,7 +61,7 @@ class Court:
         authorizer = RbacAuthorizer.over(self.store)
         self.server = Server(
             store=self.store,
-            registry=None,
+            registry=None,  # type: ignore[arg-type]
             clock=self.clock,
             entropy=SeededEntropy(2),
             authenticator=TokenAuthenticator.over(
@@ -72,7 +72,7 @@ class Court:
                 authorizer=authorizer,
             ),
             authorizer=authorizer,
-            admission=None,
+            admission=None,  # type: ignore[arg-type]
             tokens=self.tokens,
         )
         asyncio.run(self._fill([*bootstrap_objects(), ACCOUNT, *objects]))
@@ -81,7 +81,7 @@ class Court:
         for object_ in objects:
             metadata = object_["metadata"]
             key = Key(_PLURALS[object_["kind"]], metadata.get("namespace", ""), metadata["name"])
-            await self.store.update(key, lambda _current, body=object_: Put(body))
+            await self.store.update(key, lambda _current, body=object_: Put(body))  # type: ignore[misc]
 
     def account_token(self, **details: Any) -> str:
         claims = {"audiences": ["https://kubernetes.default.svc"], "expires_in_s": 3600, "now": self.clock.now()}

@@ -86,7 +86,11 @@ def answer(line: Json, at: Court) -> Json | None:
     if attributes.group == "rbac.authorization.k8s.io":
         stored_as = f"{attributes.group}/{attributes.resource}"
         refusal = check_escalation(
-            at.server.authorizer, user, body, stored_as=stored_as, namespace=attributes.namespace
+            at.server.authorizer,  # type: ignore[arg-type]
+            user,
+            body,
+            stored_as=stored_as,
+            namespace=attributes.namespace,
         )
         assert refusal is not None
         raise refusal

@@ -174,7 +174,7 @@ class TestTokenRequests:
             "boundObjectRef": None,
         }
         assert got["status"]["expirationTimestamp"] == "2026-11-15T05:02:58Z"
-        found = court.server.authenticator.authenticate_token(got["status"]["token"])
+        found = court.server.authenticator.authenticate_token(got["status"]["token"])  # type: ignore[attr-defined]
         assert isinstance(found, Authenticated)
         assert found.user.name == "system:serviceaccount:auth:sa"
 
@@ -215,7 +215,7 @@ class TestTokenRequests:
         ref = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "u1"}
         got = self.request(court, boundObjectRef=ref)
         assert got["spec"]["boundObjectRef"] == ref
-        found = court.server.authenticator.authenticate_token(got["status"]["token"])
+        found = court.server.authenticator.authenticate_token(got["status"]["token"])  # type: ignore[attr-defined]
         assert isinstance(found, Authenticated)
         assert found.user.extra["authentication.kubernetes.io/pod-uid"] == ("u1",)
 

@@ -32,7 +32,7 @@ async def write(store: Store, turn: str, writer: int) -> None:
         for number in range(KEYS_PER_WRITER):
             name = f"{turn}-{writer}-{number}"
             decision = Put(body_of(name, sequence)) if sequence % DELETE_EVERY else Delete()
-            written = await store.update(Key("pods", "default", name), lambda _, decision=decision: decision)
+            written = await store.update(Key("pods", "default", name), lambda _, decision=decision: decision)  # type: ignore[misc]
             assert written is not None
             os.write(1, f"{name} {sequence} {written.revision}\n".encode())
 

@@ -129,7 +129,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(chosen=st.lists(keys, min_size=2, max_size=8), details=bodies)
     def put_at_the_same_time(self, chosen: list[Key], details: dict[str, Any]) -> None:
         async def together() -> list[Stored | None]:
-            writes = (self.store.update(key, lambda _, key=key: Put(body_of(key, details))) for key in chosen)
+            writes = (self.store.update(key, lambda _, key=key: Put(body_of(key, details))) for key in chosen)  # type: ignore[misc]
             return list(await asyncio.gather(*writes))
 
         written = self.loop.run_until_complete(together())

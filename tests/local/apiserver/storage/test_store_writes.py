@@ -132,7 +132,7 @@ async def test_transactions_over_the_same_keys_in_any_order_do_not_wait_in_a_cir
         pairs = [("a", "b"), ("b", "a")] * 20
         await asyncio.gather(
             *(
-                store.update_all(list(map(key, pair)), lambda _, pair=pair: [Put(pod(name)) for name in pair])
+                store.update_all(list(map(key, pair)), lambda _, pair=pair: [Put(pod(name)) for name in pair])  # type: ignore[misc]
                 for pair in pairs
             )
         )

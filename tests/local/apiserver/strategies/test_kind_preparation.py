@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.local.apiserver.builders import MERGE, World, pod
@@ -17,7 +19,7 @@ NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/here/events"
 SERVICES = "/api/v1/namespaces/here/services"
 
 
-def service(name: str = "s", **spec: object) -> dict[str, object]:
+def service(name: str = "s", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
 
 
@@ -43,9 +45,7 @@ def test_an_event_has_two_faces(world: World):
         (EVENTS, {"involvedObject": {"kind": "Node", "name": "n"}}, ["involvedObject.namespace"]),
     ],
 )
-def test_an_event_has_to_fit_its_namespace_and_version(
-    world: World, url: str, body: dict[str, object], fields: list[str]
-):
+def test_an_event_has_to_fit_its_namespace_and_version(world: World, url: str, body: dict[str, Any], fields: list[str]):
     reply = world.ask("POST", url, {"metadata": {"name": "e"}, **body})
     assert reply.status == 422
     assert [cause["field"] for cause in reply.body["details"]["causes"]] == fields
@@ -108,7 +108,10 @@ def test_a_zero_behind_a_pointer_is(world: World):
 
 
 def test_a_new_template_counts_for_a_daemon_set(world: World):
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    template: dict[str, Any] = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
     url = "/apis/apps/v1/namespaces/here/daemonsets"
     body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     key = "deprecated.daemonset.template.generation"

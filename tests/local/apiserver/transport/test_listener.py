@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -90,6 +90,6 @@ class Loaded(ssl.SSLContext):
         made.loads = 0
         return made
 
-    def load_cert_chain(self, *files: object, **_more: object) -> None:
+    def load_cert_chain(self, *files: Any, **_more: Any) -> None:
         super().load_cert_chain(*files)
         self.loads += 1

@@ -258,7 +258,7 @@ def test_no_pod_is_lost_and_none_is_in_hand_twice(steps: list[tuple[str, int, in
             made.delete(pod_key(pod(f"p{step}")))
             there.discard(f"p{step}")
         elif what == "event":
-            made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, step=step: bool(step))
+            made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, step=step: bool(step))  # type: ignore[misc]
         elif (queued := made.pop(now_s)) is not None:
             assert queued.pod.metadata.name in there
             made.add_unschedulable(queued, SHORT, now_s) if step else made.add_after_error(queued, now_s)

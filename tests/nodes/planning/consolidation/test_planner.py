@@ -113,7 +113,9 @@ def test_groups_nobody_autoscales_are_left_as_they_are():
 
 def test_pods_that_keep_apart_are_moved_by_the_plain_rules():
     term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
-    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    apart: dict[str, Any] = {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    }
     pods = [pod(f"p{index}", on=f"n{index}", labels={"app": "web"}, **apart) for index in (1, 2)]
     pair = [node("n1"), node("n2")]
     assert going(snapshot(pair, pods, groups=[priced(2, 1.0)])) == []

@@ -82,7 +82,7 @@ def test_whatever_a_rule_reads_of_a_spec_tells_pods_apart(spec: dict[str, Any]):
 
 
 def test_order_and_repetition_do_not_matter():
-    terms = [
+    terms: list[dict[str, Any]] = [
         {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["a", "b"]}]},
         {"matchExpressions": [{"key": "cpu", "operator": "Exists"}]},
     ]

@@ -6,6 +6,7 @@ from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem import options
+from plimsoll.nodes.planning.state.group_sizes import sizes_of
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.builders import amounts, group, machine, nap, node, policy, snapshot
 
@@ -20,7 +21,7 @@ def refusal(one: NodeGroup, rules: Policy | None = None) -> SkippedGroup:
 
 
 def sizes(one: NodeGroup, rules: Policy) -> tuple[int, int] | None:
-    found = options.sizes_of(one, rules)
+    found = sizes_of(one, rules)
     return None if found is None else (found.least, found.most)
 
 

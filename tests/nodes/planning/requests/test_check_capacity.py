@@ -74,7 +74,9 @@ def test_pods_that_run_take_room():
 
 
 def test_pods_of_one_check_keep_off_each_other():
-    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term({"app": "a"})]}}}
+    apart: dict[str, Any] = {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term({"app": "a"})]}}
+    }
     alike = [waiting("a", count, labels={"app": "a"}, **apart) for count in (3, 4)]
     snapshot = world(nodes=nodes())
     assert [answers(snapshot, check("r", template)) for template in alike] == [[True], [False]]

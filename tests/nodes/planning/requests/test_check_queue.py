@@ -48,7 +48,7 @@ def test_a_thousand_alike_are_a_few_packings(monkeypatch: pytest.MonkeyPatch):
         packings.append(given)
         return place(*given)
 
-    place = check_queue.place
+    place = check_queue.place  # type: ignore[attr-defined]
     monkeypatch.setattr(check_queue, "place", counted)
     line = [asking(f"r{number}", cpu=1 if number % 2 else 9) for number in range(1_000)]
     found = fits(world(nodes=nodes(*[4] * 100)), *line)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CA = "cluster-autoscaler.kubernetes.io"
 RS = ("default", "ReplicaSet", "rs")
-DISK = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+DISK: dict[str, Any] = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
 
 
 def verdict(

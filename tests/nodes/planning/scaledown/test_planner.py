@@ -174,7 +174,7 @@ def test_the_search_ends_when_enough_nodes_are_unneeded():
 def test_only_so_many_occupied_nodes_are_looked_at():
     nodes = [node(f"n{index}") for index in range(4)]
     world = snapshot([*nodes, full("n99")], [pod(f"p{index}", on=f"n{index}") for index in range(4)])
-    few = {"scale_down_non_empty_candidates_count": 1, "scale_down_candidates_pool_min_count": 1}
+    few: dict[str, Any] = {"scale_down_non_empty_candidates_count": 1, "scale_down_candidates_pool_min_count": 1}
     assert unneeded(world, **few) == ["n0", "n1"]
 
 

@@ -177,7 +177,11 @@ def test_a_group_has_the_times_that_its_provider_tells():
 
 
 def test_a_group_has_the_thresholds_that_its_provider_tells():
-    nodes = [node("a1", group="a"), node("b1", group="b"), node("c1", group="c", **{"nvidia.com/gpu": "4"})]
+    nodes = [
+        node("a1", group="a"),
+        node("b1", group="b"),
+        node("c1", group="c", **dict[str, Any]({"nvidia.com/gpu": "4"})),
+    ]
     nodes += [node("free", group="")]
     pods = [pod("a", on="a1", cpu="1"), pod("b", on="b1", cpu="1")]
     pods += [pod("c", on="c1", requests={"nvidia.com/gpu": 1}, annotations={f"{CA}/safe-to-evict": "false"})]
@@ -195,7 +199,7 @@ def test_a_group_has_the_thresholds_that_its_provider_tells():
 
 
 def test_daemon_pods_are_left_out_where_the_provider_says_so():
-    daemon = {"owner": "DaemonSet", "cpu": "3"}
+    daemon: dict[str, Any] = {"owner": "DaemonSet", "cpu": "3"}
     nodes = [node("a1", group="a"), node("b1", group="b")]
     pods = [pod("x", on="a1", **daemon), pod("y", on="b1", **daemon)]
     groups = [group("a", size=1), group("b", size=1, shrinking=rules(ignore_daemon_sets=True))]

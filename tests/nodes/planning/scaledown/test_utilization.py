@@ -45,7 +45,7 @@ def test_an_empty_node_and_one_that_offers_nothing_are_not_used():
 
 
 def test_on_a_gpu_node_only_accelerators_count_against_their_own_threshold():
-    gpus = node("n1", **{"nvidia.com/gpu": "4"})
+    gpus = node("n1", **dict[str, Any]({"nvidia.com/gpu": "4"}))
     found = used(gpus, pod(cpu="4", requests={"nvidia.com/gpu": 1}))
     assert (found.share.tolist(), found.is_low.tolist(), found.is_gpu.tolist()) == ([0.25], [True], [True])
     strict = used(gpus, pod(requests={"nvidia.com/gpu": 1}), scale_down_gpu_utilization_threshold=0.2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from plimsoll.core.errors import InvalidInput
@@ -112,8 +114,8 @@ class TestThePriceExpander:
 
 class TestSimilarGroups:
     def test_groups_that_differ_by_zone_only_are_similar(self):
-        one = offer("a", **{"topology.kubernetes.io/zone": "a", "team": "x"})
-        other = offer("b", **{"topology.kubernetes.io/zone": "b", "team": "x"})
+        one = offer("a", **dict[str, Any]({"topology.kubernetes.io/zone": "a", "team": "x"}))
+        other = offer("b", **dict[str, Any]({"topology.kubernetes.io/zone": "b", "team": "x"}))
         assert SimilarityRules().holds(one, other)
 
     def test_another_label_makes_them_different_unless_it_is_ignored(self):

@@ -234,7 +234,7 @@ class TestSpreadOverZones:
         assert left(plan) == {"web": 4}
 
     def test_node_affinity_says_which_zones_count(self):
-        only = {"nodeSelector": {"disk": "ssd"}}
+        only: dict[str, Any] = {"nodeSelector": {"disk": "ssd"}}
         groups = [group("a", zone="a", labels={"disk": "ssd"}), group("b", zone="b", labels={"disk": "ssd"})]
         full = node("full", zone="c", cpu="100m")
         honor = world(waiting("web", 4, **spread({"app": "web"}), **only), nodes=[full], groups=groups)

@@ -29,7 +29,7 @@ def world(*pending: PendingPods, nodes: int = 0, **more: Any) -> Snapshot:
 
 
 def machine(number: int) -> Node:
-    return worlds.node(f"g-{number}", cpu=4, memory="16Gi")
+    return worlds.node(f"g-{number}", cpu=4, memory="16Gi")  # type: ignore[attr-defined]
 
 
 def promised(before: Snapshot) -> PodNominations:

@@ -226,7 +226,7 @@ class TestChoosing:
         assert added(planned(world(firm, loose, groups=groups))) == {"spot": 1, "safe": 1}
 
     def test_gpu_nodes_are_spared_for_who_asks_for_them(self):
-        groups = [group("gpu", price=0.1, **{"nvidia.com/gpu": 1}), group("plain", price=0.4)]
+        groups = [group("gpu", price=0.1, **dict[str, Any]({"nvidia.com/gpu": 1})), group("plain", price=0.4)]
         assert added(planned(world(waiting("web", 4), groups=groups))) == {"plain": 1}
         assert added(planned(world(waiting("web", 4), groups=groups[:1]))) == {"gpu": 1}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ def predicates(view: ClusterView, *made: Pod) -> Predicates:
 
 
 def test_columns_are_the_four_of_every_node_then_the_others_by_name():
-    view = ClusterView.of([node("n1", **{"example.com/gpu": 2})])
+    view = ClusterView.of([node("n1", **dict[str, Any]({"example.com/gpu": 2}))])
 
     arrays = NodeArrays.of(view, resources=["example.com/disk"])
 
@@ -84,12 +84,12 @@ def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
     names = list(view.nodes)
     kind = data.draw(st.sampled_from(["pod", "gone", "node", "lost", "rebuilt"]))
     if kind == "pod" and names:
-        return view.with_pod(pods(data.draw, f"later-{step}"), data.draw(st.sampled_from(names)))
+        return view.with_pod(pods(data.draw, f"later-{step}"), data.draw(st.sampled_from(names)))  # type: ignore[arg-type]
     if kind == "gone":
         placed = [(placed_pod.pod, name) for name, state in view.nodes.items() for placed_pod in state.pods.values()]
         return view.without_pod(*data.draw(st.sampled_from(placed))) if placed else view
     if kind == "node":
-        return view.with_node(nodes(data.draw)[0])
+        return view.with_node(nodes(data.draw)[0])  # type: ignore[arg-type]
     if kind == "lost" and names:
         return view.without_nodes({data.draw(st.sampled_from(names))})
     return ClusterView.of(

@@ -15,8 +15,9 @@ from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, Snap
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
+from tests.nodes.planning.builders import NOON
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, NODE_NAMES, VOLUMES, nodes, pods
-from tests.nodes.planning.scale_up_clusters import COST, NOON, group
+from tests.nodes.planning.scale_up_clusters import COST, group
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ class Cluster:
         self.pods: dict[PodKey, Pod | BadObject] = {}
 
     def apply(self, changes: SnapshotChanges) -> None:
-        for known, changed in ((self.nodes, changes.nodes), (self.pods, changes.pods)):
+        both: Any = ((self.nodes, changes.nodes), (self.pods, changes.pods))
+        for known, changed in both:
             for key, item in changed.items():
-                known.pop(key, None)  # type: ignore[arg-type, attr-defined]
+                known.pop(key, None)
                 if item is not None:
-                    known[key] = item  # type: ignore[index]
+                    known[key] = item
 
     @property
     def everything(self) -> SnapshotChanges:

@@ -46,17 +46,17 @@ class SmallClusterApi:
 
     async def step(self) -> None:
         deployments: list[MachineDeployment] = list((await self._client.list(DEPLOYMENTS)).items)
-        sets: dict[str, MachineSet] = {
+        sets: dict[str, MachineSet] = {  # type: ignore[var-annotated]
             machine_set.metadata.name: machine_set for machine_set in (await self._client.list(SETS)).items
         }
         for deployment in deployments:
             await self._keep_set(deployment, sets.get(f"{deployment.metadata.name}-s"))
         machines: list[ClusterMachine] = list((await self._client.list(MACHINES)).items)
-        for item in (await self._client.list(SETS)).items:
+        for item in (await self._client.list(SETS)).items:  # type: ignore[var-annotated]
             await self._keep_machines(
                 item, [cluster_machine for cluster_machine in machines if _is_owned_by(cluster_machine, item)]
             )
-        for machine in (await self._client.list(MACHINES)).items:
+        for machine in (await self._client.list(MACHINES)).items:  # type: ignore[var-annotated]
             await self._boot(machine)
 
     async def _keep_set(self, deployment: MachineDeployment, found: MachineSet | None) -> None:

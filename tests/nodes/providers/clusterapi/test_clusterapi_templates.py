@@ -80,7 +80,7 @@ def test_processors_and_memory_must_be_known():
 
 def test_accelerators_need_a_type_and_a_count():
     for odd in ({"gpu_type": "nvidia.com/gpu"}, {"gpu_count": "2"}):
-        assert capacity_of(written(cpu="1", memory="1Gi", **odd), Infrastructure()) == {
+        assert capacity_of(written(cpu="1", memory="1Gi", **odd), Infrastructure()) == {  # type: ignore[arg-type]
             "cpu": "1",
             "memory": "1Gi",
             "pods": "110",
@@ -147,7 +147,11 @@ def test_taints_merge_by_key_and_effect_and_annotations_win():
 
 
 def test_a_real_node_tells_zone_and_type_best():
-    labels = {"topology.kubernetes.io/zone": "a", "node.kubernetes.io/instance-type": "t", "team": "red"}
+    labels: dict[str, Any] = {
+        "topology.kubernetes.io/zone": "a",
+        "node.kubernetes.io/instance-type": "t",
+        "team": "red",
+    }
     found = node(written(labels="topology.kubernetes.io/zone=b"), **labels).metadata.labels
     assert found["topology.kubernetes.io/zone"] == "a"
     assert found["node.kubernetes.io/instance-type"] == "t"

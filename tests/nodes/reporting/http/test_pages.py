@@ -34,7 +34,7 @@ from tests.nodes.reporting.loop_results import (
 from tests.nodes.requests.request_views import pods_of, request_view
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.operator.profiler import Profiler
@@ -78,12 +78,12 @@ class Site:
             "client": (peer, 40_000),
             "headers": [(name.encode(), value.encode()) for name, value in given.items()],
         }
-        sent: list[dict[str, Any]] = []
+        sent: list[MutableMapping[str, Any]] = []
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
-        async def receive() -> None:
+        async def receive() -> Any:
             raise AssertionError("nobody reads a body")
 
         await self.pages(scope, receive, send)

@@ -17,10 +17,9 @@ from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.objects.api.nodes import NodeSpec, Taint
 from tests.nodes.cluster_state import builders
+from tests.nodes.planning.builders import NOON, policy, standard
 from tests.nodes.planning.builders import group as planned_group
-from tests.nodes.planning.builders import policy, standard
 from tests.nodes.reporting.loop_results import (
-    NOON,
     STOCKOUT,
     ended,
     filtered_pod,
@@ -288,7 +287,7 @@ def test_groups_that_auto_provisioning_made_are_counted_apart():
     state.observe(replace(builders.world(3, *builders.ready_nodes(2)), groups=(made,)), NOON)
     one = loop_result(health=state.health(NOON), options={"node_autoprovisioning": True})
     known = planned_group("nodeautoprovisioning-x", standard(1), autoprovisioned=True)
-    samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))
+    samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))  # type: ignore[type-var]
 
     assert samples["node_groups_count{node_group_type=autoprovisioned}"] == 1
     assert samples["node_groups_count{node_group_type=autoscaled}"] == 0

@@ -257,7 +257,7 @@ def test_a_crash_after_any_call_counts_the_failures_of_an_index_once():
         world.surviving(lambda: world.run.advance_by(10))
         for _ in range(2):
             (name,) = [pod["metadata"]["name"] for pod in _unended(world).values()]
-            world.surviving(lambda name=name: world.phase(name, "Failed"))
+            world.surviving(lambda name=name: world.phase(name, "Failed"))  # type: ignore[misc]
             world.surviving(lambda: world.run.advance_by(40))
         status = _status(world)
         assert (status["failedIndexes"], status["failed"], status.get("active", 0)) == ("0", 2, 0)
@@ -280,7 +280,12 @@ def test_a_crash_after_any_call_counts_the_failures_of_an_index_once():
 )
 def test_a_success_policy_ends_a_job_before_all_is_done(rules: list[Any], leaders: tuple[int, ...], index: int):
     with SetsWorld() as world:
-        spec = {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "successPolicy": {"rules": rules}}
+        spec: dict[str, Any] = {
+            "completionMode": "Indexed",
+            "completions": 4,
+            "parallelism": 4,
+            "successPolicy": {"rules": rules},
+        }
         world.make(JOBS, job(**spec))
         for number in leaders:
             assert _conditions(world) == []

@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def pod(name: str = "p", *, node: str = "n1", phase: str = "Running", ready_s: float | None = 60, **more: Any) -> Pod:
     """A pod that has been ready for `ready_s` seconds; None: it is not."""
-    conditions = ()
+    conditions: tuple[PodCondition, ...] = ()
     if ready_s is not None:
         conditions = (PodCondition(type="Ready", status="True", last_transition_time=NOW - timedelta(seconds=ready_s)),)
     restarts = ContainerStatus(name="c", restart_count=more.get("restarts", 0))
