@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations, split_layer
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup import planner
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
@@ -41,7 +41,7 @@ def level(name: str, count: int, *, app: str | None = None, cpu: float = 1) -> P
 def parts(*pending: PendingPods) -> list[list[str]]:
     board = ScaleUpProblem.of(world(*pending, groups=[group("g")]), COST)
     meetings = PodRelations(board.table, board.rules, board.snapshot.view)
-    found = in_turn(board, meetings, range(len(board.table)))
+    found = split_layer(board, meetings, range(len(board.table)))
     return [sorted(board.table.classes[number].pod.metadata.name for number in part) for part in found]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PodPrices:
-    """What a pod costs by its share of a new node, at the price that planning goes by."""
+    """The price of a pod: its share of a new node, at planning prices."""
 
     def __init__(self, problem: ScaleUpProblem) -> None:
         self._problem = problem
@@ -34,7 +34,7 @@ class PodPrices:
         """Class to [T]."""
 
     def of(self, number: int, places: Places) -> float:
-        """Of one pod on a new node, by its share of the node; 0 where there is none."""
+        """The price of one pod on the cheapest new node among the places; 0 without new nodes."""
         problem = self._problem
         if not places.options.any():
             return 0.0
@@ -45,7 +45,7 @@ class PodPrices:
 
 
 class Colocation:
-    """For the classes of one layer. Homes, refusals and kept together shares go to `lowered`."""
+    """Lowers required affinity for the classes of one layer. Shared domains, refusals and slices go to `lowered`."""
 
     def __init__(
         self, view: PlacementView, demand: Mapping[int, int], feedback: Feedback, lowered: LoweredConstraints
@@ -58,7 +58,7 @@ class Colocation:
         self._prices = PodPrices(view.problem)
 
     def near(self, number: int, places: Places) -> Places | None:
-        """Where it is in company, or may be the first; None if it was refused or left to the estimator."""
+        """Places with affinity targets, or where it may be the first; None if it is refused or placed pod by pod."""
         view, label_group = self._view, self._relations.label_group_of[number]
         near = view.affinity_places(number)
         if near is not None:
@@ -80,7 +80,7 @@ class Colocation:
         return places.within(view.inside(keys[0], {self._shared_domain(mutual_group, keys[0])})) if keys else places
 
     def _shared_domain(self, mutual_group: tuple[int, ...], key: str) -> str:
-        """The one domain for all who want each other: where most of them fit, then where they seem to cost least."""
+        """The domain for a mutual group: where most of its pods fit, then where they cost least."""
         if mutual_group not in self._lowered.shared_domains:
             members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
             scored = sorted((*self._price_in(members, key, name), name) for name in self._view.domains(key))
@@ -99,11 +99,11 @@ class Colocation:
         return unplaced, round(price, 9)
 
     def is_on_a_node(self, number: int) -> bool:
-        one = self._view.problem.table.classes[number]
-        return one.has_affinity and HOSTNAME in self._view.problem.rules.affinity_counts(number).affinity_keys
+        pod_class = self._view.problem.table.classes[number]
+        return pod_class.has_affinity and HOSTNAME in self._view.problem.rules.affinity_counts(number).affinity_keys
 
     def keep_together(self, demand_slice: DemandSlice, *, own_keys: Sequence[str]) -> None:
-        """All of them go to one node together, where nobody is yet whose company they want."""
+        """Place all pods of the slice on one node, if no affinity target exists yet."""
         mutual_group = self._relations.mutual_group(self._relations.label_group_of[demand_slice.number])
         members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
         if len(members) > 1 or self._view.problem.rules.spreads(demand_slice.number) or own_keys:

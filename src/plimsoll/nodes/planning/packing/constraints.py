@@ -118,7 +118,7 @@ class _Lowering:
     def _level(self, demand_slice: DemandSlice, one: SpreadCount) -> None:
         view, number = self._view, demand_slice.number
         levels = view.spread_levels(number, one)
-        for label_group in {self._relations.label_group_of[other] for other in self._relations.meant(one)}:
+        for label_group in {self._relations.label_group_of[other] for other in self._relations.counted_classes(one)}:
             for name, pods in self._running.get(label_group, {}).items():
                 levels[name] = levels.get(name, 0) + pods
         if self._may_rise(demand_slice) and one.counts_itself and not self._feedback.held_down:

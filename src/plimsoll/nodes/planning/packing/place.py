@@ -1,7 +1,7 @@
 """Places pods onto existing nodes, then onto planned ones, then onto new ones, one layer of classes after the other.
 
 `place(problem, relations, demand, packing)` returns a placement on top of another one; pods that do not fit stay
-without a place. Who is served first when not all can be is decided in `scaleup.priorities`.
+without a place. `scaleup.priorities` decides which pods come first when not all fit.
 
 A layer is lowered to demand slices (`constraints`) and packed (`binpacking`). Quotas and caps are guesses made before
 the packing; each attempt shows what really fits, and the next one uses that feedback. Attempts are counted.
@@ -22,7 +22,7 @@ from plimsoll.nodes.planning.packing.demand_slices import Feedback
 from plimsoll.nodes.planning.packing.node_caps import is_level, tallest
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_by_pod import place_pod_by_pod
-from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn, layers
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations, layers, split_layer
 from plimsoll.nodes.planning.problem.placement import Placement
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 _DOMAINS_TRIED: Final = 16
-"""So many homes are tried for pods that want to be together in one domain."""
+"""The number of domains tried for pods that must share one."""
 _WORK: Final = 4_000
-"""Each try plans a layer anew: classes times options, over all tries. Beyond it what seems best is taken untried."""
+"""The limit of classes times options over all attempts at a layer. Beyond it the best guess is taken untried."""
 _TRIES: Final = 8
-"""So often a layer is shared out anew because a domain took less than its quota."""
+"""The number of attempts at a layer in which a domain took less than its quota."""
 
 
 def place_layer(
@@ -48,7 +48,7 @@ def place_layer(
     packing: PackingOptions,
     placement: Placement,
 ) -> tuple[Placement, tuple[int, ...]]:
-    """The best of what can be done; who wants to be together may have more than one home to choose from."""
+    """The best placement of a layer; pods that must share a domain may have several to choose from."""
     view = PlacementView(problem, placement, relations)
     best, lowered = _pack_with_feedback(view, demand, packing, Feedback())
     work = len(demand) * max(int(packing.usable.sum()), 1)
@@ -81,15 +81,15 @@ def _penalty(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Plac
 def _pack_with_feedback(
     view: PlacementView, demand: Mapping[int, int], packing: PackingOptions, feedback: Feedback
 ) -> tuple[Placement, LoweredConstraints]:
-    """Shared out over domains; where one takes less than its quota, the others are told, and all is tried again."""
-    # Whoever else opens nodes, now or later, holds those down that are spread over nodes.
+    """Distribute the demand over domains, and try again with feedback while a domain takes less than its quota."""
+    # Nodes opened for other pods, now or later, limit classes that are spread over nodes.
     feedback.held_down = not packing.is_last or len(demand) > 1
     for _ in range(_TRIES):
         lowered = lower_constraints(view, demand, feedback)
         tried, left = pack_slices(view, lowered.slices, packing)
         after = PlacementView(view.problem, tried, view.relations)
-        news = _learns(feedback, after, lowered.slices, left)
-        if not _learns_domains(feedback, view, after, lowered.slices, left) and not news:
+        news = _update_feedback(feedback, after, lowered.slices, left)
+        if not _update_domains(feedback, view, after, lowered.slices, left) and not news:
             break
     for number, reasons in lowered.refused.items():
         for reason in reasons:
@@ -97,8 +97,8 @@ def _pack_with_feedback(
     return tried, lowered
 
 
-def _learns(feedback: Feedback, after: PlacementView, slices: Sequence[DemandSlice], left: Ints) -> bool:
-    """Whether a try has shown something new."""
+def _update_feedback(feedback: Feedback, after: PlacementView, slices: Sequence[DemandSlice], left: Ints) -> bool:
+    """Whether an attempt has shown something new."""
     news = False
     by_class: dict[int, list[int]] = {}
     for index, demand_slice in enumerate(slices):
@@ -117,7 +117,7 @@ def _learns(feedback: Feedback, after: PlacementView, slices: Sequence[DemandSli
         if not any(slices[index].even for index in indices):
             continue
         of_class = [(slices[index], int(left[index])) for index in indices]
-        higher = _higher(after, of_class)
+        higher = _find_height(after, of_class)
         if higher > feedback.heights.get(number, 0):
             feedback.heights[number] = higher
             news = True
@@ -128,14 +128,14 @@ def _learns(feedback: Feedback, after: PlacementView, slices: Sequence[DemandSli
 
 
 def _lost_its_room(slices: Sequence[tuple[DemandSlice, int]]) -> bool:
-    """Whether pods that were to stay on existing nodes found others there, and may go nowhere else."""
+    """Whether pods planned for existing nodes found them full and cannot go elsewhere."""
     return any(left for _, left in slices) and not any(demand_slice.places.options.any() for demand_slice, _ in slices)
 
 
-def _learns_domains(
+def _update_domains(
     feedback: Feedback, before: PlacementView, after: PlacementView, slices: Sequence[DemandSlice], left: Ints
 ) -> bool:
-    """Whether others brought domains into being that now hold down the minimum of a class that has no pods there."""
+    """Whether other pods opened domains that lower the spread minimum of a class without pods there."""
     used: dict[int, set[str]] = {}
     for index, demand_slice in enumerate(slices):
         if demand_slice.domain:
@@ -157,8 +157,8 @@ def _learns_domains(
     return news
 
 
-def _higher(view: PlacementView, slices: Sequence[tuple[DemandSlice, int]]) -> int:
-    """How high new nodes would have to be filled, as no more of them are to be had; 0: that is of no use."""
+def _find_height(view: PlacementView, slices: Sequence[tuple[DemandSlice, int]]) -> int:
+    """The pods per new node needed if no more nodes can be added; 0 if that does not help."""
     new = [(demand_slice, left) for demand_slice, left in slices if demand_slice.places.options.any()]
     nodes = sum((demand_slice.pods - left) // demand_slice.pods_per_item for demand_slice, left in new)
     if not nodes or not any(left for _, left in new):
@@ -185,10 +185,10 @@ def place(
     packing: PackingOptions,
     onto: Placement | None = None,
 ) -> Placement:
-    """`demand` [C]: pods of each class that need a place, on top of what the placement has placed.
+    """`demand` [C]: pods of each class that need a place, in addition to what the placement has placed.
 
-    Who comes later may not open a zone that pods placed before would have to be spread over: then it does without that
-    zone, or waits until those run.
+    Later pods must not open a zone that would break the spread of pods placed before: they do without that zone, or
+    wait until those pods run.
     """
     placement = _place_onto(problem, relations, demand, packing, onto)
     if onto is None or onto.is_empty:
@@ -207,23 +207,27 @@ def place(
 def _place_onto(
     problem: ScaleUpProblem, relations: PodRelations, demand: Ints, packing: PackingOptions, onto: Placement | None
 ) -> Placement:
-    """Where nothing else says who comes first, the line does: a scheduler will take them so.
+    """Place classes in queue order, as a scheduler would.
 
-    If that leaves somebody, those who can be on no new node go first, where this helps more.
+    If pods are left without a place, the classes that fit on no new node go first, if that places more pods.
     """
     numbers = [number for number in np.flatnonzero(demand).tolist() if problem.table.classes[number].problem is None]
-    in_line = sorted(numbers, key=problem.class_order.__getitem__)
-    placement = _place_in_order(in_line, problem, relations, demand, packing, onto)
+    in_queue_order = sorted(numbers, key=problem.class_order.__getitem__)
+    placement = _place_in_order(in_queue_order, problem, relations, demand, packing, onto)
     confined = sorted(numbers, key=lambda number: (bool(problem.allowed[:, number].any()), number))
     missing = demand - placement.placed(len(demand)) + (onto or Placement()).placed(len(demand))
-    if confined == in_line or not missing[numbers].any() or not any(_meets(problem, number) for number in numbers):
+    if (
+        confined == in_queue_order
+        or not missing[numbers].any()
+        or not any(_has_pod_constraints(problem, number) for number in numbers)
+    ):
         return placement
     other = _place_in_order(confined, problem, relations, demand, packing, onto)
     return other if other.placed(len(demand)).sum() > placement.placed(len(demand)).sum() else placement
 
 
-def _meets(problem: ScaleUpProblem, number: int) -> bool:
-    """Whether it looks at other pods: then it matters who is placed first."""
+def _has_pod_constraints(problem: ScaleUpProblem, number: int) -> bool:
+    """Whether the class depends on other pods, so that the order of placing matters."""
     return problem.table.classes[number].scheduling_key.has_pod_constraints
 
 
@@ -243,14 +247,14 @@ def _place_in_order(
         [class_number for class_number in numbers if class_number not in failed.pod_by_pod], relations
     )
     later += [class_number for class_number in numbers if class_number in failed.pod_by_pod - failed.given_up]
-    parts = [part for layer in found for part in in_turn(problem, relations, layer)]
+    parts = [part for layer in found for part in split_layer(problem, relations, layer)]
     for number, part in enumerate(parts, start=1):
         now = replace(packing, is_last=onto is None and number == len(parts) and not later)
         placement, complex_ = place_layer(
             problem, relations, {class_number: int(demand[class_number]) for class_number in part}, now, placement
         )
         if complex_:
-            # Now, not in the end: others are planned around them.
+            # They are placed now, not last, because other pods are planned around them.
             placement = place_pod_by_pod(
                 problem,
                 {class_number: int(demand[class_number]) for class_number in complex_},
@@ -269,7 +273,7 @@ def _place_in_order(
 
 
 def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
-    """Whether there are zones, of any key that a waiting class is spread over, where no node was."""
+    """Whether the placement opens domains, of any key that a pending class is spread over."""
     problem = before.problem
     spreads = (
         spread_count for pods in problem.table if pods.has_spread for spread_count in problem.rules.spreads(pods.index)
@@ -279,7 +283,7 @@ def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
 
 
 def spread_holds(view: PlacementView, of: Placement) -> bool:
-    """Whether spread over zones still holds for pods that a placement had placed, with everything that came since."""
+    """Whether spread over zones still holds for the pods of an earlier placement."""
     for number in np.flatnonzero(of.placed(len(view.problem.table))).tolist():
         for spread_count in view.problem.rules.spreads(number):
             if spread_count.key == HOSTNAME or not spread_count.counts_itself:

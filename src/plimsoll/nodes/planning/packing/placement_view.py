@@ -59,7 +59,7 @@ class PlacementView:
 
     @cached_property
     def _placed(self) -> dict[int, Ints]:
-        """Made when asked for, like what is free: many views is only asked about new nodes."""
+        """Computed on demand, like the free resources: many views are only asked about new nodes."""
         return self.placement.rows_of(len(self.problem.arrays))
 
     @cached_property
@@ -69,23 +69,23 @@ class PlacementView:
             free -= rows[:, None] * self.problem.rules.requests[number][None, :]
         return free
 
-    # ---- what a node says
+    # ---- places that accept a class
 
     def open_places(self, number: int) -> Places:
-        """By the node's own rules and by who keeps the class away; spread and company are not looked at."""
+        """Places by the rules of the node and by anti-affinity; spread and required affinity are not checked."""
         return self._open(number, self.problem.rules.node_predicates.fits(number, self._free, self._placed))
 
     def open_places_of(self, numbers: Sequence[int]) -> dict[int, Places]:
-        """The same for many classes at once, which takes a fraction of the time."""
+        """The open places of many classes at once, which is much faster."""
         rows = self.problem.rules.node_predicates.fits_of(numbers, self._free, self._placed)
         return {number: self._open(number, rows[place]) for place, number in enumerate(numbers)}
 
     def _open(self, number: int, rows: Flags) -> Places:
-        """Of rows that take the class by their own rules."""
+        """The open places, given the rows that take the class by the rules of the node."""
         problem = self.problem
         options = problem.allowed[:, number].copy()
         batches: Flags = options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_)
-        for key, names in self._shunned_domains(number).items():
+        for key, names in self._avoided_domains(number).items():
             rows &= ~self._in(problem.arrays.label_ids(key), problem.arrays.label_values(key), names)
             if key != HOSTNAME:
                 flagged = self._options_in(key, names)
@@ -132,11 +132,11 @@ class PlacementView:
         return tuple(sorted({*problem.arrays.label_values(key), *problem.option_arrays.label_values(key)}))
 
     def planned_domains(self, key: str) -> set[str]:
-        """Where the placement puts new nodes."""
+        """Domains in which the placement adds nodes."""
         return {*self._option_names(key, self._batch_options)}
 
     def existing_domains(self, key: str) -> set[str]:
-        """Where nodes are by now, planned ones too."""
+        """Domains with nodes, existing or planned."""
         return {*self.problem.arrays.label_values(key), *self.planned_domains(key)}
 
     def inside(self, key: str, names: set[str]) -> Places:
@@ -149,7 +149,7 @@ class PlacementView:
         )
 
     def outside(self, key: str) -> Places:
-        """Where the label is missing: in no domain, so that rules over domains do not hold there."""
+        """Places without the label: they are in no domain, so rules over domains do not apply there."""
         options: Flags = self.problem.option_arrays.label_ids(key) < 0
         return Places(
             rows=self.problem.arrays.label_ids(key) < 0,
@@ -167,10 +167,10 @@ class PlacementView:
         found: Flags = chosen[ids]
         return found
 
-    # ---- who is where
+    # ---- places of pods
 
-    def _whereabouts(self, label_groups: set[int]) -> tuple[Flags, Flags]:
-        """Rows and batches that hold pods of these label groups because the placement put them there."""
+    def _find_pods(self, label_groups: set[int]) -> tuple[Flags, Flags]:
+        """Rows and batches on which the placement has pods of these label groups."""
         rows = np.zeros(len(self.problem.arrays), dtype=np.bool_)
         for number, placed in self._placed.items():
             if self.relations.label_group_of[number] in label_groups:
@@ -196,48 +196,52 @@ class PlacementView:
             if value_id >= 0
         )
 
-    def _shunned_domains(self, number: int) -> dict[str, set[str]]:
-        """By topology key: domains that hold somebody the class avoids, or who avoids it."""
+    def _avoided_domains(self, number: int) -> dict[str, set[str]]:
+        """By topology key: domains with pods that the class avoids or that avoid it."""
         found: dict[str, set[str]] = {}
-        known = self.problem.rules.affinity_counts(number) if self._may_be_shunned(number) else None
+        known = self.problem.rules.affinity_counts(number) if self._has_avoided_domains(number) else None
         for flagged in (known.anti_affinity_domains, known.repelling_domains) if known is not None else ():
             for key, flags in flagged.items():
                 values = self.problem.arrays.label_values(key)
                 found.setdefault(key, set()).update(values[value_id] for value_id in np.flatnonzero(flags).tolist())
         for label_group, keys in self.relations.avoided[self.relations.label_group_of[number]].items():
-            rows, batches = self._whereabouts({label_group})
+            rows, batches = self._find_pods({label_group})
             for key in keys:
                 names = {*self._row_names(key, rows)} if key == HOSTNAME else self._names(key, rows, batches)
                 if names:
                     found.setdefault(key, set()).update(names)
         return found
 
-    def _may_be_shunned(self, number: int) -> bool:
+    def _has_avoided_domains(self, number: int) -> bool:
         problem = self.problem
         return problem.table.classes[number].has_anti_affinity or bool(problem.arrays.running_pods.anti_affinity_rows)
 
     def affinity_places(self, number: int) -> Places | None:
-        """Where the company is that a class wants; None when there is none yet, anywhere."""
+        """Places with the affinity targets of a class; None if there are none anywhere yet."""
         known = self.problem.rules.affinity_counts(number)
-        rows, batches = self._whereabouts({*self.relations.affinity_targets[self.relations.label_group_of[number]]})
+        rows, batches = self._find_pods({*self.relations.affinity_targets[self.relations.label_group_of[number]]})
         rows = rows | (known.targets > 0)
         if not any(self._names(key, rows, batches) for key in known.affinity_keys):
-            # Company on nodes without the label is in no domain, and so is none.
+            # Targets on nodes without the label are in no domain, so they do not count.
             return None
         found = self.everywhere()
         for key in known.affinity_keys:
-            near = self.inside(key, self._names(key, rows, batches)) if key != HOSTNAME else self._beside(rows, batches)
+            near = (
+                self.inside(key, self._names(key, rows, batches))
+                if key != HOSTNAME
+                else self._on_same_nodes(rows, batches)
+            )
             found = found.within(near)
         return found
 
-    def _beside(self, rows: Flags, batches: Flags) -> Places:
+    def _on_same_nodes(self, rows: Flags, batches: Flags) -> Places:
         return Places(rows=rows, batches=batches, options=np.zeros(len(self.problem.options), dtype=np.bool_))
 
     def spread_levels(self, number: int, one: SpreadCount) -> dict[str, int]:
         """Pods that a constraint counts, by domain that exists by now, planned nodes included."""
         values = self.problem.arrays.label_values(one.key)
         levels = {values[domain]: int(one.base[domain]) for domain in np.flatnonzero(one.exists).tolist()}
-        meant = self.relations.meant(one)
+        meant = self.relations.counted_classes(one)
         for other, rows in self._placed.items():
             if other in meant:
                 for domain, pods in enumerate(one.count_by_domain(rows).tolist()):
@@ -283,7 +287,7 @@ class PlacementView:
         return np.array([number in batch.content for batch in self.placement.batches], dtype=np.bool_)
 
     def _meant(self, one: SpreadCount, content: Mapping[int, int]) -> int:
-        meant = self.relations.meant(one)
+        meant = self.relations.counted_classes(one)
         return sum(pods for other, pods in content.items() if other in meant)
 
     def _count_batch(self, number: int, one: SpreadCount, option: int, levels: dict[str, int], pods: int) -> None:

@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 
 
 QUESTIONS: Final = 200_000
-"""So many pairs of pod and node are looked at in one plan."""
+"""The number of pairs of pod and node that are checked in one plan."""
 TOO_MANY: Final = "TooManyToCheck"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchStrategy:
-    """How places are looked for."""
+    """How places are searched."""
 
     careful: bool = True
-    """New nodes hold no more than if an empty node stood beside them in the end; else whoever asks verifies."""
+    """Fill new nodes only as far as spread allows next to an empty node; if False, the caller verifies the result."""
     new_nodes_first: bool = False
-    """Nodes are tried from the last one: those that stand come after the planned ones."""
+    """Nodes are tried from the last one: planned nodes before existing ones."""
     smallest_price: bool = False
-    """A new node is the cheapest that takes the pod; else the one that is cheapest for the share the pod takes."""
+    """A new node is the cheapest that takes the pod; if False, the cheapest for the share that the pod uses."""
 
 
 def place_pod_by_pod(
@@ -63,7 +63,7 @@ def place_pod_by_pod(
     usable: Flags,
     strategy: SearchStrategy | None = None,
 ) -> Placement:
-    """`wanted`: pods by class. The most important first, then as they stand."""
+    """Place the pods `wanted`, by class: the highest priority first, then in class order."""
     placer = _PodByPodPlacer(problem, placement, usable, strategy or SearchStrategy())
     left = {
         number: wanted[number]
@@ -73,7 +73,7 @@ def place_pod_by_pod(
     }
     progress = True
     while progress and left:
-        # Who wants company may have to wait for it.
+        # A pod with required affinity may have to wait for its target.
         taken = {number: placer.take(number, pods) for number, pods in left.items()}
         progress = any(taken.values())
         left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
@@ -93,7 +93,7 @@ class _Spot:
 class _PodByPodPlacer:
     def __init__(self, problem: ScaleUpProblem, placement: Placement, usable: Flags, strategy: SearchStrategy) -> None:
         self._problem = problem
-        self._manner = strategy
+        self._strategy = strategy
         self._before = placement
         self._usable = usable
         self._refused: dict[int, Reason] = {}
@@ -113,11 +113,11 @@ class _PodByPodPlacer:
                 self._put_all(self._open_nodes(batch.option), batch.content)
 
     def take(self, number: int, pods: int) -> int:
-        """How many of them found a place."""
+        """Place pods of a class; returns how many found a place."""
         static = self._problem.rules.node_predicates.codes(number, self._problem.arrays.free, {}) == 0
         allowed = self._problem.allowed[:, number]
         spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.option])]
-        if self._manner.new_nodes_first:
+        if self._strategy.new_nodes_first:
             spots.reverse()
         first = 0
         for taken in range(pods):
@@ -129,7 +129,7 @@ class _PodByPodPlacer:
                 found = len(spots)
                 spots += opened
             self._put_all(spots[found], {number: 1})
-            # Who follows is alike: what refused this pod mostly refuses the next one.
+            # The next pod is equal: a node that refused this one will mostly refuse it too.
             first = found
         return pods
 
@@ -166,10 +166,10 @@ class _PodByPodPlacer:
         return None
 
     def _is_low(self, number: int, spot: _Spot) -> bool:
-        """Of a new node: whether one more is within the skew even if an empty node stands beside it in the end."""
+        """Whether one more pod on a new node is within the skew even next to an empty node."""
         classes = self._problem.table.classes
         return (
-            not self._manner.careful
+            not self._strategy.careful
             or spot.option < 0
             or all(
                 sum(pods for other, pods in spot.content.items() if spread_count.matches(classes[other].pod))
@@ -187,7 +187,7 @@ class _PodByPodPlacer:
         problem = self._problem
         free = self._usable & problem.allowed[:, number] & (self._nodes < problem.available) & self._within_limits()
         demand_slice = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
-        cost = np.round((1 if self._manner.smallest_price else demand_slice) * problem.planning_prices, 9)
+        cost = np.round((1 if self._strategy.smallest_price else demand_slice) * problem.planning_prices, 9)
         view = self._replay.view()
         for option in sorted(
             np.flatnonzero(free).tolist(), key=lambda index: (problem.options[index].tier, cost[index], index)
@@ -295,7 +295,7 @@ def score(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:
 
 
 def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
-    """Whether it is a small question, somebody looks at others, and there is something to gain."""
+    """Whether the problem is small, has pods that depend on others, and can still be improved."""
     problem, failed = request.problem, request.packing.failed
     placed = placement.placed(len(problem.table))
     if failed.pod_by_pod or failed.given_up or len({option.tier for option in problem.options}) > 1:
@@ -316,7 +316,7 @@ def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
 
 
 def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placement) -> bool:
-    """Fewer zones would be cheaper, but less of a spread. `ZonePruning` decides where they place more pods."""
+    """Whether no zone is given up: fewer zones would be cheaper, but less spread. `ZonePruning` decides on zones."""
     first, second = (PlacementView(request.problem, pods, request.relations) for pods in (placement, tried))
     return keeps_zones(first, second, request.wanted)
 

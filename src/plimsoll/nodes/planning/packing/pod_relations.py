@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PodRelations:
-    """Among the classes of one table."""
+    """The relations among the classes of one table."""
 
     def __init__(self, table: ClassTable, rules: Predicates, view: ClusterView) -> None:
         self._table = table
@@ -41,10 +41,10 @@ class PodRelations:
         for index, label_group in enumerate(self.label_group_of):
             self.members[label_group].append(index)
         self._pods = [table.classes[members[0]].pod for members in self.members]
-        self._meant: dict[SpreadCount, frozenset[int]] = {}
+        self._counted_classes: dict[SpreadCount, frozenset[int]] = {}
 
-    def _key(self, one: PodClass) -> tuple[Any, ...]:
-        meta, form = one.pod.metadata, one.scheduling_key
+    def _key(self, pod_class: PodClass) -> tuple[Any, ...]:
+        meta, form = pod_class.pod.metadata, pod_class.scheduling_key
         seen = sorted((key, value) for key, value in meta.labels.items() if key in self._table.visible.label_keys)
         return meta.namespace, tuple(seen), form.affinity, form.anti_affinity, form.spread
 
@@ -59,7 +59,7 @@ class PodRelations:
 
     @cached_property
     def affinity_targets(self) -> list[tuple[int, ...]]:
-        """Of each label group: those whose pods it wants near it, itself among them if it matches its own terms."""
+        """Per label group: the label groups that match its affinity terms, possibly itself."""
         return [self._affinity_targets(label_group) for label_group in self.label_groups]
 
     def _affinity_targets(self, label_group: int) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ class PodRelations:
 
     @cached_property
     def avoided(self) -> list[dict[int, tuple[str, ...]]]:
-        """Of each label group: those that keep it away or that it keeps away, by topology keys; maybe itself."""
+        """Per label group: the label groups it must be apart from, either way, with topology keys; possibly itself."""
         found: list[dict[int, tuple[str, ...]]] = [{} for _ in self.label_groups]
         for label_group in self.label_groups:
             if not self.sample(label_group).has_anti_affinity:
@@ -85,24 +85,32 @@ class PodRelations:
 
     @cached_property
     def counted(self) -> list[tuple[int, ...]]:
-        """Of each label group: those whose pods its spread constraints count."""
+        """Per label group: the label groups whose pods its spread constraints count."""
         return [self._counted(label_group) for label_group in self.label_groups]
 
     def _counted(self, label_group: int) -> tuple[int, ...]:
         spreads = self._rules.spreads(self.members[label_group][0])
         return tuple(
-            sorted({self.label_group_of[number] for spread_count in spreads for number in self.meant(spread_count)})
+            sorted(
+                {
+                    self.label_group_of[number]
+                    for spread_count in spreads
+                    for number in self.counted_classes(spread_count)
+                }
+            )
         )
 
-    def meant(self, one: SpreadCount) -> frozenset[int]:
-        """Classes whose pods a constraint counts."""
-        if one not in self._meant:
-            label_groups = [other for other in self._candidates([one.selector]) if one.matches(self._pods[other])]
-            self._meant[one] = frozenset(number for label_group in label_groups for number in self.members[label_group])
-        return self._meant[one]
+    def counted_classes(self, spread: SpreadCount) -> frozenset[int]:
+        """The classes whose pods a constraint counts."""
+        if spread not in self._counted_classes:
+            label_groups = [other for other in self._candidates([spread.selector]) if spread.matches(self._pods[other])]
+            self._counted_classes[spread] = frozenset(
+                number for label_group in label_groups for number in self.members[label_group]
+            )
+        return self._counted_classes[spread]
 
     def _candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
-        """Label groups that one of the selectors can mean: mostly it leaves a label one value, and few have that."""
+        """Label groups that a selector may match, by an index: most selectors require one value of some label."""
         found: set[int] = set()
         for selector in selectors:
             exact = [(requirement.key, selector.exact(requirement.key)) for requirement in selector]
@@ -123,7 +131,7 @@ class PodRelations:
     def clique(self, label_group: int) -> tuple[int, ...]:
         """Label groups whose pods all avoid each other and themselves over the same keys: one per domain of them all.
 
-        Empty where it is not so simple.
+        Empty if the relations are not that regular.
         """
         avoided = self.avoided[label_group]
         keys = avoided.get(label_group, ())
@@ -134,7 +142,7 @@ class PodRelations:
         return tuple(sorted(avoided)) if alike and same else ()
 
     def mutual_group(self, label_group: int) -> tuple[int, ...]:
-        """Label groups that all want each other's targets and their own; empty for one that is no company to itself."""
+        """Label groups that all have each other and themselves as affinity targets; empty for a group without such."""
         targets = self.affinity_targets[label_group]
         return (
             targets
@@ -144,9 +152,9 @@ class PodRelations:
 
 
 def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
-    """Classes in the order of planning, and those that want targets in a circle: nobody can say who comes first.
+    """Classes in planning order by layer, and the classes whose affinity targets form a cycle, which have no order.
 
-    `classes` stand in the queue: who is in the way of somebody, and not wanted by anybody, is placed in that order.
+    `classes` are in queue order. Classes that only avoid others, and are no class's target, keep that order.
     """
     level: dict[int, int] = {}
     circular: set[int] = set()
@@ -176,7 +184,7 @@ def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[i
 
 
 def _counted_first(label_groups: Iterable[int], relations: PodRelations, level: Mapping[int, int]) -> Iterator[int]:
-    """Company before who wants it; of these, who is counted before who counts; otherwise as they stand in the queue."""
+    """Affinity targets come first, then label groups that others count; otherwise queue order."""
     for _, alike in groupby(sorted(label_groups, key=level.__getitem__), key=level.__getitem__):
         waiting = dict.fromkeys(alike)
         while waiting:
@@ -210,17 +218,17 @@ def _visit(
 
 
 _APART: Final = 3
-"""So many classes spread over nodes are levelled one after the other; more go together, one of an app to a node."""
+"""Up to this many classes spread over nodes are placed one after the other; more are placed together."""
 
 
-def in_turn(problem: ScaleUpProblem, relations: PodRelations, layer: Sequence[int]) -> list[list[int]]:
-    """A layer in parts: who is counted before who counts, and not two at once that count each other on a node."""
+def split_layer(problem: ScaleUpProblem, relations: PodRelations, layer: Sequence[int]) -> list[list[int]]:
+    """A layer in parts: counted classes first; classes that count each other on a node are in different parts."""
     if not any(problem.table.classes[number].has_spread for number in layer):
         return [list(layer)]
     waiting = dict.fromkeys(relations.label_group_of[number] for number in layer)
     part_of: dict[int, int] = {}
     while waiting:
-        label_group = _counts_nobody_in(waiting, relations)
+        label_group = _next_independent(waiting, relations)
         del waiting[label_group]
         earlier = [
             part_of[other] for other in relations.counted[label_group] if other in part_of and other != label_group
@@ -242,8 +250,8 @@ def _counts_itself_on_nodes(problem: ScaleUpProblem, relations: PodRelations, nu
     )
 
 
-def _counts_nobody_in(waiting: Mapping[int, None], relations: PodRelations) -> int:
-    """A label group whose constraints count none of the others; where all count somebody, the first of them."""
+def _next_independent(waiting: Mapping[int, None], relations: PodRelations) -> int:
+    """The first label group whose constraints count none of the others; if there is none, the first."""
     free = (
         candidate
         for candidate in waiting

@@ -105,12 +105,12 @@ def _is_free(problem: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int],
 
 
 def _concerns_others(problem: ScaleUpProblem, number: int, relations: PodRelations) -> bool:
-    """Whether it looks at pods on other nodes, or somebody who waits looks at it."""
-    one, label_group = problem.table.classes[number], relations.label_group_of[number]
-    if any(spread.key != HOSTNAME for spread in problem.rules.spreads(number)) or one.has_affinity:
+    """Whether it depends on pods on other nodes, or pending pods depend on it."""
+    pod_class, label_group = problem.table.classes[number], relations.label_group_of[number]
+    if any(spread.key != HOSTNAME for spread in problem.rules.spreads(number)) or pod_class.has_affinity:
         return True
     avoided = [key for keys in relations.avoided[label_group].values() for key in keys]
-    if one.has_anti_affinity or problem.arrays.running_pods.anti_affinity_rows:
+    if pod_class.has_anti_affinity or problem.arrays.running_pods.anti_affinity_rows:
         known = problem.rules.affinity_counts(number)
         avoided += [*known.anti_affinity_domains, *known.repelling_domains]
     return (
@@ -174,16 +174,16 @@ class SimilarityRules:
 
 
 def split_nodes(nodes: int, sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
-    """One node at a time to the group that is smallest now and has room; what is left over stays with nobody.
+    """Give nodes one by one to the smallest group that has room; nodes left over go to no group.
 
-    Ties go to the earlier group. The answer is what each group gets.
+    Ties go to the earlier group. Returns the nodes per group.
     """
     given = [0] * len(sizes)
     waiting = [(size, index) for index, size in enumerate(sizes) if rooms[index] > 0]
     heapq.heapify(waiting)
     while nodes and waiting:
         size, index = heapq.heappop(waiting)
-        # As many at once as keep it the smallest: a thousand nodes are not a thousand turns.
+        # As many nodes at once as keep it the smallest, so that a thousand nodes do not take a thousand rounds.
         until = waiting[0][0] if waiting else size + nodes
         step = min(nodes, rooms[index] - given[index], max(1, until - size))
         given[index] += step
@@ -201,9 +201,9 @@ def _allocatable(option: ScaleUpOption) -> ResourceVector:
     return ResourceVector.from_quantities(option.node.status.allocatable)
 
 
-def _within(one: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
-    return all(_is_close(one[name], other[name], ratio) for name in {*one, *other})
+def _within(first: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
+    return all(_is_close(first[name], other[name], ratio) for name in {*first, *other})
 
 
-def _is_close(one: int, other: int, ratio: float) -> bool:
-    return abs(one - other) <= ratio * max(one, other)
+def _is_close(first: int, other: int, ratio: float) -> bool:
+    return abs(first - other) <= ratio * max(first, other)

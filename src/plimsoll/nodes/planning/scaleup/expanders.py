@@ -45,7 +45,7 @@ class ExpanderOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpanderContext:
-    """What filters know besides the options."""
+    """The input of the filters besides the options."""
 
     cluster_nodes: int = 0
     priorities: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -53,19 +53,19 @@ class ExpanderContext:
     seed: str = ""
     """Empty: derived from the groups."""
     answers: Mapping[str, Sequence[str]] | None = None
-    """What the expander outside said: groups by `question_key`. None: there is nobody to ask."""
+    """Answers of the external expander: groups by `question_key`. None: there is no external expander."""
 
 
 class Unanswered(Exception):
-    """The chain came to an expander outside that was not asked about these options yet: ask it, and plan again."""
+    """The chain reached the external expander, which has not answered for these options: ask it and plan again."""
 
     def __init__(self, options: Sequence[ExpanderOption]) -> None:
-        super().__init__(f"nobody has asked which of {len(options)} groups to grow")
+        super().__init__(f"the external expander has not been asked to choose among {len(options)} groups")
         self.options = tuple(options)
 
 
 def choose(options: Sequence[ExpanderOption], chain: Sequence[str], context: ExpanderContext) -> ExpanderOption | None:
-    """The option that the chain leaves; None of none."""
+    """The option that the chain chooses; None if there are no options."""
     left = list(options)
     for name in chain:
         if len(left) > 1:
@@ -88,12 +88,12 @@ def least_waste(options: Sequence[ExpanderOption], _context: ExpanderContext) ->
 
 
 def lowest_price_score(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
-    """The price expander: money for what is asked, with a taste for nodes of a size that suits the cluster."""
+    """The price expander: price per requested resource, preferring nodes of a size that suits the cluster."""
     return _lowest(options, [price_score(option, cluster_nodes=context.cluster_nodes) for option in options])
 
 
 def highest_priority(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
-    """Options of the highest number whose patterns meet any; all of them when nothing is configured or none is met."""
+    """Options that match the highest priority with any match; all options if nothing is configured or matches."""
     for number in sorted(context.priorities, reverse=True):
         patterns = [compile_pattern(text) for text in context.priorities[number]]
         if met := [
@@ -104,12 +104,12 @@ def highest_priority(options: Sequence[ExpanderOption], context: ExpanderContext
 
 
 def keep_all(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
-    """`random`: the seeded choice at the end of every chain does it."""
+    """The `random` expander: the seeded choice at the end of every chain does the rest."""
     return list(options)
 
 
 def least_money(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
-    """`cost` where one group is grown at a time: money for each pod helped."""
+    """The `cost` expander if one group is scaled up at a time: price per pod helped."""
     return _lowest(
         options, [option.nodes * option.scale_up_option.planning_price / max(option.pods, 1) for option in options]
     )
@@ -126,7 +126,7 @@ def chosen_by_grpc(options: Sequence[ExpanderOption], context: ExpanderContext) 
 
 
 def question_key(options: Sequence[ExpanderOption]) -> str:
-    """What tells one set of options from another."""
+    """A key that identifies a set of options."""
     rows = sorted((option.scale_up_option.group, option.nodes, option.pods) for option in options)
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 

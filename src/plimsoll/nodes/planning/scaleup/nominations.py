@@ -98,7 +98,7 @@ class _EntryQueue:
         self._can_be_nominated: dict[str, bool] = {}
 
     def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
-        """The next of each entry; of those that cannot be promised anything none."""
+        """The next pods of each entry; none of an entry that cannot be nominated."""
         pods: list[PodKey] = []
         for key, count in counts.items():
             first = self._next.get(key, 0)
@@ -116,20 +116,20 @@ def _pods_by_node(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
 
 
 def place_pending(snapshot: Snapshot, places: Places) -> Snapshot:
-    """The same cluster once pending pods are at these places; the others wait still."""
+    """The snapshot with pending pods at these places; all others are still pending."""
     if not places:
         return snapshot
     waiting = {pending.key: pending for pending in snapshot.pending}
     taken: dict[str, int] = {}
     states: list[NodeState] = []
-    lumps = PlaceholderPods()
+    placeholders = PlaceholderPods()
     for node, counts in places.items():
         added: list[PlacedPod] = []
         for key, count in counts.items():
             first = taken.get(key, 0)
             taken[key] = first + count
             if waiting[key].bundle:
-                added.append(lumps.make(waiting[key], count, node))
+                added.append(placeholders.make(waiting[key], count, node))
                 continue
             placed = PlacedPod(waiting[key].pod)
             names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
@@ -146,7 +146,7 @@ def place_pending(snapshot: Snapshot, places: Places) -> Snapshot:
 
 
 def place_nominated(snapshot: Snapshot) -> Snapshot:
-    """What is left to plan."""
+    """The snapshot with nominated pods on their nodes, so that only the others are planned."""
     return place_pending(snapshot, snapshot.nominations)
 
 
@@ -159,8 +159,8 @@ def merged(some: Places, others: Places) -> dict[str, dict[str, int]]:
     return found
 
 
-def _without(one: PendingPods, served: int) -> PendingPods:
-    return replace(one, count=one.count - served, names=one.names[served:]) if served else one
+def _without(pending: PendingPods, served: int) -> PendingPods:
+    return replace(pending, count=pending.count - served, names=pending.names[served:]) if served else pending
 
 
 def _by_key(places: Places) -> dict[str, int]:
@@ -172,7 +172,7 @@ def _by_key(places: Places) -> dict[str, int]:
 
 
 def _nodes_by_group(snapshot: Snapshot, groups: set[str]) -> dict[str, list[NodeState]]:
-    """The emptiest first: those that have yet to come, and those that came and nobody is on."""
+    """The emptiest nodes first: upcoming nodes, and new nodes without pods."""
     found: dict[str, list[NodeState]] = {}
     for name, group in snapshot.group_of.items():
         state = snapshot.view.node(name) if group in groups else None

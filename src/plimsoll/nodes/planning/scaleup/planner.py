@@ -55,7 +55,7 @@ _ROUNDS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Proposal:
-    """A plan that nobody has verified yet, and what is needed to mend it."""
+    """A plan that is not verified yet, and the input to repair it."""
 
     problem: ScaleUpProblem
     effort: Effort
@@ -72,21 +72,21 @@ def plan_scale_up(
 def propose(
     snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, cache: PlannerCache | None = None
 ) -> Proposal:
-    """The planning step alone: from a snapshot to a finished plan, but for pods that are promised a place."""
+    """Plan without verification. Nominated pods are already on their nodes."""
     chosen = effort or Effort(gap=policy.planning.plan_gap)
     problem = ScaleUpProblem.of(place_nominated(snapshot), policy, cache)
     return _propose(problem, chosen, FailedClasses())
 
 
 def verified(proposal: Proposal) -> ScaleUpPlan:
-    """The plan, once the plain rules agree with it; classes they refuse are placed anew, pod by pod, and counted."""
+    """The plan that the verifier accepts; classes that it refuses are placed again, pod by pod, and counted."""
     failures, rounds = 0, 0
     while refuted := verify(proposal.problem.snapshot, proposal.plan):
         rounds += 1
         known = proposal.failed
         classes = _classes_of(proposal.problem, {refutation.key for refutation in refuted})
         failures += len(classes - known.pod_by_pod)
-        # What fails again is not planned at all: no plan is better than a wrong one. So this comes to an end.
+        # A class that fails again is not planned at all, so the loop ends.
         hopeless = classes if rounds > _ROUNDS else classes & known.pod_by_pod
         failed = FailedClasses(pod_by_pod=known.pod_by_pod | classes, given_up=known.given_up | hopeless)
         proposal = _propose(proposal.problem, proposal.effort, failed)

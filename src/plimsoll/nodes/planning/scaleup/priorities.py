@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
     Place = Callable[[Ints, Placement | None], Placement]
-    """Pods by class [C] on top of a placement; None: on nothing, and nobody will come after them."""
+    """Places pods by class [C] on top of a placement; None: on nothing, and no pods are placed afterwards."""
 
 
 def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
-    """All together if that works; else in the queue."""
+    """Place all pods together if they all fit; otherwise in queue order."""
     queue = queue_units(problem)
     together = place(demand_of(problem, queue), None)
     if not _may_serve_more(problem, queue, together):
@@ -45,23 +45,25 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
         else:
             tries |= dict.fromkeys(unit.entries, _nearest(problem, unit, placement, tried))
     placement = _retry_affinity(problem, accepted, placement, place)
-    in_line = replace(serve_units(problem, accepted, placement), tries=tries)
-    # Who wants the company of somebody further back is helped only together with them.
+    in_order = replace(serve_units(problem, accepted, placement), tries=tries)
+    # Pods whose affinity target is further back in the queue are helped only together with it.
     at_once = serve_units(problem, queue, together)
     return (
-        at_once if _ranked(queue, at_once) > _ranked(queue, in_line) and _is_whole(problem, queue, at_once) else in_line
+        at_once
+        if _ranked(queue, at_once) > _ranked(queue, in_order) and _is_whole(problem, queue, at_once)
+        else in_order
     )
 
 
 def _retry_affinity(problem: ScaleUpProblem, accepted: Sequence[Unit], placement: Placement, place: Place) -> Placement:
-    """Who wants company and stood in the queue before it is asked once more when it is there."""
+    """Place pods again whose affinity target came after them in the queue."""
     left = demand_of(problem, accepted) - placement.placed(len(problem.table))
     left[[not pod_class.has_affinity for pod_class in problem.table]] = 0
     return place(left, placement) if left.any() else placement
 
 
 def _ranked(queue: Sequence[Unit], served: ServedPlacement) -> list[int]:
-    """Pods served of each unit, in queue order: more for somebody goes before more for all behind."""
+    """Pods served per unit, in queue order: more for one unit counts more than anything for units behind it."""
     return [sum(served.pods[index] for index in unit.entries) for unit in queue]
 
 
@@ -85,13 +87,13 @@ def _is_complete(problem: ScaleUpProblem, units: Sequence[Unit], placement: Plac
 
 
 def _is_served(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> bool:
-    """Whether all of it came to what was there; who stands before it may have got less than they asked for."""
+    """Whether the whole unit was placed; earlier units may have got less than they asked for."""
     classes = len(problem.table)
     return bool((tried.placed(classes) - before.placed(classes) >= demand_of(problem, [unit])).all())
 
 
 def _may_serve_more(problem: ScaleUpProblem, queue: Sequence[Unit], placement: Placement) -> bool:
-    """Whether pods are left that others may have kept out: a bundle in part, or pods that some node would take."""
+    """Whether pods without a place may fit otherwise: a bundle placed in part, or pods that some node would take."""
     left = demand_of(problem, queue) - placement.placed(len(problem.table))
     if not left.any():
         return False
@@ -103,14 +105,14 @@ def _may_serve_more(problem: ScaleUpProblem, queue: Sequence[Unit], placement: P
 
 
 def _fits_somewhere(problem: ScaleUpProblem, number: int) -> bool:
-    """Whether some node, there or available, would take such a pod if nobody else came."""
+    """Whether some node, existing or new, would take such a pod if no other pods came."""
     if problem.allowed[:, number].any():
         return True
     return bool(problem.rules.node_predicates.fits(number, problem.arrays.free, {}).any())
 
 
 def _longest_prefix(problem: ScaleUpProblem, queue: Sequence[Unit], place: Place) -> int:
-    """How many of the first in the queue can all be served together, found by halving."""
+    """The length of the longest prefix of the queue that can be served together, by binary search."""
     low, high = 0, len(queue)
     while low < high:
         middle = (low + high + 1) // 2

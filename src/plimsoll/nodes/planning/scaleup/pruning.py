@@ -44,16 +44,16 @@ def new_groups_used(problem: ScaleUpProblem, placement: Placement) -> list[int]:
 
 
 def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable: Flags) -> tuple[Flags, ...]:
-    """Ways to do with as many new groups as may be made, the safest first; none where the placement makes no more.
+    """Sets of usable options with no more new groups than allowed, the safest first; empty if no groups must go.
 
-    A zone that nobody has a node in holds nobody to it: other ways give such zones up. And what a group is worth in the
-    placement says little of what it costs to do without it: each has its way in which it goes first.
+    The safest set keeps every zone in use; the other sets may give zones up. The cost of a group in the placement says
+    little about the cost of doing without it, so each of the cheapest groups is removed first in one of the sets.
     """
     made = new_groups_used(problem, placement)
     too_many = len(made) - problem.option_set.new_groups_left
     if too_many <= 0:
         return ()
-    # From now on only groups of this plan are made: no try has more of them than may be.
+    # Only groups of this plan may be created from here on, so that no attempt has too many of them.
     kept = usable & np.array(
         [option.exists or index in made for index, option in enumerate(problem.options)], dtype=np.bool_
     )
@@ -67,7 +67,7 @@ def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable
 
 
 def _without(order: Sequence[int], too_many: int, kept: Flags, candidate_sets: Sequence[Flags]) -> Flags:
-    """Without so many of these, the first that can be spared first; if too few can be, also others."""
+    """Remove `too_many` options in this order: those that can be spared first, then others if needed."""
     left = kept.copy()
     for spares in (True, False):
         for index in order:
@@ -78,12 +78,12 @@ def _without(order: Sequence[int], too_many: int, kept: Flags, candidate_sets: S
 
 
 def _can_spare(index: int, left: Flags, candidate_sets: Sequence[Flags]) -> bool:
-    """Whether everybody who may be on it may be elsewhere, too."""
+    """Whether every class that may use the option may use another one, too."""
     return all(not candidates[index] or int((candidates & left).sum()) > 1 for candidates in candidate_sets)
 
 
 def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
-    """[T] each: options of which one must be left, for every class; maybe in every domain that it is spread over."""
+    """[T] each: sets of options of which one must be left, per class, or per domain that the class is spread over."""
     known: set[bytes] = set()
     batch_options = np.array([batch.option for batch in placement.batches], dtype=np.int64)
     for pod_class in problem.table:
@@ -98,7 +98,7 @@ def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain:
 
 
 def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
-    """[T] each: the domains of these options, where the class is spread over any; else everywhere."""
+    """[T] each: the domains of these options if the class is spread over domains; otherwise all options."""
     keys = sorted({spread_count.key for spread_count in problem.rules.spreads(number)} - {HOSTNAME}) if options else []
     if not keys:
         yield np.ones(len(problem.options), dtype=np.bool_)
@@ -109,13 +109,13 @@ def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> It
 
 
 _WORK: Final = 200_000
-"""Classes times options over all tries of a plan: each plans anew."""
+"""The limit of classes times options over all attempts of a plan; each attempt plans again."""
 _TRIES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningContext:
-    """A placement that may be bettered: what it is to place [C], on top of what, by which means, and who placements."""
+    """A placement that may be improved: the demand [C], the placement below it, and how to place."""
 
     wanted: Ints
     onto: Placement
