@@ -1,5 +1,6 @@
 """What must be added, or may be removed, so that these pods run at the least cost, and why. Pure.
 
-`world` is what is asked about, `offers` what could be added, `results` what is answered. `arrays` and `predicates` see
-the cluster as numbers; the packing itself is `plimsoll.solver`; `verifying` replays a plan with `plimsoll.scheduling`.
+`problem` turns a snapshot and a policy into arrays, `predicates` into rules over them, and `packing` places pods with
+`plimsoll.solver`. `scaleup`, `scaledown` and `consolidation` make plans; `problem.verifier` replays scale-up plans with
+`plimsoll.scheduling`; `explain` gives reasons.
 """

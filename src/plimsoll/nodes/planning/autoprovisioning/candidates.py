@@ -92,7 +92,7 @@ def find_new_groups(
         for candidate in candidates:
             choices = candidate.choices(merge=policy.nap.label_merge)
             made = (1 for choice in choices if builder.take(candidate, choice))
-            # Of one type no more kinds of groups are of use than may be made; who is not served yet waits a loop.
+            # More kinds of groups than may be created are of no use; pods not served yet wait for the next loop.
             sum(itertools.islice(made, most))
     return NewGroups(
         options=tuple(builder.options),
@@ -127,7 +127,7 @@ def _usable_types(
     return usable, left_out
 
 
-# ---- who asks for what
+# ---- requirements of pods
 
 
 class Demands:
@@ -185,7 +185,7 @@ def _group_compatible(requirement_sets: RequirementSets, policy: Policy) -> list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """Labels for a group, and who is served by it."""
+    """Labels for a group, and the pods that it serves."""
 
     label_set: LabelSet
     labels: Mapping[str, str]
@@ -215,7 +215,7 @@ class _Candidate:
         )
 
     def choices(self, *, merge: str) -> Iterator[_Choice]:
-        """Label sets until everybody who could run on this type has one, those that serve most first."""
+        """Label sets until every pod that could run on this type has one; those that serve most pods come first."""
         left = self._ranked([pod_group for pod_group in self.compatible.pod_groups if self._would_fit(pod_group)])
         while left:
             chosen = self._chosen(left, merge)
@@ -229,7 +229,7 @@ class _Candidate:
                     return
                 chosen = self._chosen(left, merge)
             if not chosen.served:
-                # Merged labels can forbid what each selector alone allows ("b NotIn x" beside "b=x").
+                # Merged labels can forbid what each selector alone allows ("b NotIn x" with "b=x").
                 chosen = self._chosen(left, "alpha")
             if not chosen.served:
                 return
@@ -348,7 +348,7 @@ class _OptionBuilder:
         return True
 
     def _option(self, candidate: _Candidate, choice: _Choice, profile: GroupProfile, zone: str) -> bool:
-        """Whether there is an option of this kind now; there is none where nobody it serves fits the zone."""
+        """Whether an option of this kind exists now; there is none if no served pod fits the zone."""
         kind = candidate.kind
         key = (kind.name, profile.hash, zone)
         if key in self._made:

@@ -147,7 +147,7 @@ class ClassTable:
     ) -> ClassTable | None:
         """With more entries behind the others, none of them with claims; forms, view and profile as it was made with.
 
-        None where the new ones look at others: then classes there are might have to be told apart by more.
+        None if the new pods depend on others: existing classes might then have to be split.
         """
         made = [scheduling_keys.of(pending.pod) for pending in more]
         if any(form.has_pod_constraints for form in made):

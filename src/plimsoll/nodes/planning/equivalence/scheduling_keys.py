@@ -216,7 +216,7 @@ def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAff
 
 
 def _other_fields(spec: PodSpec) -> Key:
-    """What tells pods apart beyond what they ask for."""
+    """What distinguishes pods besides their requests."""
     gates = tuple(gate.name for gate in spec.scheduling_gates)
     devices = tuple(claim.name for claim in spec.resource_claims)
     return (spec.node_name, spec.priority, spec.scheduler_name, gates, devices)

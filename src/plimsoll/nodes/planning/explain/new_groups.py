@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 NEW_GROUP: Final = "NewGroupNeeded"
 _CLASSES: Final = 8
-"""Of so many classes on the new nodes it is told, those with the most pods first."""
+"""The number of classes on the new nodes that are explained, those with the most pods first."""
 _ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
 def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
-    """Causes, for the pods on the new nodes of one option; none where there are no groups to be grown instead."""
+    """Causes for the pods on the new nodes of one option; none if no existing group could be scaled up instead."""
     found: dict[str, list[str]] = {}
     for number in _largest(placement, option):
         for cause, groups in (*_refusals_why_made(problem, number), *_unused(problem, placement, option, number)):
@@ -58,7 +58,7 @@ def _largest(placement: Placement, option: int) -> list[int]:
 
 
 def _refusals_why_made(problem: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
-    """What would have to be different about nodes of groups that the rules exclude; told alike for one rule's word."""
+    """What the nodes of excluded groups lack, grouped by message."""
     there = [index for index, option in enumerate(problem.options) if option.exists]
     if not there:
         return
@@ -93,7 +93,7 @@ def _lacking(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusa
 
 
 def _unused(problem: ScaleUpProblem, placement: Placement, option: int, number: int) -> Iterator[tuple[str, list[str]]]:
-    """Groups that would take such a pod, and why they were not grown for it."""
+    """Groups that would take such a pod, and why they were not scaled up for it."""
     nodes = placement.nodes_of(len(problem.options))
     left = placement.room_left(problem)
     for index in np.flatnonzero(problem.allowed[:, number]).tolist():

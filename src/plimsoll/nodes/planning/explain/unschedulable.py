@@ -132,22 +132,22 @@ NO_ROOM: Final = "NoRoom"
 MAX_NEW_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
 _NAMED: Final = 3
 _LISTED: Final = 40
-"""So many are in the facts, for whoever asks about one pod; every pod of a journal carries them."""
+"""The number of names in the facts; every pod of a journal carries them."""
 
 
 def explain_unschedulable(
     problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags
 ) -> tuple[Reason, ...]:
-    """In the order of how much they tell: the pods themselves, the plan, the groups, the cluster's limits."""
+    """The reasons, the most specific first: the pods, the plan, the groups, the limits of the cluster."""
     one = problem.table.classes[number]
     if one.problem is not None:
         return (Reason(code=one.problem.code, message=str(one.problem)),)
     found = [
         *_impossible(problem, number),
         *placement.refused.get(number, ()),
-        *_refused_by_rules(problem, number),
-        *_refused_types(problem, number),
-        *_full(problem, placement, number, usable),
+        *_explain_rules(problem, number),
+        *_explain_types(problem, number),
+        *_explain_full(problem, placement, number, usable),
         *_skipped_groups(problem),
     ]
     if not placement.refused.get(number) and may_interact(problem, number):
@@ -175,8 +175,8 @@ def _impossible(problem: ScaleUpProblem, number: int) -> list[Reason]:
     return [problem.option_set.impossible[key] for key in keys if key in problem.option_set.impossible]
 
 
-def _refused_by_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
-    """Of groups that are there and whose empty nodes would not take such a pod."""
+def _explain_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
+    """The reasons of existing groups whose empty nodes would not take such a pod."""
     rules = problem.option_rules
     codes = rules.node_predicates.codes(number, rules.arrays.free, {})
     groups: dict[str, list[str]] = {}
@@ -193,8 +193,8 @@ def _refused_by_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
     return [_reason(codes_of[message], message, names) for message, names in groups.items()]
 
 
-def _refused_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
-    """Of machine types that would not take such a pod, even labelled for it; nothing if another type would."""
+def _explain_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
+    """The reasons of machine types that would not take such a pod; none if another type would."""
     if any(not problem.options[index].exists for index in np.flatnonzero(problem.allowed[:, number]).tolist()):
         return []
     types: dict[str, list[str]] = {}
@@ -206,8 +206,8 @@ def _refused_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
     return [_reason(codes_of[text], text, names) for text, names in types.items()]
 
 
-def _full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
-    """Of groups that would take such a pod, but can grow no further with this plan."""
+def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
+    """The reasons of groups that would take such a pod but cannot be scaled up further in this plan."""
     nodes = placement.nodes_of(len(problem.options))
     left = placement.room_left(problem)
     full: list[str] = []

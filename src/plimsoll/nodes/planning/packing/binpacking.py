@@ -35,18 +35,18 @@ class FailedClasses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingOptions:
-    """With what a placement is made: how much effort, and which options may be used."""
+    """The options of a packing: its effort, and the scale-up options that may be used."""
 
     effort: Effort = field(default_factory=Effort)
     usable: Flags
     """[T]"""
     failed: FailedClasses = field(default_factory=FailedClasses)
     is_last: bool = True
-    """Nobody is placed afterwards: new nodes may rise as high as all of them do."""
+    """No pods are placed afterwards, so all new nodes may be filled evenly to any height."""
 
 
 def pack_slices(view: PlacementView, slices: Sequence[DemandSlice], packing: PackingOptions) -> tuple[Placement, Ints]:
-    """The placement with the shares on it, and [S] pods that found no place."""
+    """The placement with the slices placed, and [S] pods without a place."""
     placement = view.placement
     left = np.array([demand_slice.items for demand_slice in slices], dtype=np.int64)
     if not slices:
@@ -62,7 +62,7 @@ def pack_slices(view: PlacementView, slices: Sequence[DemandSlice], packing: Pac
     return placement, left * np.array([demand_slice.pods_per_item for demand_slice in slices], dtype=np.int64)
 
 
-# ---- nodes that stand or are planned
+# ---- existing and planned nodes
 
 
 def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints) -> tuple[Placement, Ints]:
@@ -87,25 +87,25 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
     free = np.concatenate((placement.free_rows(problem), placement.free_batches(problem)))
     sizes = np.array([1] * rows + [batch.nodes for batch in placement.batches], dtype=np.int64)
     standing = ExistingNodes(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    class_order = _turns(problem, slices, _nodes_open(sizes, allowed))
+    class_order = _rank_slices(problem, slices, _nodes_open(sizes, allowed))
     answer = fill(demand, standing, most_constrained_first(demand, standing, class_order))
     return _with_filled(placement, slices, answer, rows), answer.left
 
 
 def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
-    """[S]: nodes that each share may be on. As floating point, which is exact here and multiplied far faster."""
+    """[S]: the number of nodes open to each slice. Multiplied as floats, which is exact here and much faster."""
     return np.asarray(sizes.astype(np.float64) @ allowed.astype(np.float64), dtype=np.int64)
 
 
-def _turns(problem: ScaleUpProblem, slices: Sequence[DemandSlice], choice: Ints) -> Ints:
-    """[S]: by priority; then who can be on no new node, on fewest nodes that are there, on fewest kinds of new ones."""
+def _rank_slices(problem: ScaleUpProblem, slices: Sequence[DemandSlice], choice: Ints) -> Ints:
+    """[S]: the rank by priority, then by fewest choices: no new nodes, few existing nodes, few options."""
     options = np.stack([demand_slice.places.options for demand_slice in slices]).sum(axis=1).tolist()
     ranked = [
         (-problem.table.classes[demand_slice.number].priority, new > 0, int(nodes), new)
         for demand_slice, new, nodes in zip(slices, options, choice, strict=True)
     ]
-    turn_of = {rank: turn for turn, rank in enumerate(sorted(set(ranked)))}
-    return np.array([turn_of[rank] for rank in ranked], dtype=np.int64)
+    rank_of = {key: rank for rank, key in enumerate(sorted(set(ranked)))}
+    return np.array([rank_of[key] for key in ranked], dtype=np.int64)
 
 
 def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: FillResult, rows: int) -> Placement:

@@ -106,7 +106,7 @@ class _Lowering:
             else []
         )
         stays = not any(part.places.options.any() for part in even)
-        # Existing nodes are filled before new ones join, and so rise whoever opens these.
+        # Existing nodes are filled before new ones join, so they rise whichever class opens new nodes.
         self.lowered.slices += even if even and (stays or not self._feedback.held_down) else [demand_slice]
 
     def _may_rise(self, demand_slice: DemandSlice) -> bool:
@@ -115,24 +115,24 @@ class _Lowering:
         lone = len(spreads) == 1 and spreads[0].counts_itself and demand_slice.number not in self._feedback.uneven
         return lone and demand_slice.per_node == spreads[0].max_skew and not demand_slice.keys
 
-    def _level(self, demand_slice: DemandSlice, one: SpreadCount) -> None:
+    def _level(self, demand_slice: DemandSlice, spread: SpreadCount) -> None:
         view, number = self._view, demand_slice.number
-        levels = view.spread_levels(number, one)
-        for label_group in {self._relations.label_group_of[other] for other in self._relations.counted_classes(one)}:
+        levels = view.spread_levels(number, spread)
+        for label_group in {self._relations.label_group_of[other] for other in self._relations.counted_classes(spread)}:
             for name, pods in self._running.get(label_group, {}).items():
                 levels[name] = levels.get(name, 0) + pods
-        if self._may_rise(demand_slice) and one.counts_itself and not self._feedback.held_down:
+        if self._may_rise(demand_slice) and spread.counts_itself and not self._feedback.held_down:
             demand_slice = replace(demand_slice, caps=hopeful_caps(view, demand_slice), rises=True)
         for name in self._feedback.present.get(number, ()):
             levels.setdefault(name, 0)
-        places = self._by_domain(demand_slice, one.key)
+        places = self._by_domain(demand_slice, spread.key)
         spreading = Spreading(
-            max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels
+            max_skew=spread.max_skew, min_domains=spread.min_domains, counts_itself=spread.counts_itself, counts=levels
         )
         most = {name: pods for (of, name), pods in self._feedback.most.items() if of == number}
-        # A domain without nodes that gets none in this plan does not come to be, and so holds nobody back.
+        # A domain without nodes that gets none in this plan does not exist, so it limits no class.
         able = [name for name in places if name in levels or most.get(name, 1)]
-        if not one.counts_itself:
+        if not spread.counts_itself:
             self._where_even(demand_slice, spreading, able)
             return
         answer = self._without_growing(demand_slice, spreading, places, most) or self._by_price(
@@ -140,7 +140,7 @@ class _Lowering:
         )
         self._add_slices(demand_slice, answer, places)
         if answer.left:
-            self.lowered.refuse(number, SPREAD_HELD, _held(one, answer, domains={*levels, *able}))
+            self.lowered.refuse(number, SPREAD_HELD, _held(spread, answer, domains={*levels, *able}))
 
     def _by_price(
         self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]

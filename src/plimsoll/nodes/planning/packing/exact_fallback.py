@@ -105,7 +105,7 @@ class ExactFallback:
         return place_pending if place_pending.cost(problem) < placement.cost(problem) else placement
 
     def _movable(self, packing: PackingOptions) -> Flags:
-        """[C]: classes of concern to nobody but the nodes they are on."""
+        """[C]: classes that depend on no other pods, and on which no other pods depend."""
         problem, relations = self._problem, self._relations
         alone = ~problem.rules.interacts
         for number, pod_class in enumerate(problem.table):
@@ -122,7 +122,7 @@ class ExactFallback:
 
 
 def _without(problem: ScaleUpProblem, placement: Placement, movable: Flags) -> Placement:
-    """What stays: pods that cannot be moved, and the new nodes these are on; groups that grow whole stay grown."""
+    """The placement without movable pods and without nodes that only they need; atomic groups stay whole."""
     existing = {row: kept for row, content in placement.existing.items() if (kept := _kept(content, movable))}
     batches = [
         replace(batch, content=kept)
@@ -137,14 +137,14 @@ def _kept(content: Mapping[int, int], movable: Flags) -> dict[int, int]:
 
 
 def _is_within(problem: ScaleUpProblem, placement: Placement) -> bool:
-    """Counted again: of rows that stand for many nodes a search knows sums only."""
+    """Whether the limits hold; the search knows only sums for rows that represent many nodes."""
     nodes = placement.nodes_of(len(problem.options))
     return bool((nodes <= problem.available).all() and (nodes @ problem.limits.use <= problem.limits.room).all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExactProblem:
-    """Rows are nodes that stand, batches of planned ones, options; those that are the same to everybody are one row."""
+    """Rows are existing nodes, batches of planned nodes, and options; rows equal for all classes are merged."""
 
     problem: ScaleUpProblem
     base: Placement

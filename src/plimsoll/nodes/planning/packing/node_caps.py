@@ -1,4 +1,4 @@
-"""What one node takes of a class: host ports, anti-affinity and spread over nodes, as caps and keys.
+"""How many pods of a class one node takes: host ports, anti-affinity and spread over nodes, as caps and keys.
 
 A cap is a number of pods; a key is something that a node takes once, for all classes that share it.
 
@@ -37,7 +37,7 @@ def over_nodes(view: PlacementView, number: int) -> tuple[SpreadCount, ...]:
 
 
 def safe_caps(view: PlacementView, number: int) -> Ints | None:
-    """[N + B]: what each node that stands or is planned takes, even if no other node rises; None: any number."""
+    """[N + B]: the cap of each existing and planned node if no other node gets pods; None: no cap."""
     spreads = over_nodes(view, number)
     if not spreads:
         return None
@@ -47,7 +47,7 @@ def safe_caps(view: PlacementView, number: int) -> Ints | None:
         levels = _row_levels(view, number, spread_count)
         room = spread_count.max_skew + _least(levels[spread_count.eligible], spread_count, more=0) - levels
         caps[:rows] = np.minimum(caps[:rows], _cap(room, spread_count) * spread_count.eligible)
-        # New nodes come empty: for whoever is on them the minimum may be nothing.
+        # Other new nodes are empty, so the minimum may be 0 for pods on new nodes.
         caps[rows:] = np.minimum(
             caps[rows:], _cap(spread_count.max_skew - view.levels_of_batches(spread_count), spread_count)
         )
@@ -55,7 +55,7 @@ def safe_caps(view: PlacementView, number: int) -> Ints | None:
 
 
 def _cap(room: Ints, one: SpreadCount) -> Ints:
-    """Pods the constraint does not count change no level: where one may go, all may."""
+    """The cap from the room below the skew. Pods that the constraint does not count are not limited in number."""
     if one.counts_itself:
         return np.maximum(room, 0)
     return np.where(room >= 0, UNBOUNDED, 0)
@@ -69,7 +69,7 @@ def _least(levels: Ints, one: SpreadCount, *, more: int) -> int:
 
 
 def _row_levels(view: PlacementView, number: int, one: SpreadCount) -> Ints:
-    """[N]: pods the constraint counts on each existing node."""
+    """[N]: pods that the constraint counts on each existing node."""
     found = view.spread_levels(number, one)
     values, ids = view.problem.arrays.label_values(HOSTNAME), view.problem.arrays.label_ids(HOSTNAME)
     return np.array(

@@ -118,16 +118,16 @@ def _can_rise(name: str, state: _Levels, of: Spreading) -> bool:
 
 
 def _minimum(level: Mapping[str, int], frozen: Mapping[str, int], of: Spreading) -> int:
-    """Of the domains that are there when the next pod comes: those that exist, and open ones with pods in them.
+    """The minimum over domains that exist for the next pod: existing ones, and open ones with pods in them.
 
-    An open domain without a node is none yet, but planning goes round all of them, so it counts as empty.
+    An open domain without a node does not exist yet, but planning will use it, so it counts as empty.
     """
     levels = [*level.values(), *frozen.values()]
     return min(levels, default=0) if len(levels) >= of.min_domains else 0
 
 
 def _raise_lowest(able: Sequence[str], state: _Levels, of: Spreading, left: int) -> int:
-    """Raise the lowest that can rise, all of them by as many rounds at once as change nothing for anybody else."""
+    """Raise the lowest domains that can rise, by as many rounds at once as do not affect other domains."""
     level = state.level
     lowest = min(level[name] for name in able)
     rising = [name for name in able if level[name] == lowest]

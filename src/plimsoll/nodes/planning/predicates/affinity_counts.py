@@ -44,22 +44,22 @@ class AffinityTerms:
 
     @classmethod
     def of(cls, pods: PodClass) -> AffinityTerms:
-        """A class with terms nobody can read has a `problem`, is placed nowhere, and so keeps nobody away."""
+        """The terms of a class. A class with unreadable terms has a `problem` and is placed nowhere, so it has none."""
         if pods.problem is not None:
             return cls(pods.pod, (), ())
         return cls(pods.pod, affinity_terms(pods.pod), anti_affinity_terms(pods.pod))
 
     def is_affinity_target(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether `other` is company: it matches all terms at once."""
+        """Whether `other` is an affinity target: it matches all terms."""
         return bool(self.affinity) and all(term_matches(term, other, namespaces) for term in self.affinity)
 
     def anti_affinity_keys(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-        """Topology keys over which it keeps `other` away."""
+        """Topology keys over which it must be apart from `other`."""
         return tuple(term.topology_key for term in self.anti_affinity if term_matches(term, other, namespaces))
 
 
 def matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
-    """Rows with a running pod that the term means."""
+    """Rows with a running pod that matches the term."""
     running_pods = arrays.running_pods
     selected = running_pods.none_selected()
     for number, label_group in enumerate(running_pods.label_groups.label_groups):
@@ -75,7 +75,7 @@ def term_matches(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[
 
 
 class AffinityCounts:
-    """Where a class has company, and where somebody is in the way, before any trial. Rows are those of `arrays`."""
+    """The affinity targets and anti-affinity conflicts of a class among running pods. Rows are those of `arrays`."""
 
     def __init__(self, terms: AffinityTerms, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.terms = terms
@@ -83,7 +83,7 @@ class AffinityCounts:
         self.matches_itself = all(term_matches(term, terms.pod, namespaces) for term in terms.affinity)
         self.affinity_keys = tuple(dict.fromkeys(term.topology_key for term in terms.affinity))
         self.targets: Ints = self._count_targets(namespaces)
-        """[N]: pods on each row that are wanted."""
+        """[N]: affinity targets on each row."""
         self.anti_affinity_domains: dict[str, Flags] = {}
         """By topology key [D]: domains with a pod that this class avoids. `repelling_domains`: with one that avoids it.
         """
@@ -108,10 +108,10 @@ class AffinityCounts:
         return running_pods.counts(selected, skip_terminating=False)
 
     def unmet_affinity(self, more: Iterable[Ints] = ()) -> Flags:
-        """[N]: rows without the company wanted; `more` are rows of company that a trial has placed."""
+        """[N]: rows where required affinity is not met; `more` are [N] targets that a trial has placed."""
         if not self.affinity_keys:
             return np.zeros(len(self._arrays), dtype=np.bool_)
-        company = self.targets + sum(more, start=np.zeros_like(self.targets))
+        targets = self.targets + sum(more, start=np.zeros_like(self.targets))
         met: Flags = np.ones(len(self._arrays), dtype=np.bool_)
         labelled: Flags = np.ones(len(self._arrays), dtype=np.bool_)
         any_target = False
@@ -120,7 +120,7 @@ class AffinityCounts:
             has_label = domains >= 0
             labelled &= has_label
             with_targets = np.zeros(len(self._arrays.label_values(key)) + 1, dtype=np.bool_)
-            with_targets[domains[has_label & (company > 0)]] = True
+            with_targets[domains[has_label & (targets > 0)]] = True
             any_target = any_target or bool(with_targets[:-1].any())
             met &= with_targets[domains] & has_label
         if not any_target and self.matches_itself:

@@ -34,28 +34,28 @@ _ARCHITECTURE_KEYS: Final = frozenset({ARCH, "beta.kubernetes.io/arch"})
 
 
 def allowed_options(
-    offers: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
+    options: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
 ) -> Flags:
-    """[offers, pods]: False where a group is made for others, or where somebody would get what they did not ask for.
+    """[options, pods]: False if a new group is for other pods, or if it has a trait that the pod did not ask for.
 
-    That is spot, and an architecture that their images may not be built for.
+    Such traits are spot capacity, and an architecture that the images may not be built for.
     """
-    foreign = _foreign_architectures(offers)
-    allowed = np.ones((len(offers), len(pods)), dtype=np.bool_)
+    foreign = _foreign_architectures(options)
+    allowed = np.ones((len(options), len(pods)), dtype=np.bool_)
     reader = RequirementReader(policy, machine_types)
-    requirement_sets = [reader.read(pod) for pod in pods] if any(offer.profile for offer in offers) else []
+    requirement_sets = [reader.read(pod) for pod in pods] if any(option.profile for option in options) else []
     by_profile: dict[str, Flags] = {}
     by_taints: dict[tuple[Taint, ...], Flags] = {}
     names_one = np.array([names_architecture(pod) for pod in pods], dtype=np.bool_) if foreign else None
-    for row, offer in enumerate(offers):
-        profile = offer.profile
+    for row, option in enumerate(options):
+        profile = option.profile
         if profile is not None:
             if profile.hash not in by_profile:
                 made_for = [serves(profile, requirements, policy.nap) for requirements in requirement_sets]
                 by_profile[profile.hash] = np.array(made_for, dtype=np.bool_)
             allowed[row] &= by_profile[profile.hash]
-        if offer.capacity_type is CapacityType.SPOT:
-            taints = offer.node.spec.taints
+        if option.capacity_type is CapacityType.SPOT:
+            taints = option.node.spec.taints
             if taints not in by_taints:
                 by_taints[taints] = np.array([accepts_spot(pod, taints) for pod in pods], dtype=np.bool_)
             allowed[row] &= by_taints[taints]
@@ -64,16 +64,18 @@ def allowed_options(
     return allowed
 
 
-def _foreign_architectures(offers: Sequence[ScaleUpOption]) -> frozenset[int]:
-    """Groups to be made of machines that are not of the common architecture, where such machines could be had too."""
-    new = {row: offer.node.metadata.labels.get(ARCH, _COMMON) for row, offer in enumerate(offers) if not offer.exists}
+def _foreign_architectures(options: Sequence[ScaleUpOption]) -> frozenset[int]:
+    """New groups whose architecture is not the common one, if new groups of the common one exist too."""
+    new = {
+        row: option.node.metadata.labels.get(ARCH, _COMMON) for row, option in enumerate(options) if not option.exists
+    }
     if _COMMON not in new.values():
         return frozenset()
     return frozenset(row for row, architecture in new.items() if architecture != _COMMON)
 
 
 def names_architecture(pod: Pod) -> bool:
-    """Whether whoever wrote the pod has thought of architectures: nobody here knows what its images are built for."""
+    """Whether the pod selects an architecture: it is not known what its images are built for."""
     return bool(
         _ARCHITECTURE_KEYS
         & {*pod.spec.node_selector, *_required_keys(pod), *(toleration.key for toleration in pod.spec.tolerations)}
@@ -81,7 +83,7 @@ def names_architecture(pod: Pod) -> bool:
 
 
 def serves(profile: GroupProfile, requirements: NodeRequirements, nap: AutoProvisioning) -> bool:
-    """Whether a new group with this profile is one for these pods; machine types are the scheduling rules' business."""
+    """Whether a new group with this profile is for these pods; scheduling rules check machine types."""
     if requirements.impossible is not None or not _taints_agree(profile, requirements, merge=nap.taints_merge):
         return False
     wanted = without_machine_type(requirements.selector)
@@ -91,22 +93,22 @@ def serves(profile: GroupProfile, requirements: NodeRequirements, nap: AutoProvi
 
 
 def accepts_spot(pod: Pod, taints: Iterable[Taint]) -> bool:
-    """It selects by capacity type, or tolerates by name what keeps others off such nodes."""
+    """Whether the pod selects by capacity type, or tolerates by key the taints of such nodes."""
     if CAPACITY_TYPE_KEYS & {*pod.spec.node_selector, *_required_keys(pod)}:
         return True
     named = [toleration for toleration in pod.spec.tolerations if toleration.key]
     if any(toleration.key in CAPACITY_TYPE_KEYS for toleration in named):
         return True
-    marks = [taint for taint in taints if taint.effect != "PreferNoSchedule" and not is_gpu(taint.key)]
-    return any(tolerates(toleration, taint) for toleration in named for taint in marks)
+    spot_taints = [taint for taint in taints if taint.effect != "PreferNoSchedule" and not is_gpu(taint.key)]
+    return any(tolerates(toleration, taint) for toleration in named for taint in spot_taints)
 
 
-def spare_gpus(allowed: Flags, offers: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
-    """Without accelerators for pods that ask for none, unless nothing else would take them.
+def spare_gpus(allowed: Flags, options: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
+    """`allowed` without accelerator nodes for pods that request none, unless nothing else would take them.
 
-    `allowed` [offers, pods] must already hold what the scheduling rules say.
+    `allowed` [options, pods] must already include the scheduling rules.
     """
-    with_gpus = np.array([gpu_count(offer.capacity) > 0 for offer in offers], dtype=np.bool_)
+    with_gpus = np.array([gpu_count(option.capacity) > 0 for option in options], dtype=np.bool_)
     if not with_gpus.any():
         return allowed
     asks_none = np.array([not _asks_for_gpus(pod) for pod in pods], dtype=np.bool_)

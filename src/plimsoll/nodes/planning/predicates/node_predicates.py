@@ -47,7 +47,7 @@ MANY_VOLUMES: Final = 1 << 20
 """More than pods of one node could ask for: where no limit is known."""
 
 Handle = tuple[str, str]
-"""Driver, and what tells one volume from another."""
+"""Driver and volume identity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,9 +362,9 @@ class NodePredicates:
         if self._is_off(plugin):
             return codes
         for other, rows in placed.items():
-            beside, elsewhere = self._clash(plugin, number, other)
-            if beside or elsewhere:
-                codes = then(codes, np.where(rows > 0, beside, elsewhere if rows.any() else 0))
+            together, elsewhere = self._clash(plugin, number, other)
+            if together or elsewhere:
+                codes = then(codes, np.where(rows > 0, together, elsewhere if rows.any() else 0))
         return codes
 
     def _clash(self, plugin: str, number: int, other: int) -> tuple[int, int]:
@@ -381,7 +381,7 @@ class NodePredicates:
         if plugin == VOLUME_RESTRICTIONS and not other.volumes:
             return (0, 0)
         alone = ClusterView.of([_ANYWHERE], storage=self._view.storage)
-        beside = alone.with_pod(other.pod, _ANYWHERE.metadata.name).nodes[_ANYWHERE.metadata.name]
+        together = alone.with_pod(other.pod, _ANYWHERE.metadata.name).nodes[_ANYWHERE.metadata.name]
         # Pods of one class have claims of their own unless they are known to share one: the representative's claim is
         # then not in the way of the others.
         exchangeable = pods is other and not pods.one_pod_only
@@ -389,8 +389,8 @@ class NodePredicates:
         rule = RULES[plugin](pods.pod, around)
         if rule is None or isinstance(rule, Refusal):
             return (0, 0)
-        nobody = NodeState(_ANYWHERE)
-        return (self.refusals.code(rule.refuse(beside)), self.refusals.code(rule.refuse(nobody)))
+        empty = NodeState(_ANYWHERE)
+        return (self.refusals.code(rule.refuse(together)), self.refusals.code(rule.refuse(empty)))
 
 
 def then(codes: Ints, more: Ints | None) -> Ints:

@@ -159,8 +159,8 @@ class Predicates:
                 for words in (_NOT_ASKED,) if code < 0 else self.refusal(code).messages:
                     counts[words] += nodes
         listed = sorted(counts.items(), key=lambda item: f"{item[1]} {item[0]}")
-        told = ", ".join(f"{nodes} {message}" for message, nodes in listed)
-        message = f"0/{total} nodes are available:{f' {told}.' if told else ''}"
+        listed_text = ", ".join(f"{nodes} {message}" for message, nodes in listed)
+        message = f"0/{total} nodes are available:{f' {listed_text}.' if listed_text else ''}"
         return FitError(nodes=total, reasons=tuple(listed), message=message)
 
     def _named_only(self, pods: PodClass, codes: Ints) -> Ints:
@@ -209,16 +209,16 @@ class Predicates:
         return counts
 
     def affinity_conflicts(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
-        """[N] each: rows without the company a class wants, with pods it avoids, with pods that avoid it."""
+        """[N] each: rows with unmet affinity, with pods that the class avoids, with pods that avoid it."""
         known = self.affinity_counts(number)
         spaces = self._view.namespaces
         pod = self.table.classes[number].pod
         others = [(self.table.classes[other].pod, self.terms(other), rows) for other, rows in placed.items()]
-        company = [rows for other, _, rows in others if known.terms.is_affinity_target(other, spaces)]
+        targets = [rows for other, _, rows in others if known.terms.is_affinity_target(other, spaces)]
         avoided = [(key, rows) for other, _, rows in others for key in known.terms.anti_affinity_keys(other, spaces)]
         avoiding = [(key, rows) for _, terms, rows in others for key in terms.anti_affinity_keys(pod, spaces)]
         return (
-            known.unmet_affinity(company),
+            known.unmet_affinity(targets),
             known.conflicts(known.anti_affinity_domains, avoided),
             known.conflicts(known.repelling_domains, avoiding),
         )

@@ -131,7 +131,7 @@ def _counted(
 
 
 def _matching(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
-    """[N]: pods of the namespace that match and stay. A selector that is there but empty counts nobody."""
+    """[N]: pods of the namespace that match and stay. An empty selector counts no pods."""
     running_pods = arrays.running_pods
     selected = running_pods.none_selected()
     if not selector.is_empty:

@@ -181,7 +181,7 @@ class StaticPredicates:
         )
 
     def _of_volumes(self, plugin: str, pods: PodClass) -> Ints | None:
-        """Not kept between turns: the answer rests on claims and volumes, which are not in the wish."""
+        """Not cached between loops: the answer depends on claims and volumes, which are not part of the key."""
         if not pods.volumes or self._is_off(plugin):
             return None
         keys, names = _read_by_volumes(pods, self._view)
@@ -236,7 +236,7 @@ def _taint_key(place: NodeState) -> tuple[Any, ...]:
 
 
 def _labels_read_by(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
-    """Label keys that a node form reads, and the names of nodes it mentions: it cannot tell the others by name."""
+    """Label keys that the requirements read, and the node names they mention; other nodes are not distinguished."""
     selector, terms = nodes
     keys = {key for key, _ in selector}
     keys.update(expression[0] for expressions, _ in terms or () for expression in expressions)

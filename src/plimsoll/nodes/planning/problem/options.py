@@ -54,7 +54,7 @@ class ScaleUpOptions:
     ceilings: tuple[ResourceLimit, ...]
     """The cluster's limits, which all options share."""
     new_groups_left: int
-    """So many groups may be made in all, however many are available."""
+    """The number of groups that may be created, however many options there are."""
     impossible: Mapping[str, Reason] = field(default_factory=dict)
     """By key of a pending entry: why no group can be made for it."""
     regions: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class ScaleUpOptions:
 def find_options(
     snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None, usage: Usage | None = None
 ) -> ScaleUpOptions:
-    """`planner` is who asks; unset, the one the policy comes to. `usage` is that of the snapshot, if counted before."""
+    """All options. `planner` defaults to that of the policy; `usage` saves measuring the snapshot again."""
     known = prices_are_known(snapshot, policy.overlay)
     asking = planner or policy.planning.effective_planner(prices_are_known=known)
     limits = find_limits(usage or measure_usage(snapshot.view), policy, asking)

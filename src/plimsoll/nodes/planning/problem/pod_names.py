@@ -73,8 +73,8 @@ def scale_up_of(
 def unexplained_plan(problem: ScaleUpProblem, served: ServedPlacement) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
     named = name_pods(problem, served)
-    growths = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
-    return ScaleUpPlan(result=Result.NEEDED, scale_ups=growths, existing=named.existing)
+    scale_ups = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
+    return ScaleUpPlan(result=Result.NEEDED, scale_ups=scale_ups, existing=named.existing)
 
 
 class _KeyQueues:

@@ -68,7 +68,7 @@ class ScaleUpProblem:
     queue: tuple[QueuePosition, ...]
     """[P]: where each entry of the snapshot stands."""
     class_order: tuple[int, ...]
-    """[C]: whose first member stands before whose."""
+    """[C]: the rank of each class in the queue, by its first pod."""
 
     @classmethod
     def of(
@@ -79,7 +79,7 @@ class ScaleUpProblem:
         *,
         scheduling_keys: SchedulingKeys | None = None,
     ) -> ScaleUpProblem:
-        """`scheduling_keys`: of pods that are not the ones who wait in the snapshot."""
+        """`scheduling_keys` is set if the pods are not the pending pods of the cluster."""
         known = cache or snapshot.cache or PlannerCache()
         arrays_cache = known.get(NodeArraysCache)
         avoided = arrays_cache.update(snapshot.view).running_pods.visible_labels()
@@ -144,7 +144,7 @@ class ScaleUpProblem:
 
 
 def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
-    """Bundles need all groups at once: who asks for one gets the planner that can, whatever the expander."""
+    """The planner to use. Bundles need the optimal planner, whatever the expander: it plans all groups at once."""
     if any(pending.bundle for pending in snapshot.pending):
         return Planner.OPTIMAL
     return policy.planning.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
@@ -173,7 +173,7 @@ def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
 
 
 def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicates) -> tuple[str, ...]:
-    """Drivers that waiting pods use, and of which some node or option has a limit."""
+    """Drivers that pending pods use and that some node or option limits."""
     using = [pod_class.index for pod_class in rules.table if pod_class.volumes and pod_class.problem is None]
     if not storage.csi_nodes or not using:
         return ()
@@ -184,7 +184,7 @@ def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicat
 
 
 def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
-    """[C, D]: what one pod of a class takes."""
+    """[C, D]: the attachments that one pod of a class needs."""
     found = np.zeros((len(rules.table), len(drivers)), dtype=np.int64)
     for pod_class in rules.table if drivers else ():
         if pod_class.volumes and pod_class.problem is None:
@@ -196,13 +196,13 @@ def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
 
 
 def _attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
-    """[N, D]: what each row still takes."""
+    """[N, D]: the attachments that each row still allows."""
     left = [rules.node_predicates.attach_limits.left(driver) for driver in drivers]
     return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
 def _allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
-    """By the rules of a node with its daemons: spread and company are for `shares`, which knows where others go."""
+    """[T, C]: by the rules of an empty node with its daemons. Spread and affinity are left to the packing."""
     table = rules.table
     if not option_set or not len(table):
         return np.zeros((len(option_set), len(table)), dtype=np.bool_)

@@ -36,14 +36,14 @@ class UnitPosition(NamedTuple):
 class QueuePosition(NamedTuple):
     """The position of a pending entry: that of its unit, then its own within the unit."""
 
-    stand: UnitPosition
+    unit: UnitPosition
     since: datetime
     key: str
 
 
 def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     """The position of each entry. The pod sets of a request stay together, in the order of the request."""
-    stands: dict[tuple[str, int], UnitPosition] = {}
+    positions: dict[tuple[str, int], UnitPosition] = {}
     units = [_unit(pods) for pods in pending]
     for pending_pods, unit in zip(pending, units, strict=True):
         mine = UnitPosition(
@@ -53,8 +53,8 @@ def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
             not pending_pods.bundle,
             pending_pods.bundle,
         )
-        known = stands.get(unit, mine)
-        stands[unit] = UnitPosition(
+        known = positions.get(unit, mine)
+        positions[unit] = UnitPosition(
             rank=min(known.rank, mine.rank),
             below=min(known.below, mine.below),
             since=min(known.since, mine.since),
@@ -62,7 +62,7 @@ def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
             bundle=mine.bundle,
         )
     return [
-        QueuePosition(stands[unit], *((_since(pods), pods.key) if not pods.bundle else (stands[unit].since, "")))
+        QueuePosition(positions[unit], *((_since(pods), pods.key) if not pods.bundle else (positions[unit].since, "")))
         for pods, unit in zip(pending, units, strict=True)
     ]
 
@@ -73,19 +73,19 @@ def class_order(queue: Sequence[QueuePosition], class_of: Sequence[int]) -> tupl
     for place, number in zip(queue, class_of, strict=True):
         first[number] = min(place[:2], first.get(number, place[:2]))
     found = [0] * len(first)
-    for turn, number in enumerate(sorted(first, key=lambda class_number: (first[class_number], class_number))):
-        found[number] = turn
+    for rank, number in enumerate(sorted(first, key=lambda class_number: (first[class_number], class_number))):
+        found[number] = rank
     return tuple(found)
 
 
 def order_bundles(pending: Sequence[PendingPods]) -> list[str]:
     """The bundles in queue order."""
-    return [stand.bundle for stand in sorted({place.stand for place in queue_positions(pending)}) if stand.bundle]
+    return [unit.bundle for unit in sorted({place.unit for place in queue_positions(pending)}) if unit.bundle]
 
 
-def _unit(one: PendingPods) -> tuple[str, int]:
-    return one.bundle, 0 if one.bundle else priority_of(one.pod)
+def _unit(pods: PendingPods) -> tuple[str, int]:
+    return pods.bundle, 0 if pods.bundle else priority_of(pods.pod)
 
 
-def _since(one: PendingPods) -> datetime:
-    return one.created or one.pod.metadata.creation_timestamp or _LATEST
+def _since(pods: PendingPods) -> datetime:
+    return pods.created or pods.pod.metadata.creation_timestamp or _LATEST

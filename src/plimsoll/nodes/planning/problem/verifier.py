@@ -59,7 +59,7 @@ def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
     if refuted:
         return refuted
     interact = snapshot.view.has_anti_affinity or any(depends_on_other_pods(pods[key].pod) for key in _keys(plan))
-    return tuple(_refuted_together(snapshot, plan, pods)) if interact else ()
+    return tuple(_replay_together(snapshot, plan, pods)) if interact else ()
 
 
 def depends_on_other_pods(pod: Pod) -> bool:
@@ -87,10 +87,10 @@ def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, Pen
         for pattern in scale_up.patterns:
             replay = Replay(_only(snapshot.view, NodeState(node)))
             replay.add_node(node, scale_up.option.daemons)
-            yield from _misfits(replay, node.metadata.name, pattern.pods, pods)
+            yield from _find_misfits(replay, node.metadata.name, pattern.pods, pods)
     for name, filling in plan.existing.items():
         state = snapshot.view.nodes[name]
-        yield from _misfits(Replay(_only(snapshot.view, state)), name, filling, pods)
+        yield from _find_misfits(Replay(_only(snapshot.view, state)), name, filling, pods)
 
 
 def _only(view: ClusterView, state: NodeState) -> ClusterView:
@@ -98,7 +98,7 @@ def _only(view: ClusterView, state: NodeState) -> ClusterView:
     return ClusterView({state.name: state}, namespaces=view.namespaces, storage=view.storage, anti_affine=anti)
 
 
-def _misfits(
+def _find_misfits(
     replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
 ) -> Iterator[RefutedPod]:
     for key, count in filling.items():
@@ -112,38 +112,43 @@ def _misfits(
 
 
 def _alone(pod: Pod) -> Pod:
-    """Without what it asks of other pods: on a node by itself it would find no company, and no other domains."""
+    """The pod without affinity and spread, which cannot be checked on a single node."""
     affinity = pod.spec.affinity
     alone = None if affinity is None else structs.replace(affinity, pod_affinity=None)
     return structs.replace(pod, spec=structs.replace(pod.spec, affinity=alone, topology_spread_constraints=()))
 
 
-# ---- all of them together
+# ---- all nodes together
 
 
-def _refuted_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> list[RefutedPod]:
-    """Orders are tried until one holds: existing nodes filled before new ones join; all nodes there from the start.
+def _replay_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> list[RefutedPod]:
+    """Replay in several orders until one succeeds: existing nodes before new ones, or all nodes from the start.
 
-    Who looks at nobody comes last in both; as that may make a difference, then both again with everybody in the queue.
+    Pods that depend on no others come last in both. As that may matter, both are tried again in plain queue order.
     """
     refuted: list[RefutedPod] = []
-    for existing_first, in_line in ((True, False), (False, False), (True, True), (False, True)):
-        found = _refuted_in_order(snapshot, plan, pods, existing_first=existing_first, in_line=in_line)
+    for existing_first, in_queue_order in ((True, False), (False, False), (True, True), (False, True)):
+        found = _replay_in_order(snapshot, plan, pods, existing_first=existing_first, in_queue_order=in_queue_order)
         if not found:
             return []
         refuted = refuted or found
     return refuted
 
 
-def _refuted_in_order(
-    snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods], *, existing_first: bool, in_line: bool
+def _replay_in_order(
+    snapshot: Snapshot,
+    plan: ScaleUpPlan,
+    pods: Mapping[str, PendingPods],
+    *,
+    existing_first: bool,
+    in_queue_order: bool,
 ) -> list[RefutedPod]:
     replay = Replay(snapshot.view)
     groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
     replay.prepare()
     places = dict(zip((pending.key for pending in snapshot.pending), queue_positions(snapshot.pending), strict=True))
     queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
-    looking = {key for key in groups if in_line or depends_on_other_pods(pods[key].pod)}
+    looking = {key for key in groups if in_queue_order or depends_on_other_pods(pods[key].pod)}
     there = [
         _Spot(key=key, node=name, pods=count)
         for name, pods_by_class in plan.existing.items()
@@ -155,18 +160,18 @@ def _refuted_in_order(
         first = _in_order(replay, [spot for spot in there if spot.key in looking], queue)[:budget]
         left = _place_in_order(replay, groups, first)
         budget -= len(first)
-    new = _on_new_nodes(replay, plan)
+    new = _add_new_nodes(replay, plan)
     spots = new if existing_first else [*there, *new]
     second = _in_order(replay, [spot for spot in spots if spot.key in looking], queue)[:budget]
     left = _place_in_order(replay, groups, [*left, *second])
-    # Who looks at nobody goes where it is put, whenever that is.
+    # Pods that depend on no others fit at any time.
     others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], queue)
     left = _place_in_order(replay, groups, [*others[: budget - len(second)], *left])
     return [_refuted(replay, groups, key, node) for key, node in left]
 
 
-def _on_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
-    """The new nodes join the cluster; what is to be on them."""
+def _add_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
+    """Add the new nodes to the replay; returns the pods planned on them."""
     spots: list[_Spot] = []
     for scale_up in plan.scale_ups:
         number = 0
@@ -180,7 +185,7 @@ def _on_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
 
 
 def _in_order(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) -> list[tuple[str, str]]:
-    """(key, node), one key after the other, each evenly over zones and nodes, as a scheduler that spreads would go."""
+    """(key, node) per pod: one key after the other, each evenly over zones and nodes, as a scheduler spreads pods."""
     positions: list[tuple[int, int, int, str, str]] = []
     by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
     for index, spot in enumerate(spots):
@@ -209,7 +214,7 @@ def _place_in_order(
 
 
 def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those that do not fit now."""
+    """Place what fits now; returns the rest."""
     later: list[tuple[str, str]] = []
     for key, node in waiting:
         if isinstance(replay.verdict(groups[key], node), DoesNotFit):

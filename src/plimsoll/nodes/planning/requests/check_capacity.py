@@ -75,7 +75,7 @@ def check_queued_requests(
 
 
 def _served(snapshot: Snapshot, policy: Policy, scale_ups: Sequence[QueuedRequest]) -> frozenset[str]:
-    """Names of those that would get all they ask for if nobody else asked."""
+    """Names of the requests that a scale-up would serve completely if there were no other pods."""
     pods = tuple(pod for queued in scale_ups for pod in queued.pods)
     plan = plan_scale_up(replace(snapshot, pending=pods, nominations={}), policy)
     left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
@@ -83,7 +83,7 @@ def _served(snapshot: Snapshot, policy: Policy, scale_ups: Sequence[QueuedReques
 
 
 def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) -> CheckResults:
-    """On the nodes of the snapshot; what is pending in it is not looked at."""
+    """Check requests on the nodes of the snapshot; its own pending pods are ignored."""
     if not any(not check.is_scale_up for check in checks):
         return CheckResults()
     pending = tuple(pending_pods for check in checks for pending_pods in check.pods)
@@ -106,7 +106,7 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
 
 
 def _representative(problem: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
-    """Of nodes of a group that are filled alike one, where nobody looks at other pods (docs/design/nodes.md 7.4)."""
+    """One of each set of equally filled nodes per group, if no pods depend on others (docs/design/nodes.md 7.4)."""
     interacts = problem.rules.interacts
     class_of = {pending.key: int(problem.table.class_of[index]) for index, pending in enumerate(problem.table.pending)}
     found: dict[tuple[str, tuple[tuple[int, int], ...]], str] = {}
@@ -119,7 +119,7 @@ def _representative(problem: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
 
 
 def _kept(queue: CheckQueue, checks: Sequence[Check]) -> CheckResults:
-    """Without the room of those that were not asked: they get theirs elsewhere."""
+    """The results without the room of scale-up checks, which get their room elsewhere."""
     asked = {pending.key: check.name for check in checks if not check.is_scale_up for pending in check.pods}
     booked: dict[str, dict[str, int]] = {}
     by_name: dict[str, dict[str, dict[str, int]]] = {}

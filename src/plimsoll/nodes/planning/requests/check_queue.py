@@ -67,9 +67,9 @@ class CheckResult:
     placed: int
     reasons: tuple[Reason, ...] = ()
     places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Node to pods by key: the room that is kept for it."""
+    """Node to pods by key: the room reserved for it."""
     blocking: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-    """By key, of the pods that found too little room: why."""
+    """The reasons of pods without a place, by key."""
 
     @property
     def fits(self) -> bool:
@@ -77,18 +77,18 @@ class CheckResult:
 
 
 class CheckQueue:
-    """Checks on one board. `answers` are there when it is made."""
+    """Runs checks on one problem. `answers` are complete after construction."""
 
     def __init__(self, problem: ScaleUpProblem, checks: Sequence[Check], doubts: FailedClasses) -> None:
         self._problem = problem
         self._relations = PodRelations(problem.table, problem.rules, problem.snapshot.view)
-        self._means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=doubts)
+        self._packing = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=doubts)
         index_of = {pending.key: index for index, pending in enumerate(problem.table.pending)}
         self._entries = {check.name: [index_of[pending.key] for pending in check.pods] for check in checks}
         self.class_of = {key: int(problem.table.class_of[index]) for key, index in index_of.items()}
         self._left = RemainingCapacity(problem)
         self._pods = [0] * len(problem.table.pending)
-        """By pending entry: pods that have a place in what is kept."""
+        """By pending entry: pods with a reserved place."""
         self._loose: list[ScaleUpPlan] = []
         self._known: dict[tuple[int, int], tuple[int, CheckResult]] = {}
         self.answers: list[CheckResult] = []
@@ -97,7 +97,7 @@ class CheckQueue:
             self._answer(check)
 
     def plans(self) -> list[ScaleUpPlan]:
-        """What is kept, as a plan that can be verified; then what was found and not kept, each beside what was."""
+        """The reservations as a plan to verify; then one plan for each result without reservation, added to these."""
         return [self._plan(self._left.placement, self._pods), *self._loose]
 
     def _plan(self, placement: Placement, pods: Sequence[int]) -> ScaleUpPlan:
@@ -107,7 +107,7 @@ class CheckQueue:
     # ---- one after the other
 
     def _together(self, checks: Sequence[Check]) -> int:
-        """As many of the first as find room all at once, found by halving; each of them keeps it."""
+        """Reserve room for the longest prefix of checks that fits together, by binary search; returns its length."""
         keepers = next(
             (number for number, check in enumerate(checks) if check.is_scale_up or not check.reserves), len(checks)
         )
@@ -145,7 +145,7 @@ class CheckQueue:
         if len(numbers) != 1:
             return None
         (number,) = numbers
-        doubts = self._means.failed
+        doubts = self._packing.failed
         doubted = number in doubts.pod_by_pod or number in doubts.given_up
         return number if self._left.is_simple(number) and not doubted else None
 
@@ -209,7 +209,7 @@ class CheckQueue:
     # ---- packing
 
     def _tried(self, checks: Sequence[Check]) -> Placement:
-        return place(self._problem, self._relations, self._demand(checks), self._means, self._left.placement)
+        return place(self._problem, self._relations, self._demand(checks), self._packing, self._left.placement)
 
     def _demand(self, checks: Sequence[Check]) -> Ints:
         demand = np.zeros(len(self._problem.table), dtype=np.int64)
@@ -228,11 +228,11 @@ class CheckQueue:
         return not self._missing(checks, tried).any()
 
     def _settled(self, check: Check, tried: Placement) -> SearchResult:
-        """To the end, only for pods that look at nobody: an assignment of them is right on each node by itself."""
+        """An exact search, only for pods that depend on no others: each node can be checked by itself."""
         problem = self._problem
         demand = self._demand([check])
         numbers = np.flatnonzero(demand)
-        if self._means.failed.given_up or problem.rules.interacts[numbers].any():
+        if self._packing.failed.given_up or problem.rules.interacts[numbers].any():
             return Unknown()
         if any(problem.table.classes[number].problem is not None for number in numbers.tolist()):
             return Unknown()
@@ -323,12 +323,12 @@ def _size(check: Check) -> int:
 
 
 class RemainingCapacity:
-    """Of the rows of a board, over the draft so far."""
+    """The capacity of existing nodes that the placement so far leaves."""
 
     def __init__(self, problem: ScaleUpProblem) -> None:
         self._problem = problem
         self._existing: dict[int, dict[int, int]] = {}
-        self._draft: Placement | None = Placement()
+        self._placement: Placement | None = Placement()
         self._open: dict[int, Flags] = {}
         interacts = problem.rules.interacts
         self._is_simple = [
@@ -336,25 +336,25 @@ class RemainingCapacity:
             for pod_class in problem.table
         ]
         self.free: Ints = problem.arrays.free.copy()
-        """[N, columns of the arrays]: what the draft leaves."""
+        """[N, columns of the arrays]: what the placement leaves."""
         self.changes = 0
-        """So often somebody took something: what was found out before may be wrong since."""
+        """The number of changes: results from before a change may be outdated."""
 
     @property
     def placement(self) -> Placement:
-        if self._draft is None:
-            self._draft = Placement(existing={row: self._existing[row] for row in sorted(self._existing)})
-        return self._draft
+        if self._placement is None:
+            self._placement = Placement(existing={row: self._existing[row] for row in sorted(self._existing)})
+        return self._placement
 
     def set_placement(self, placement: Placement) -> None:
-        """With all that another draft has."""
-        self._draft = placement
+        """Replace the placement."""
+        self._placement = placement
         self._existing = {row: dict(content) for row, content in placement.existing.items()}
         self.free = self.after(placement)
         self.changes += 1
 
     def after(self, placement: Placement) -> Ints:
-        """[N, columns]: what any draft on this board leaves."""
+        """[N, columns]: what any placement of this problem leaves."""
         free = self._problem.arrays.free.copy()
         for row, content in placement.existing.items():
             for number, pods in content.items():
@@ -362,11 +362,11 @@ class RemainingCapacity:
         return free
 
     def is_simple(self, number: int) -> bool:
-        """How many pods of the class fit is a matter of what is free."""
+        """Whether free resources alone decide how many pods of the class fit."""
         return self._is_simple[number]
 
     def room(self, number: int, most: int) -> Ints:
-        """[N]: pods of a simple class that each row takes; more than `most` is not asked for."""
+        """[N]: pods of a simple class that each row takes, at most `most`."""
         request = self._problem.rules.requests[number]
         asked = np.flatnonzero(request > 0)
         if number not in self._open:
@@ -375,7 +375,7 @@ class RemainingCapacity:
         return np.where(self._open[number], np.maximum(room, 0), 0)
 
     def choose_rows(self, room: Ints, pods: int) -> dict[int, int]:
-        """Row to pods: those that fill a row before those that leave more of it free."""
+        """Row to pods: rows with the least room first."""
         found: dict[int, int] = {}
         for row in np.argsort(np.where(room > 0, room, pods + 1), kind="stable").tolist():
             if not pods or not room[row]:
@@ -389,5 +389,5 @@ class RemainingCapacity:
         for row, pods in places.items():
             self._existing[row] = merge_pods(self._existing.get(row, {}), {number: pods})
             self.free[row] -= request * pods
-        self._draft = None
+        self._placement = None
         self.changes += 1

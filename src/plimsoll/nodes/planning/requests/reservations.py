@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Ints
 
 _ROUNDS: Final = 4
-"""So often places that the plain rules refuse are looked for in another way; then there are none."""
+"""The number of attempts after the verifier refused places."""
 _QUEUE_LIMIT: Final = 16
-"""Where room is short, so many of the first that do not fit are told apart; those behind them share what is left."""
+"""If room is short, this many requests that do not fit are placed one by one; later ones share the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class _Booking:
         self._open: dict[int, Flags] = {}
         self._interacts = problem.rules.interacts
 
-    # ---- where they were
+    # ---- earlier places
 
     def keep(self, before: Sequence[ReservedNode], distrusted: frozenset[int]) -> None:
         trusted = {key for key, number in self._class_of.items() if number not in distrusted and self._is_plain(number)}
@@ -115,26 +115,26 @@ class _Booking:
         ]
         free = self._problem.arrays.free.copy()
         found: list[tuple[int, str, int]] = []
-        for turn in range(max(map(len, lines), default=0)):
-            # One of each row, so that rows can be counted all at once.
-            found += self._fitting([queue[turn] for queue in lines if len(queue) > turn], free)
+        for position in range(max(map(len, lines), default=0)):
+            # One entry per row, so that all rows can be counted at once.
+            found += self._fitting([queue[position] for queue in lines if len(queue) > position], free)
         self._take(found)
 
     def _is_plain(self, number: int) -> bool:
-        """Volumes are looked at anew each time: what may attach where changes with others."""
+        """Whether an earlier place can be kept. Volumes are checked again: attach limits change with other pods."""
         pod_class = self._problem.table.classes[number]
         return pod_class.problem is None and not pod_class.volumes
 
     def _rows_of(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
-        """Fillings of nodes that are there; those of others on nodes of their group that hold none."""
+        """Row and filling: on its own node if that exists, otherwise on a free node of its group."""
         row_of = self._problem.arrays.row_of
         found = [(row_of[filling.node], filling) for filling in before if filling.node in row_of]
-        homeless = [filling for filling in before if filling.node not in row_of]
-        if not homeless:
+        without_node = [filling for filling in before if filling.node not in row_of]
+        if not without_node:
             return found
         used = {row for row, _ in found}
-        free = _free_rows(self._problem, {filling.group for filling in homeless}, used)
-        largest_first = sorted(homeless, key=lambda filling: -sum(filling.pods.values()))
+        free = _free_rows(self._problem, {filling.group for filling in without_node}, used)
+        largest_first = sorted(without_node, key=lambda filling: -sum(filling.pods.values()))
         found += [(free[filling.group].popleft(), filling) for filling in largest_first if free[filling.group]]
         return sorted(found, key=lambda pair: pair[0])
 
@@ -156,7 +156,7 @@ class _Booking:
         return [(queue[0], queue[2], count) for queue, count in zip(lines, pods.tolist(), strict=True) if count]
 
     def _takes(self, number: int) -> Flags:
-        """[N]: rows that would take one of the class if nothing was booked. Who looks at others is verified later."""
+        """[N]: rows that would take a pod of the class if nothing were booked. Inter-pod rules are verified later."""
         if number not in self._open:
             rules = self._problem.rules
             looks = self._interacts[number]
@@ -166,7 +166,7 @@ class _Booking:
         return self._open[number]
 
     def _take(self, found: Sequence[tuple[int, str, int]]) -> None:
-        """No more of each than are wanted: who runs by now needs no room, and the last nodes are free first."""
+        """Take no more than needed per key: running pods need no reservation, and the last nodes become free first."""
         for row, key, pods in sorted(found):
             taken = min(pods, self._left[key])
             if taken:
@@ -174,10 +174,10 @@ class _Booking:
                 here = self._on.setdefault(row, {})
                 here[key] = here.get(key, 0) + taken
 
-    # ---- what has no place
+    # ---- pods without a place
 
     def fill(self) -> None:
-        """All at once; where not all fit, the first in line first."""
+        """Place all together; if not all fit, in queue order."""
         queue = self._queue()
         for _ in range(_QUEUE_LIMIT):
             if not queue:

@@ -76,7 +76,7 @@ class DrainabilityCache:
         )
         before = self._rules
         known = before is not None and self._numbered_by is pods_by_node.kind_index and self._budgets == budgets
-        # Numbers are only ever added: a turn that knows fewer kinds is an older one.
+        # Kinds are only ever added: input with fewer kinds is older.
         if (
             before is None
             or not known
@@ -123,7 +123,7 @@ class DrainabilityCache:
         return replace(latest, statuses=tuple(statuses), moves=moves, blocks=keeps)
 
     def _build(self) -> KindDrainability:
-        """What rules before the budgets say, where it was told before only with kinds that came since."""
+        """The drainability without disruption budgets; only kinds added since the last call are computed."""
         before = self._latest
         known = 0 if before is None else len(before.statuses)
         if before is not None and known == len(self._decided):

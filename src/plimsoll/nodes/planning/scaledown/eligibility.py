@@ -180,22 +180,22 @@ class EligibilityChecker:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Utilization:
-    """By row [N]. A node that offers nothing of what counts is not used at all."""
+    """Utilization by row [N]. A node without allocatable cpu, memory or GPUs has utilization 0."""
 
     share: Floats
     resource: tuple[str, ...]
-    """What decided."""
+    """The resource with the largest share."""
     is_gpu: Flags
     threshold: Floats
     is_low: Flags
-    """At the threshold a node still passes."""
+    """Whether the share is at or below the threshold."""
     booked: Floats
-    """Share of the same resource that nobody uses, but a request is to have; not a part of `share`."""
+    """The share of the same resource that is reserved for requests; not included in `share`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UtilizationThresholds:
-    """By row [N], because a provider may say otherwise for a group than the options do for all."""
+    """Thresholds by row [N], because a provider may override the options per group."""
 
     plain: Floats
     gpu: Floats
@@ -223,21 +223,21 @@ class UtilizationThresholds:
 def compute_utilization(
     arrays: NodeArrays, pods_by_node: PodsByNode, *, rules: UtilizationThresholds, now: datetime
 ) -> Utilization:
-    """Rows of all are the nodes of one view."""
-    offered = arrays.alloc.astype(np.float64)
-    asked = offered - arrays.free
+    """The utilization of all nodes; all arguments are about the same view."""
+    allocatable = arrays.alloc.astype(np.float64)
+    asked = allocatable - arrays.free
     overdue = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
     overdue[
         [number for number in pods_by_node.terminating_kinds if is_overdue(pods_by_node.kinds[number].pod, now)]
     ] = True
-    asked -= _taken(arrays, pods_by_node, overdue)
+    asked -= _sum_requests(arrays, pods_by_node, overdue)
     booked = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
     booked[list(pods_by_node.placeholder_kinds)] = True
-    kept_free = _taken(arrays, pods_by_node, booked)
-    asked -= kept_free
-    set_aside = _set_aside(arrays, pods_by_node, rules, overdue)
-    shares = _shares(asked - set_aside, offered - set_aside)
-    kept_shares = _shares(kept_free, offered - set_aside)
+    reserved = _sum_requests(arrays, pods_by_node, booked)
+    asked -= reserved
+    excluded = _sum_excluded(arrays, pods_by_node, rules, overdue)
+    shares = _shares(asked - excluded, allocatable - excluded)
+    reserved_shares = _shares(reserved, allocatable - excluded)
     names = arrays.columns.names
     gpus = [column for column, name in enumerate(names) if is_gpu(name)]
     plain = [arrays.columns.index[CPU], arrays.columns.index[MEMORY]]
@@ -252,24 +252,24 @@ def compute_utilization(
         is_gpu=has_gpu,
         threshold=threshold,
         is_low=np.asarray(share <= threshold, dtype=np.bool_),
-        booked=kept_shares[rows, deciding],
+        booked=reserved_shares[rows, deciding],
     )
 
 
-def _set_aside(arrays: NodeArrays, pods_by_node: PodsByNode, rules: UtilizationThresholds, overdue: Flags) -> Floats:
-    """[N, R]: what pods take that are left out of the share: mirror pods on all rows, daemon pods on some."""
+def _sum_excluded(arrays: NodeArrays, pods_by_node: PodsByNode, rules: UtilizationThresholds, overdue: Flags) -> Floats:
+    """[N, R]: requests of pods that do not count: mirror pods on all rows, daemon pods on some."""
     everywhere = np.array(
         [pod_kind.is_mirror and rules.ignores_mirrors for pod_kind in pods_by_node.kinds], dtype=np.bool_
     )
-    taken = _taken(arrays, pods_by_node, everywhere & ~overdue)
+    taken = _sum_requests(arrays, pods_by_node, everywhere & ~overdue)
     if rules.ignores_daemons.any():
         daemons = np.array([pod_kind.is_daemon for pod_kind in pods_by_node.kinds], dtype=np.bool_)
-        taken += _taken(arrays, pods_by_node, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
+        taken += _sum_requests(arrays, pods_by_node, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
     return taken
 
 
-def _taken(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) -> Floats:
-    """[N, R]: what pods of some kinds ask for on each row."""
+def _sum_requests(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) -> Floats:
+    """[N, R]: the requests of pods of these kinds on each row."""
     taken = np.zeros(arrays.alloc.shape, dtype=np.float64)
     if kinds.any():
         chosen = kinds[pods_by_node.kind]
@@ -279,10 +279,10 @@ def _taken(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) -> Floats
     return taken
 
 
-def _shares(asked: Floats, offered: Floats) -> Floats:
-    """Rounded, so that 0.5 of a node is 0.5 whatever was added up before."""
+def _shares(asked: Floats, allocatable: Floats) -> Floats:
+    """Shares, rounded so that half a node is exactly 0.5 whatever the order of summation."""
     shares = np.zeros(asked.shape, dtype=np.float64)
-    np.divide(asked, offered, out=shares, where=offered > 0)
+    np.divide(asked, allocatable, out=shares, where=allocatable > 0)
     return np.asarray(np.round(np.maximum(shares, 0.0), 12), dtype=np.float64)
 
 

@@ -170,7 +170,7 @@ class _Candidates:
         return sorted(rows, key=lambda row: (names[row] not in known, share[row], names[row]))
 
     def _shortlist(self, rows: list[int]) -> list[int]:
-        """So many occupied nodes are looked at in one turn."""
+        """The occupied nodes that are checked in this loop iteration; the rest is reported as not tried."""
         options = self._policy
         pool = max(int(len(self._problem.arrays) * options.candidates_ratio), options.candidates_min)
         most = options.non_empty_candidates + pool
@@ -179,7 +179,7 @@ class _Candidates:
         return rows[:most]
 
     def _useful(self) -> int:
-        """More unneeded nodes than this would not be removed any sooner."""
+        """The number of unneeded nodes beyond which more would not be removed any sooner."""
         options = self._policy
         interval = max(self._checker.policy.operation.scan_interval_s, 1.0)
         known = sum(1 for name in self._problem.arrays.names if name in self._checker.state.unneeded_since)
@@ -187,7 +187,7 @@ class _Candidates:
         return min(known + 2 * options.parallelism, most)
 
     def try_empty(self) -> None:
-        """They all are unneeded; a few of them may still be more than is useful, and say so by staying in the list."""
+        """All empty nodes are unneeded."""
         self._removed.update(dict.fromkeys(self._empty))
         self._receives[self._empty] = False
 
@@ -197,7 +197,7 @@ class _Candidates:
         order = occupied[~looks]
         if not len(order):
             return
-        # Nodes that were unneeded before keep their turn, so that their time goes on.
+        # Nodes that were unneeded before keep their place, so that their unneeded time continues.
         names, since = self._problem.arrays.names, self._checker.state.unneeded_since
         waiting = sum(1 for row in occupied[looks].tolist() if names[row] in since)
         limits = Limits(removals=max(self._left - waiting, 0), use=self._pdb_use, spare=self._pdbs_left.copy())

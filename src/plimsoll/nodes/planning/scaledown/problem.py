@@ -45,19 +45,19 @@ class ScaleDownProblem:
     predicates: Predicates
     drainability: KindDrainability
     first_pod: Ints
-    """[C]: where in line its first pod stands: an order of classes that does not depend on who was seen before."""
+    """[C]: the position of its first pod: an order of classes that does not depend on earlier snapshots."""
     requests: Ints
-    """[C, R]: of resources that anybody asks for."""
+    """[C, R]: requests, of the resources that any class requests."""
     free: Ints
     """[N, R]"""
     moving: Ints
-    """[N]: pods that need a place when the node goes."""
+    """[N]: pods that need a place if the node is removed."""
     pdb_use: Ints
     """[N, B]: pods under each disruption budget among them."""
     blocking_kind: dict[int, int]
-    """Row to the kind of the first pod that keeps the node."""
+    """Row to the kind of the first pod that blocks the removal."""
     interacting: Flags
-    """[N]: rows with pods to move that look at others, or have volumes or ports."""
+    """[N]: rows with pods to move that depend on other pods, or have volumes or ports."""
     cache: PlannerCache
 
     @classmethod

@@ -52,21 +52,21 @@ class ClassInputs(NamedTuple):
 
     @property
     def terms(self) -> list[AffinityTerm]:
-        """Of running pods that keep others away."""
+        """The anti-affinity terms of running pods."""
         return [term for number in self.avoiders for term in self.neighbours.anti_affinity_groups[number].terms]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningClasses:
-    """Kinds sorted into classes."""
+    """Kinds of running pods, grouped into classes."""
 
     table: ClassTable
     class_of: Ints
     """[K]; -1 for kinds that belong to their node, and for those that were gone already."""
     interacting: Flags
-    """[C]: how many fit is not a matter of resources alone: terms, ports, volumes, or somebody who keeps them away."""
+    """[C]: more than resources decides how many fit: terms, ports, volumes, or anti-affinity of other pods."""
     distinguishing: Ints
-    """Kinds with terms or storage: while they are there, others are told apart by what these can see."""
+    """Kinds with terms or storage; other kinds are distinguished by what these terms select."""
     inputs: ClassInputs
 
 

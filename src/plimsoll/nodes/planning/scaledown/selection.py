@@ -64,7 +64,7 @@ class _Selection:
         self._unremovable: dict[str, Reason] = {}
         self._chosen: list[UnneededNode] = []
         self._spare = {group: room.spare for group, room in simulation.groups.items()}
-        self._floors = find_minimums(measure_usage_of_arrays(simulation.problem.arrays), policy)
+        self._minimums = find_minimums(measure_usage_of_arrays(simulation.problem.arrays), policy)
         options = policy.scale_down
         self._left = max(options.parallelism - known.removals_under_way, 0)
         self._drains = max(options.drain_parallelism - known.drains_under_way, 0)
@@ -97,7 +97,7 @@ class _Selection:
             self._reject(candidate, TOO_MANY_AT_ONCE, f"no more nodes are {what} at once")
         elif self._spare[candidate.group] <= 0:
             self._reject(candidate, MIN_SIZE_REACHED, f"group {candidate.group} would fall below its minimum size")
-        elif broken := find_broken_minimums(self._floors, self._counted(candidate)):
+        elif broken := find_broken_minimums(self._minimums, self._counted(candidate)):
             self._reject(candidate, BELOW_MINIMUM, str(broken[0]))
         else:
             self._take([candidate])
@@ -124,7 +124,7 @@ class _Selection:
             self._reject(unneeded_node, ATOMIC_FAILED, reason)
 
     def _broken(self, due: Sequence[UnneededNode]) -> MinimumLimit | None:
-        left = self._floors
+        left = self._minimums
         for unneeded_node in due:
             node = self._counted(unneeded_node)
             if broken := find_broken_minimums(left, node):
@@ -139,12 +139,12 @@ class _Selection:
             self._left -= 1
             self._drains -= not unneeded_node.is_empty
             self._spare[unneeded_node.group] -= 1
-            self._floors = tuple(limit.without(node) for limit in self._floors)
+            self._minimums = tuple(limit.without(node) for limit in self._minimums)
 
     def _replay(self) -> None:
-        """Places for the pods of all that go, with every one of them gone. Who fails stays, and the rest try anew."""
+        """Find places for the pods of all chosen nodes; a node that fails stays, and the rest is tried again."""
         while True:
-            failed = self._failing()
+            failed = self._find_failing()
             if failed is None:
                 return
             whole = self._simulation.groups[failed.group].group.zero_or_max
@@ -154,7 +154,7 @@ class _Selection:
                     self._reject(unneeded_node, ATOMIC_FAILED, f"node {failed.node} of group {failed.group} cannot go")
             self._chosen = [node for node in self._chosen if node not in dropped]
 
-    def _failing(self) -> UnneededNode | None:
+    def _find_failing(self) -> UnneededNode | None:
         problem = self._simulation.problem
         row_of = problem.arrays.row_of
         drained = [node for node in self._chosen if not node.is_empty]

@@ -69,25 +69,25 @@ def build_node_set(
 
 
 def remove_in_bulk(problem: ScaleDownProblem, order: Ints, limits: Limits, *, receives: Flags) -> Removals:
-    """Each row of the order in turn; what was moved before moves on with its new node.
+    """Remove rows in order; pods moved to a node that is removed later move on.
 
-    Where many may go, the first of them are emptied into the last alone, as far as there is room by volume: else most
-    pods would move from one node that goes to the next. Who does not fit so is tried again with all nodes open.
+    If many nodes may be removed, pods of the first ones go only to nodes that stay, as far as total room allows;
+    otherwise most pods would move from one removed node to the next. Nodes that fail are tried again without this.
     """
     removable = np.zeros(len(problem.arrays), dtype=np.bool_)
     removable[order] = True
     cluster = build_node_set(problem, removable, receives=receives)
-    heads = _heads(cluster, order, receives) if min(limits.removals, len(order)) >= MANY_REMOVALS else 0
+    heads = _count_heads(cluster, order, receives) if min(limits.removals, len(order)) >= MANY_REMOVALS else 0
     if not heads:
         return remove_in_order(cluster, order, limits)
     closed = receives.copy()
     closed[order[:heads]] = False
     first = remove_in_order(replace(cluster, receives=closed), order[:heads], limits)
-    return _then_the_rest(cluster, order, limits, first)
+    return _remove_rest(cluster, order, limits, first)
 
 
-def _heads(cluster: NodeSet, order: Ints, receives: Flags) -> int:
-    """How many of the first nodes in line the others could hold, if only volume counted."""
+def _count_heads(cluster: NodeSet, order: Ints, receives: Flags) -> int:
+    """The number of first nodes whose pods the others could hold by total resources."""
     lines = cluster.requests[cluster.movable[:, 0]] * cluster.movable[:, 1:2]
     used = np.zeros(cluster.free.shape, dtype=np.int64)
     np.add.at(used, np.repeat(np.arange(len(used)), np.diff(cluster.starts)), lines)
@@ -97,8 +97,8 @@ def _heads(cluster: NodeSet, order: Ints, receives: Flags) -> int:
     return int((asked <= given).all(axis=1).sum())
 
 
-def _then_the_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removals) -> Removals:
-    """Those that are left, own pods and moved ones, in the same order."""
+def _remove_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removals) -> Removals:
+    """Remove the remaining rows in the same order, with their own pods and those moved onto them."""
     assert cluster.receives is not None
     gone = np.zeros(len(cluster.free), dtype=np.bool_)
     gone[first.removed] = True
@@ -125,7 +125,7 @@ def _then_the_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removal
 
 
 def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]:
-    """Lines of chosen rows after some moves onto them."""
+    """The movable pods of chosen rows after some moves onto them."""
     classes = max(len(cluster.requests), 1)
     nodes = np.concatenate((np.repeat(np.arange(len(rows)), np.diff(cluster.starts)), moves[:, 2]))
     numbers = np.concatenate((cluster.movable[:, 0], moves[:, 0]))
@@ -138,7 +138,7 @@ def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]
 
 
 def apply_moves(problem: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tuple[PodMove, ...]]:
-    """The solver's moves (class, from, to, pods), in order, by name: who ends where, and moves from first to last."""
+    """The final node of each moved pod, and all moves by name, from the solver's moves (class, from, to, pods)."""
     waiting: dict[tuple[int, int], list[tuple[PlacedPod, int]]] = defaultdict(list)
     for row in dict.fromkeys(moves[:, 1].tolist()):
         for placed, number in reversed(problem.pods_to_move(row)):

@@ -22,7 +22,7 @@ MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBounds:
-    """Between which sizes a group of ours stays."""
+    """The size limits of a managed group."""
 
     least: int
     most: int
@@ -30,7 +30,7 @@ class SizeBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRoom:
-    """How many groups may still be made; `cap` and `code` name what stands in the way when it is none."""
+    """The number of groups that may still be created; if it is 0, `cap` and `code` name the limit."""
 
     left: int
     cap: str = ""
@@ -38,7 +38,7 @@ class GroupRoom:
 
 
 def sizes_of(group: NodeGroup, policy: Policy) -> SizeBounds | None:
-    """None: left as it is, never grown and never shrunk, though its nodes count and may hold pods."""
+    """The size limits of a group; None if it is not managed. Nodes of such a group still count and may hold pods."""
     explicit = policy.groups.explicit().get(group.id)
     if explicit is not None:
         return SizeBounds(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
@@ -50,12 +50,12 @@ def sizes_of(group: NodeGroup, policy: Policy) -> SizeBounds | None:
 
 
 def is_autoprovisioned(group: NodeGroup, policy: Policy) -> bool:
-    """Made by auto-provisioning and managed by it now: its id and the provider both say so."""
+    """Whether auto-provisioning created the group and manages it: both its id and the provider say so."""
     return policy.nap.enabled and group.autoprovisioned and is_ours(group.id, policy.nap.prefix)
 
 
 def group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
-    """Both caps: on all node groups, and on those that auto-provisioning made."""
+    """The room under both limits: on all node groups, and on auto-provisioned ones."""
     nap = policy.nap
     there = len(snapshot.groups)
     ours = sum(1 for group in snapshot.groups if group.autoprovisioned)

@@ -46,16 +46,16 @@ _STALE_LABELS: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChanges:
-    """By name what became different: the object as it is now, or None where it is gone or does not count any more."""
+    """Changed objects by name: the current object, or None if it is gone or does not count any more."""
 
     nodes: Mapping[str, Node | None] = field(default_factory=dict)
     pods: Mapping[PodKey, Pod | BadObject | None] = field(default_factory=dict)
-    """A pod with a node holds it, one without waits for one, one that has ended does neither."""
+    """A pod with a node is on it, a pod without one is pending, an ended pod is neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotInputs:
-    """The rest of a snapshot, which is small enough to pass every time."""
+    """The rest of a snapshot, small enough to pass every time."""
 
     at: datetime
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -76,16 +76,16 @@ class SnapshotBuilder:
         self._number = 0
         self._nodes: dict[str, Node] = {}
         self._states: dict[str, NodeState] = {}
-        """Of nodes that exist, by name; replaced when something changes, never changed."""
+        """States of existing nodes by name; replaced on a change, never modified."""
         self._anti_affine: dict[str, None] = {}
         self._pods_of: dict[str, dict[PodKey, PlacedPod | BadObject]] = {}
-        """Who is on which node, also of nodes that are not there (yet)."""
+        """Pods by node, also for nodes that do not exist (yet)."""
         self._node_of: dict[PodKey, str] = {}
         self._labels_of: dict[Kin, Kin] = {}
         self._waiting = PendingPodGroups()
 
     def update(self, changes: SnapshotChanges, inputs: SnapshotInputs) -> Snapshot:
-        """The cluster with these changes: the next number."""
+        """The next snapshot: the cluster with these changes."""
         touched: Touched = {}
         for key, pod in changes.pods.items():
             self._put_pod(key, pod, touched)
@@ -101,7 +101,7 @@ class SnapshotBuilder:
             self._labels_of = {}
         return self._snapshot(inputs)
 
-    # ---- who is where
+    # ---- pods
 
     def _put_pod(self, key: PodKey, pod: Pod | BadObject | None, touched: Touched) -> None:
         before = self._node_of.pop(key, "")
@@ -116,12 +116,12 @@ class SnapshotBuilder:
             self._settle(key, pod.node_name, pod, touched)
         elif pod is not None and pod.status.phase not in _ENDED:
             placed = PlacedPod(pod)
-            # Replicas then share one object, which is what everybody looks them up by.
+            # Replicas share one object, so that lookups by it are fast.
             placed.kin = self._labels_of.setdefault(placed.kin, placed.kin)
             self._settle(key, pod.spec.node_name, placed, touched)
 
     def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: Touched) -> None:
-        """One that nobody can read and that is on no node holds nothing."""
+        """Record the node of a pod; an unreadable pod without a node has no effect."""
         if node:
             self._node_of[key] = node
             self._pods_of.setdefault(node, {})[key] = pod
@@ -264,7 +264,7 @@ class _Group:
 
     @property
     def queue(self) -> list[tuple[datetime, PodKey]]:
-        """Put in order when somebody asks: thousands come at once."""
+        """Sorted on demand, because thousands of pods may come at once."""
         if not self._is_in_order:
             self._queue.sort()
             self._is_in_order = True
