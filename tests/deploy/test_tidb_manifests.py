@@ -14,7 +14,7 @@ from plimsoll.cli.tidb.run import tidb
 from plimsoll.kube.diagnosis import Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from tests.tidb.controller.scaled_worlds import AUTO, EmbeddedServer, ScaledWorld, group
+from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, ScaledWorld, group
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "tidb"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.operator.action_rate import ActionTimes, CountFailed, HourlyActionLimit
 from plimsoll.runtime.virtual_run import DEFAULT_START as NOW
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 
 
 def action_limit(world: KubeWorld) -> HourlyActionLimit:

@@ -12,7 +12,7 @@ from plimsoll.kube.leases.lease_holder import LeaseStatus, Phase
 from plimsoll.kube.recorder.recorder import RecorderStatus
 from plimsoll.objects.api.nodes import Node
 from plimsoll.operator.metrics import ControllerMetrics
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 
 QUEUE = QueueStatus(
     depth=2, working=1, delayed=4, oldest_age_s=1.5, longest_work_s=0.5, adds=9, retries=3, is_closed=False

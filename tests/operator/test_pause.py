@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.operator.pause import PAUSED_ANNOTATION, ActionGuard, pause_in, read_pause, set_pause
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.cli.commands import plimsoll
+from tests.cli.runner import plimsoll
 
 Json = dict[str, Any]
 NAP: Json = {"node-autoprovisioning": True}

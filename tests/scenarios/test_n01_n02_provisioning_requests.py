@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.commands import plimsoll
+from tests.cli.runner import plimsoll
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.web.address_guard import find_refusal, parse_exceptions
-from tests.tidb.external.played_services import ADDRESS, PlayedService, asked, problem_with, question
+from tests.tidb.external.fake_services import ADDRESS, FakeService, asked, problem_with, question
 
 REFUSED = [
     "127.0.0.1",
@@ -49,32 +49,32 @@ def test_ordinary_addresses_may_be_called(address: str) -> None:
 
 @pytest.mark.parametrize("address", REFUSED)
 def test_a_host_that_resolves_to_one_is_not_called(address: str) -> None:
-    service = PlayedService(addresses=[(address,)])
+    service = FakeService(addresses=[(address,)])
     assert "is not called" in problem_with(service)
     assert service.called == []
 
 
 def test_one_bad_address_among_good_ones_spoils_the_host() -> None:
-    service = PlayedService(addresses=[(ADDRESS, "169.254.169.254")])
+    service = FakeService(addresses=[(ADDRESS, "169.254.169.254")])
     assert "169.254.169.254 is a link-local address" in problem_with(service)
     assert service.called == []
 
 
 def test_the_call_goes_to_the_address_that_was_judged() -> None:
     """A name that changes between judging and calling (DNS rebinding) gains nothing: it is resolved once."""
-    service = PlayedService(addresses=[(ADDRESS,), ("127.0.0.1",)])
+    service = FakeService(addresses=[(ADDRESS,), ("127.0.0.1",)])
     asked(service)
     assert [place.address for place in service.called] == [ADDRESS]
 
 
 @pytest.mark.parametrize("allowed", ["127.0.0.1", "127.0.0.0/8", "advice.prod", "ADVICE.prod."])
 def test_the_operator_may_allow_what_is_refused(allowed: str) -> None:
-    service = PlayedService(addresses=[("127.0.0.1",)])
+    service = FakeService(addresses=[("127.0.0.1",)])
     assert asked(service, allowed=[allowed]) == 3
 
 
 def test_what_is_allowed_is_not_more_than_was_said() -> None:
-    service = PlayedService(addresses=[("127.0.0.1",)])
+    service = FakeService(addresses=[("127.0.0.1",)])
     about = question(host="other.prod")
     assert "is not called" in problem_with(service, about, allowed=["advice.prod", "127.0.0.2", "10.0.0.0/8"])
 

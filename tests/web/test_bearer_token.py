@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.web.bearer_token import BearerToken
-from tests.cli.commands import plimsoll
+from tests.cli.runner import plimsoll
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.tidb.played_pd import PlayedPd
+    from tests.tidb.pd.fake_pd import FakePd
 
     Answering = Callable[[str, str, bytes], tuple[int, bytes]]
 
@@ -52,7 +52,7 @@ def serving(answer: Answering, *, token: str = "") -> Iterator[str]:
 
 
 @contextmanager
-def pd_server(pd: PlayedPd) -> Iterator[str]:
+def pd_server(pd: FakePd) -> Iterator[str]:
     with serving(pd.answer) as url:
         yield url
 

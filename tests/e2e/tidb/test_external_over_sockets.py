@@ -19,7 +19,7 @@ from plimsoll.web.client import PinnedHttpClient
 from tests.e2e.kube_http.servers import Answering, server_tls, serving
 from tests.e2e.ports import lasting_port
 from tests.kube.http.authorities import Authority
-from tests.tidb.external.played_services import PlayedSecrets, advice
+from tests.tidb.external.fake_services import FakeSecrets, advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ async def asked(
     return await request_recommendation(
         question,
         caller=caller or Somewhere(max_bytes=LARGEST_ANSWER_BYTES),
-        secrets=PlayedSecrets({("prod", "tls"): held or {}}),
+        secrets=FakeSecrets({("prod", "tls"): held or {}}),
         exceptions=parse_exceptions(allowed),
     )
 

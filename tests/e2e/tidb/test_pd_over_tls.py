@@ -13,7 +13,7 @@ from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.web.client import AiohttpClient
 from tests.e2e.kube_http.servers import Answering, server_tls, serving
 from tests.kube.http.authorities import Authority
-from tests.tidb.external.played_services import PlayedSecrets
+from tests.tidb.external.fake_services import FakeSecrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def secret(clients: Authority = CA, trusted: Authority = CA) -> dict[str, bytes]
 
 async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) -> object:
     async with AiohttpClient() as web:
-        return await PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}").client_for(base()).stores()
+        return await PdAccess(web, FakeSecrets(held), address=f"https://{HOST}:{port}").client_for(base()).stores()
 
 
 async def test_pd_answers_who_shows_the_certificate() -> None:
@@ -73,7 +73,7 @@ async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> 
         serving(Answering(ANSWER, ANSWER), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port,
         AiohttpClient() as web,
     ):
-        pds = PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}")
+        pds = PdAccess(web, FakeSecrets(held), address=f"https://{HOST}:{port}")
         assert isinstance(await pds.client_for(base()).stores(), PdFailed)
         held[KEY] = secret()
         assert await pds.client_for(base()).stores() == ()

@@ -15,8 +15,8 @@ from tests.e2e.tidb.planner_processes import Answer, Planner, planner
 from tests.e2e.tidb.played_servers import Exporters, pd_server, serving
 from tests.e2e.tidb.prometheus_processes import prometheus
 from tests.e2e.tidb.recorded_loads import LOW, end, end_s, pods
-from tests.tidb.planning.questions import SMALL, strategy
-from tests.tidb.played_pd import PlayedPd
+from tests.tidb.pd.fake_pd import FakePd
+from tests.tidb.planning.planner.builders import SMALL, strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,9 +29,9 @@ USED = "sum(increase(tikv_thread_cpu_seconds_total[60s])) by (instance, kubernet
 QUOTA = "tikv_server_cpu_cores_quota"
 
 
-def cluster(*, group: int = 0) -> PlayedPd:
+def cluster(*, group: int = 0) -> FakePd:
     """Three stores of its own, and so many of the group `small`."""
-    pd = PlayedPd()
+    pd = FakePd()
     since = {"start_ts": "2025-05-01T00:00:00.123456789Z"}
     for ordinal in range(3):
         pd.add_store(f"db-tikv-{ordinal}.db-tikv-peer.prod.svc:20160", **since)

@@ -17,7 +17,7 @@ from tests.e2e.apiserver import processes as apiservers
 from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
 from tests.e2e.tidb.played_servers import serving
-from tests.tidb.controller.scaled_worlds import AUTO, SMALL, TIDB, group, homogeneous
+from tests.tidb.autoscaled_clusters import AUTO, SMALL, TIDB, group, homogeneous
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.web.client import Request, Response
-from tests.cli.commands import Ended, plimsoll
+from tests.cli.runner import Ended, plimsoll
 from tests.e2e.tidb.played_servers import serving
-from tests.tidb.breathing_pd import BreathingPd
-from tests.tidb.controller.played_kubernetes import PlayedKubernetes
-from tests.tidb.controller.scaled_worlds import AUTO, GROUP, SMALL, group, homogeneous
+from tests.tidb.autoscaled_clusters import AUTO, GROUP, SMALL, group, homogeneous
+from tests.tidb.fake_kubernetes import FakeKubernetes
+from tests.tidb.pd.simulated_pd import SimulatedPd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +30,8 @@ class Scene:
 
     def __init__(self, *, token: str = "") -> None:
         self._token = token
-        self.kubernetes = PlayedKubernetes()
-        self.pd = BreathingPd(RealClock(), leaders_per_s=float("inf"), regions_per_s=float("inf"))
+        self.kubernetes = FakeKubernetes()
+        self.pd = SimulatedPd(RealClock(), leaders_per_s=float("inf"), regions_per_s=float("inf"))
         self.plans: Any = []
         self.refuses_status = False
         self._stack = ExitStack()

@@ -10,7 +10,7 @@ from plimsoll.kube.diagnosis import ExaminationOptions, Namespaces, examine
 from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.virtual_run import VirtualRun
-from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
+from tests.kube.embedded_api import UNLIMITED, KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST, START
 
 if TYPE_CHECKING:

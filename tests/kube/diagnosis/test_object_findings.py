@@ -7,7 +7,7 @@ from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Namespaces
 from plimsoll.kube.diagnosis.unreadable_objects import list_targets
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found
-from tests.kube.worlds import status_reply
+from tests.kube.embedded_api import status_reply
 from tests.local.apiserver.builders import pod
 
 if TYPE_CHECKING:

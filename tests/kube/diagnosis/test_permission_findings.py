@@ -9,7 +9,7 @@ from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Finding, Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found, questions
-from tests.kube.worlds import status_reply
+from tests.kube.embedded_api import status_reply
 
 if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response

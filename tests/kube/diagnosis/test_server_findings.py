@@ -14,7 +14,7 @@ from plimsoll.kube.errors import CredentialsFailed, NotSent, TlsRefused, Unknown
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.transport import Response
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examination_options, examined_script, found
-from tests.kube.worlds import json_reply, status_reply
+from tests.kube.embedded_api import json_reply, status_reply
 from tests.local.apiserver.builders import START
 
 if TYPE_CHECKING:

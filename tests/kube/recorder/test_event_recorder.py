@@ -17,7 +17,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from tests.faults import Answer5xx, Fault, Flaky, LoseAnswers
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 from tests.local.apiserver.builders import GUEST
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES, THE_CLOUD, Clo
 from plimsoll.objects.registry import KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.kube.worlds import KubeWorld, unchanged
+from tests.kube.embedded_api import KubeWorld, unchanged
 from tests.local.apiserver.builders import START
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
-from tests.kube.worlds import UNLIMITED
+from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.local.cloud.builders import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.scheduler.writes.claims import ClaimWrites
 from plimsoll.objects.api.storage import PersistentVolumeClaim
-from tests.kube.worlds import status_reply
+from tests.kube.embedded_api import status_reply
 from tests.local.scheduler.builders import CLAIMS, PODS, SchedulerWorld
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
-from tests.kube.worlds import unchanged
+from tests.kube.embedded_api import unchanged
 from tests.local.cloud.builders import CloudWorld
 
 if TYPE_CHECKING:

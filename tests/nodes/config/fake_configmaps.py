@@ -8,7 +8,7 @@ from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.nodes.config.source import ConfigMapConfig
 
 if TYPE_CHECKING:
-    from tests.kube.worlds import KubeWorld
+    from tests.kube.embedded_api import KubeWorld
 
 
 def followed(world: KubeWorld, flags: dict[str, Any]) -> ConfigMapConfig:

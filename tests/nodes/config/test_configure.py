@@ -12,7 +12,7 @@ from plimsoll.nodes.config.configure import ConfigChange, ConfigDiff, configure,
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.operator.pause import set_pause
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 from tests.nodes.config.fake_configmaps import followed
 
 if TYPE_CHECKING:

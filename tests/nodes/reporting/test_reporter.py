@@ -15,7 +15,7 @@ from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.nodes.reporting.reporter import Reporter
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 from plimsoll.objects.api.events import EventSource
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 from tests.nodes.planning.builders import policy
 from tests.nodes.reporting.loop_results import loop_result, option, scale_up, scaled_up_loop, waiting
 

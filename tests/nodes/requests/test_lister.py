@@ -14,7 +14,7 @@ from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

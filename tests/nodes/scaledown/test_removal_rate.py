@@ -5,7 +5,7 @@ from __future__ import annotations
 from plimsoll.kube.errors import NotSent
 from plimsoll.nodes.scaledown.removal_rate import CONFIG_MAP, RemovalLimit
 from plimsoll.objects.api.core import ConfigMap
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 from tests.nodes.actuation.builders import removal
 from tests.nodes.actuation.test_deletion_failures import Faulty, SomeCalls
 

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.services import EndpointSlice
 from plimsoll.tidb.actuation.endpoint_slices import ServedGroups, SliceSync, sync_endpoint_slices
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,31 +7,23 @@ import pytest
 from plimsoll.objects.api.tidb import SecretReference
 from plimsoll.web.client import RequestFailed
 from tests.kube.http.authorities import Authority
-from tests.tidb.external.played_services import (
-    ADDRESS,
-    PlayedSecrets,
-    PlayedService,
-    advice,
-    asked,
-    problem_with,
-    question,
-)
+from tests.tidb.external.fake_services import ADDRESS, FakeSecrets, FakeService, advice, asked, problem_with, question
 
 SECRET = SecretReference(name="advice-tls")
 
 
 def test_t24_the_number_is_what_the_service_says() -> None:
-    assert asked(PlayedService(advice(5))) == 5
+    assert asked(FakeService(advice(5))) == 5
 
 
 def test_t24_zero_and_less_are_numbers_too() -> None:
-    assert asked(PlayedService(advice(0))) == 0
-    assert asked(PlayedService(advice(-1))) == -1
+    assert asked(FakeService(advice(0))) == 0
+    assert asked(FakeService(advice(-1))) == -1
 
 
 @pytest.mark.parametrize("field", ["name", "namespace", "type"])
 def test_t24_an_answer_about_something_else_is_an_error(field: str) -> None:
-    assert f"answers about {field} 'other'" in problem_with(PlayedService(advice(**{field: "other"})))
+    assert f"answers about {field} 'other'" in problem_with(FakeService(advice(**{field: "other"})))
 
 
 @pytest.mark.parametrize(
@@ -50,25 +42,25 @@ def test_t24_an_answer_about_something_else_is_an_error(field: str) -> None:
     ],
 )
 def test_what_is_no_advice(body: bytes) -> None:
-    assert "cannot be read" in problem_with(PlayedService(body))
+    assert "cannot be read" in problem_with(FakeService(body))
 
 
 @pytest.mark.parametrize("status", [204, 301, 302, 404, 500])
 def test_only_200_is_an_answer(status: int) -> None:
-    assert f"answers {status}" in problem_with(PlayedService(advice(), status=status))
+    assert f"answers {status}" in problem_with(FakeService(advice(), status=status))
 
 
 def test_an_answer_that_is_too_large_is_none() -> None:
-    assert "more than 65536 bytes" in problem_with(PlayedService(advice(3, why="x" * 70_000)))
+    assert "more than 65536 bytes" in problem_with(FakeService(advice(3, why="x" * 70_000)))
 
 
 def test_who_does_not_answer_in_five_seconds_does_not_answer() -> None:
-    assert "within 5 s" in problem_with(PlayedService(answers_after_s=5.1))
-    assert asked(PlayedService(answers_after_s=4.9)) == 3
+    assert "within 5 s" in problem_with(FakeService(answers_after_s=5.1))
+    assert asked(FakeService(answers_after_s=4.9)) == 3
 
 
 def test_nobody_there_is_a_failure_not_an_exception() -> None:
-    service = PlayedService()
+    service = FakeService()
     service.answer = RequestFailed(problem="refused")
     assert problem_with(service) == "refused"
 
@@ -77,7 +69,7 @@ def test_nobody_there_is_a_failure_not_an_exception() -> None:
 
 
 def test_the_question_is_in_the_query() -> None:
-    service = PlayedService()
+    service = FakeService()
     asked(service)
     (place,) = service.called
     assert place.url == "http://advice.prod:8080/advise?name=db&namespace=prod&type=tikv"
@@ -111,8 +103,8 @@ def test_an_address_of_ipv6_stands_in_brackets() -> None:
 
 def test_a_secret_makes_it_https() -> None:
     authority = Authority()
-    service = PlayedService()
-    secrets = PlayedSecrets({("prod", "advice-tls"): {"ca.crt": authority.pem}})
+    service = FakeService()
+    secrets = FakeSecrets({("prod", "advice-tls"): {"ca.crt": authority.pem}})
     assert asked(service, question(secret=SECRET), secrets=secrets) == 3
     assert service.called[0].url.startswith("https://advice.prod:8080/")
     (context,) = service.tls
@@ -122,9 +114,9 @@ def test_a_secret_makes_it_https() -> None:
 
 
 def test_the_secret_may_be_of_another_namespace_that_lets_us() -> None:
-    secrets = PlayedSecrets({("security", "advice-tls"): {"ca.crt": Authority().pem}})
+    secrets = FakeSecrets({("security", "advice-tls"): {"ca.crt": Authority().pem}})
     about = question(secret=SecretReference(name="advice-tls", namespace="security"))
-    assert asked(PlayedService(), about, secrets=secrets) == 3
+    assert asked(FakeService(), about, secrets=secrets) == 3
 
 
 @pytest.mark.parametrize(
@@ -137,8 +129,8 @@ def test_the_secret_may_be_of_another_namespace_that_lets_us() -> None:
     ],
 )
 def test_without_its_secret_nobody_is_called(held: dict[str, bytes] | None, problem: str) -> None:
-    service = PlayedService()
-    secrets = PlayedSecrets({("prod", "advice-tls"): held} if held is not None else {})
+    service = FakeService()
+    secrets = FakeSecrets({("prod", "advice-tls"): held} if held is not None else {})
     told = problem_with(service, question(secret=SECRET), secrets=secrets)
     assert problem in told
     assert "s3cret" not in told

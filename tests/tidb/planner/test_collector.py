@@ -13,8 +13,8 @@ from plimsoll.tidb.pd.members import parse_pod_address
 from plimsoll.tidb.planner.collector import CannotCollect, CollectedSnapshot
 from plimsoll.tidb.prometheus.cpu import read_queries
 from plimsoll.web.client import Response
-from tests.tidb.played_monitoring import NOW, PROMETHEUS, Monitored, in_virtual_time
-from tests.tidb.played_pd import GIB
+from tests.tidb.pd.fake_pd import GIB
+from tests.tidb.planner.fake_monitoring import NOW, PROMETHEUS, Monitored, in_virtual_time
 
 
 def gaps(found: CollectedSnapshot) -> dict[str, str]:

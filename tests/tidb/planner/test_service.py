@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from plimsoll.testing import run_virtual
 from plimsoll.tidb.planner.service import MAX_REQUEST_BYTES, PlannerService
-from tests.tidb.planning.questions import SMALL, strategy, thresholds
-from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
+from tests.tidb.planner.fake_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
+from tests.tidb.planning.planner.builders import SMALL, strategy, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping

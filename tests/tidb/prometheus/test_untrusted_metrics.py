@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tidb.planning.questions import SMALL, strategy
-from tests.tidb.played_monitoring import Monitored, error_of, plans_of
+from tests.tidb.planner.fake_monitoring import Monitored, error_of, plans_of
+from tests.tidb.planning.planner.builders import SMALL, strategy
 
 TRAPS = ("no quota", "no usage", "no metrics", "stale", "unknown age", "NaN", "too young")
 OWN = "default_homogeneous_tikv"

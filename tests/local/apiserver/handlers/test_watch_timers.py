@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.api.pods import Pod
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client

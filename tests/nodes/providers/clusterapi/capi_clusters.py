@@ -15,7 +15,7 @@ from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
-from tests.kube.worlds import KubeWorld, unchanged
+from tests.kube.embedded_api import KubeWorld, unchanged
 from tests.nodes.providers.clusterapi.capi_controllers import MACHINES, SmallClusterApi
 from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, collection, definition, scalable
 

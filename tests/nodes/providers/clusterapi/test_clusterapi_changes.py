@@ -11,7 +11,7 @@ from plimsoll.kube.errors import Forbidden, ServerFailed, Status, TimedOut
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, Outcome
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import NodeRef
-from tests.kube.worlds import unchanged
+from tests.kube.embedded_api import unchanged
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import MARK, bounds, collection, machine, scalable

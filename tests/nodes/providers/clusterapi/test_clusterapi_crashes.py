@@ -16,7 +16,7 @@ from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
-from tests.kube.worlds import UNLIMITED
+from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.local.cloud.test_controller_crashes import Reads
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S, DEPLOYMENTS, SmallClusterApi, replicas_of

@@ -9,7 +9,7 @@ from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.kube.worlds import UNLIMITED
+from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
 from tests.nodes.providers.clusterapi.capi_objects import LARGE_ENOUGH, bounds, machine, scalable

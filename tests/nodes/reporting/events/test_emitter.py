@@ -10,7 +10,7 @@ from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (
     filtered_pod,

@@ -17,7 +17,7 @@ from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, Upd
 from plimsoll.nodes.requests.status import build_condition
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.health import Health, HealthTimeouts
-from tests.kube.worlds import KubeWorld, ScriptedTransport
+from tests.kube.embedded_api import KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST
 from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (

@@ -16,7 +16,7 @@ from plimsoll.kube.errors import Forbidden
 from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
 from plimsoll.nodes.reporting.reporter import Reporter
-from tests.kube.worlds import KubeWorld
+from tests.kube.embedded_api import KubeWorld
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.planning.builders import policy
 from tests.nodes.reporting.loop_results import loop_result, scale_down, unremovable, unschedulable_loop, waiting

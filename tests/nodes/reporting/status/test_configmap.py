@@ -14,7 +14,7 @@ from plimsoll.kube.errors import Forbidden, NotSent
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.loop_result import ScaleDownPart
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter, read_options_annotation
-from tests.kube.worlds import KubeWorld, ScriptedTransport
+from tests.kube.embedded_api import KubeWorld, ScriptedTransport
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.builders import NOON, policy

@@ -1,0 +1,120 @@
+"""What `plimsoll up` says first, and what keeps it from starting. Running ones: tests/e2e/up; the parts: test_app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import structlog
+
+from plimsoll.app.up import UpStatus
+from plimsoll.cli.commands.up import first_screen
+from plimsoll.cli.shared.logs import log_sentences_to_stderr
+from tests.cli.runner import plimsoll
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """The command says where logs go; that must not outlive it here."""
+    yield
+    structlog.reset_defaults()
+
+
+def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus:
+    return UpStatus("https://127.0.0.1:6443", Path(data, "kubeconfig"), nodes_ready=ready, nodes_expected=wanted)
+
+
+@pytest.mark.parametrize(
+    ("ready", "wanted", "told"),
+    [
+        (3, 3, "3 nodes, ready"),
+        (1, 1, "1 node, ready"),
+        (0, 0, "no nodes yet"),
+        (0, 1, "0 of 1 node ready"),
+        (3, 5, "3 of 5 nodes ready"),
+    ],
+)
+def test_it_says_what_runs(ready: int, wanted: int, told: str):
+    assert f"on this machine: {told}.\n" in first_screen(up(ready, wanted))
+
+
+def test_it_names_those_that_are_not_ready_and_why():
+    waiting = up(6, 8)._replace(waiting_for=("workers-2: still booting", "workers-7: out of stock"))
+    assert (
+        "6 of 8 nodes ready.\n  not ready: workers-2: still booting\n  not ready: workers-7: out of stock\nNothing"
+        in first_screen(waiting)
+    )
+
+
+def test_of_many_that_are_not_ready_it_names_the_first():
+    waiting = up(0, 100)._replace(waiting_for=tuple(f"workers-{number}: still booting" for number in range(100)))
+    screen = first_screen(waiting)
+    assert screen.count("still booting") == 5
+    assert "  and 95 more: kubectl get nodes,machines\n" in screen
+
+
+def test_it_says_where_it_is_and_what_to_type():
+    lines = first_screen(up(3, 3)).splitlines()
+    assert lines[0] == "ready at https://127.0.0.1:6443"
+    assert "  export KUBECONFIG=/home/me/.plimsoll/kubeconfig" in lines
+    assert sum(line.startswith("  kubectl ") for line in lines) == 3
+    assert max(len(line) for line in lines) <= 90
+
+
+def test_a_path_with_spaces_can_be_typed_off():
+    assert "export KUBECONFIG='/my data/kubeconfig'\n" in first_screen(up(3, 3, data="/my data"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--port-base", "59600"], ["--port-base", "-1"], ["--nodes", "-1"], ["--nodes", "many"], ["--data"]],
+)
+def test_options_that_make_no_sense(arguments: list[str]):
+    ended = plimsoll("up", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert arguments[0] in ended.stderr
+
+
+@pytest.mark.parametrize("data", ["", "."])
+def test_keys_are_not_strewn_among_other_files(data: str):
+    ended = plimsoll("up", "--data", data)
+    assert ended.returncode == 2
+    assert "must name a directory of its own" in ended.stderr
+
+
+def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path):
+    file = tmp_path / "file"
+    file.touch()
+    ended = plimsoll("up", "--data", str(file))
+    assert ended.returncode == 2
+    assert f"{file} is a file; --data must name a directory, e.g. {file}.d" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("is_verbose", "seen"), [(False, ["scaled", "failed"]), (True, ["service", "scaled", "failed"])]
+)
+def test_stderr_gets_warnings_and_sentences_and_more_only_on_request(
+    capsys: pytest.CaptureFixture[str], *, is_verbose: bool, seen: list[str]
+):
+    log_sentences_to_stderr(is_verbose=is_verbose)
+    log = structlog.get_logger()
+    log.info("service.started", service="informer")
+    log.info("scaled", controller="cloud", said="made 2")
+    log.info("nothing", controller="cloud", said="")
+    log.info("nothing", controller="garbage-collector", said="deleted a pod")
+    log.warning("failed", error="no")
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split("] ")[1].split()[0].split(".")[0] for line in told if "nothing" not in line] == seen
+    assert any("nothing" in line for line in told) is is_verbose
+
+
+def test_it_says_where_the_servers_of_tidb_answer():
+    with_servers = up(3, 3)._replace(planner="http://127.0.0.1:9092", pd="http://127.0.0.1:12379")
+    lines = first_screen(with_servers).splitlines()
+    assert "TiDB planner at http://127.0.0.1:9092, PD at http://127.0.0.1:12379 (token: admin.token)." in lines
+    assert max(len(line) for line in lines) <= 90
+    assert "TiDB planner" not in first_screen(up(3, 3))

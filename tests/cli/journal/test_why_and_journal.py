@@ -1,0 +1,249 @@
+"""How `plimsoll why` and `plimsoll journal` are asked and how they tell; what they print is tested in tests/journal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from plimsoll.core.plans import NotDone, Reason, Ref
+from plimsoll.journal.entries import Entry
+from plimsoll.journal.last_plans import last_plans
+from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
+from plimsoll.kube.errors import NotSent
+from tests.cli.commands.test_doctor import HEAVY
+from tests.cli.runner import plimsoll
+from tests.journal.journal_worlds import done, failed, grow, left, plan
+from tests.kube.embedded_api import KubeWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+GPU = Ref(kind="nodegroup", name="projects/p/gpu")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three entries: a group grows, fails to grow, and pods are left."""
+    directory = tmp_path / "data"
+    journal = JournalFile(directory / JOURNAL_FILE)
+    journal.append(plan(1, seconds=0), (done(),))
+    journal.append(plan(2, seconds=60, not_done=(left("web-0", "web-1"),)), (failed("no quota"),))
+    journal.append(plan(3, seconds=120, subsystem="kafka", actions=(grow(GPU),)))
+    journal.close()
+    return directory
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
+    """What commands find when they ask a cluster."""
+    with KubeWorld() as world:
+        asked: dict[str, Any] = {}
+
+        def run_with_client(connection: Any, work: Any, **_more: Any) -> Any:
+            asked["connection"] = connection
+            return world.do(work(world.client))
+
+        monkeypatch.setattr("plimsoll.cli.journal.why.run_with_client", run_with_client)
+        yield world
+
+
+def keep_in_cluster(world: KubeWorld, *entries: Entry, name: str = "plimsoll-nodes-last-plans") -> None:
+    body = {"metadata": {"name": name}, "data": last_plans({}, entries)}
+    world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
+
+
+# ---- why
+
+
+def test_a_pod_is_told_with_its_reason(data: Path):
+    ended = plimsoll("why", "pod/default/web-0", "--data", data)
+    assert ended.returncode == 0
+    first, when, *rest = ended.stdout.splitlines()
+    assert first == "pod/default/web-0"
+    assert when.startswith("2026-01-01 12:01:00 (")
+    assert when.endswith("), nodes, entry 2")
+    assert rest == ["  left pending (and 1 more like it)", "    fits no machine type"]
+
+
+def test_the_newest_story_comes_first_and_as_many_as_asked_for(data: Path):
+    told = plimsoll("why", "nodegroup/batch", "--data", data).stdout
+    assert told.index("entry 2") < told.index("entry 1")
+    assert "failed: no quota" in told
+    assert "grow size=5: done" in told
+    assert "entry 1" not in plimsoll("why", "nodegroup/batch", "--data", data, "--limit", "1").stdout
+
+
+@pytest.mark.parametrize("written", ["pod/web-0", "po/default/web-0", "PODS/web-0"])
+def test_kinds_have_short_names_and_the_namespace_may_be_left_out(data: Path, written: str):
+    assert "fits no machine type" in plimsoll("why", written, "--data", data).stdout
+
+
+def test_the_namespace_may_be_an_option(data: Path):
+    assert plimsoll("why", "pod/web-0", "-n", "default", "--data", data).returncode == 0
+    assert plimsoll("why", "pod/web-0", "-n", "other", "--data", data).returncode == 3
+    assert "omit one of them" in plimsoll("why", "pod/default/web-0", "-n", "x", "--data", data).stderr
+
+
+def test_ids_of_groups_may_hold_slashes(data: Path):
+    assert "grow size=5: planned" in plimsoll("why", "nodegroup/projects/p/gpu", "--data", data).stdout
+
+
+def test_programs_get_all_of_it(data: Path):
+    (story,) = json.loads(plimsoll("why", "pod/web-0", "--data", data, "-o", "json").stdout)
+    assert story["ref"] == {"kind": "pod", "namespace": "default", "name": "web-0"}
+    assert story["notDone"][0]["reason"]["code"] == "NoFit"
+    assert yaml.safe_load(plimsoll("why", "pod/web-0", "--data", data, "-o", "yaml").stdout) == [story]
+    assert plimsoll("why", "nodegroup/batch", "--data", data, "-o", "name").stdout == "entry/2\nentry/1\n"
+
+
+@pytest.mark.parametrize("written", ["web-0", "pod/", "pod/a/b/c", "pod//b", "pod/a/", "service/x"])
+def test_a_name_that_cannot_be_is_told(data: Path, written: str):
+    ended = plimsoll("why", written, "--data", data)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: ")
+
+
+def test_nothing_known_is_exit_3_with_what_to_do(data: Path):
+    ended = plimsoll("why", "pod/default/nobody", "--data", data)
+    assert ended.returncode == 3
+    assert "nothing is known about pod/default/nobody" in ended.stderr
+    assert "kubectl describe pod" in ended.stderr
+
+
+def test_no_journal_is_exit_3_with_what_to_do(tmp_path: Path):
+    ended = plimsoll("why", "node/n1", "--data", tmp_path / "none", "-o", "json")
+    assert ended.returncode == 3
+    error = json.loads(ended.stderr)["error"]
+    assert error["exitCode"] == 3
+    assert "plimsoll up" in error["hint"]
+
+
+def test_a_file_that_is_no_journal_is_told(tmp_path: Path):
+    (tmp_path / JOURNAL_FILE).write_text("no database " * 100)
+    ended = plimsoll("why", "node/n1", "--data", tmp_path)
+    assert ended.returncode == 2
+    assert "is not a journal" in ended.stderr
+
+
+def test_a_cluster_tells_the_last_story(world: KubeWorld):
+    keep_in_cluster(world, Entry(number=2, plan=plan(2, not_done=(left("web-0"),)), outcomes=(failed("no quota"),)))
+    ended = plimsoll("why", "nodegroup/batch", "--kubeconfig", "x")
+    assert ended.returncode == 0, ended.stderr
+    assert "  grow size=5: failed: no quota\n    41 pods wait\n" in ended.stdout
+    assert plimsoll("why", "pod/web-0", "--context", "c", "-o", "name").stdout == "pod/default/web-0\n"
+
+
+def test_a_cluster_is_asked_where_there_is_no_journal(world: KubeWorld, tmp_path: Path):
+    keep_in_cluster(world, Entry(number=2, plan=plan(2)))
+    assert plimsoll("why", "nodegroup/batch", cwd=tmp_path).returncode == 0
+
+
+def test_what_a_cluster_does_not_know_is_exit_3(world: KubeWorld):
+    ended = plimsoll("why", "node/n1", "--kubeconfig", "x")
+    assert ended.returncode == 3
+    assert "there is no ConfigMap kube-system/plimsoll-nodes-last-plans" in ended.stderr
+    keep_in_cluster(world, Entry(number=2, plan=plan(2)))
+    ended = plimsoll("why", "node/n1", "--kubeconfig", "x")
+    assert ended.returncode == 3
+    assert "nothing is known about node/n1" in ended.stderr
+
+
+def test_autoscalers_of_tidb_tell_in_an_object_of_their_own(world: KubeWorld):
+    held = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
+    ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
+    assert ended.returncode == 3
+    assert "there is no ConfigMap kube-system/plimsoll-tidb-last-plans" in ended.stderr
+    told = NotDone(what="tikv left as it is", about=(held,), reason=Reason(code="CoolingDown", message="not yet"))
+    entry = Entry(number=1, plan=plan(1, subsystem="tidb", actions=(), not_done=(told,)))
+    keep_in_cluster(world, entry, name="plimsoll-tidb-last-plans")
+    ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
+    assert "tikv left as it is\n    not yet\n" in ended.stdout
+
+
+def test_a_cluster_that_cannot_be_reached_is_exit_4(monkeypatch: pytest.MonkeyPatch):
+    def run_with_client(*_arguments: Any, **_more: Any) -> Any:
+        raise NotSent("https://x: refused")
+
+    monkeypatch.setattr("plimsoll.cli.journal.why.run_with_client", run_with_client)
+    assert plimsoll("why", "node/n1", "--kubeconfig", "x").returncode == 4
+
+
+# ---- journal
+
+
+def test_entries_are_lines_newest_first(data: Path):
+    head, *rows = plimsoll("journal", "--data", data).stdout.splitlines()
+    assert head.split() == ["NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "LEFT", "SENTENCE"]
+    assert [row.split()[0] for row in rows] == ["3", "2", "1"]
+    assert rows[1].endswith("nodes: grow x1; 2 left as they are")
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        (["--subsystem", "kafka"], [3]),
+        (["--about", "pod/web-1"], [2]),
+        (["--limit", "2"], [3, 2]),
+        (["--limit", "0"], [3, 2, 1]),
+        (["--since", "2026-01-01T12:01:00Z"], [3, 2]),
+        (["--until", "2026-01-01T12:01:00Z", "--since", "2026-01-01T12:00:30Z"], [2]),
+        (["--since", "1h"], []),
+    ],
+)
+def test_entries_are_chosen_by_time_subsystem_and_thing(data: Path, options: list[str], numbers: list[int]):
+    told = plimsoll("journal", "--data", data, *options, "-o", "name")
+    assert told.stdout.splitlines() == [f"entry/{number}" for number in numbers]
+    assert told.returncode == 0
+
+
+def test_no_entry_is_said_so(data: Path):
+    ended = plimsoll("journal", "--data", data, "--since", "1h")
+    assert ended.stdout == ""
+    assert "no entries found" in ended.stderr
+
+
+def test_one_entry_is_told_in_full(data: Path):
+    ended = plimsoll("journal", "2", "--data", data)
+    assert "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]" in ended.stdout
+    assert "- pod/default/web-0, pod/default/web-1 left pending: fits no machine type" in ended.stdout
+    assert json.loads(plimsoll("journal", "2", "--data", data, "-o", "json").stdout)["number"] == 2
+
+
+def test_an_entry_that_is_not_there_is_exit_3(data: Path):
+    ended = plimsoll("journal", "9", "--data", data)
+    assert ended.returncode == 3
+    assert "the newest is 3" in ended.stderr
+
+
+@pytest.mark.parametrize("time", ["soon", "1x", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"])
+def test_a_time_that_cannot_be_read_is_told_with_the_option(data: Path, time: str):
+    ended = plimsoll("journal", "--data", data, "--since", time)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: --since: ")
+
+
+@pytest.mark.parametrize("command", ["why", "journal", "record", "replay", "pause", "resume", "nodes status"])
+def test_help_has_examples_and_costs_nothing_heavy(command: str):
+    words = [*command.split(), "--help"]
+    script = f"""
+import sys
+from plimsoll.cli.main import main
+try:
+    main({words!r})
+except SystemExit:
+    print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert f"Examples:\n    plimsoll {command}" in ended.stdout
+    assert ended.stderr.strip() == "[]"
+
+
+def test_help_names_the_kinds_of_tidb_too():
+    told = " ".join(plimsoll("why", "--help").stdout.replace("│", " ").split())
+    assert "tidbclusterautoscaler (ta) or tidbcluster (tc)" in told

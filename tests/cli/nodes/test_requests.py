@@ -1,0 +1,172 @@
+"""`plimsoll requests list | describe | wait` as people type them, on a server in memory."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cli.runner import plimsoll
+from tests.kube.embedded_api import KubeWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
+NOON = "2026-01-01T12:00:00Z"
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
+    with KubeWorld() as world:
+        definition = files("plimsoll.objects").joinpath("crds", "provisioningrequests.yaml").read_text()
+        world.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load(definition))
+
+        def with_client(_connection: Any, work: Any, **_more: Any) -> Any:
+            return world.do(work(world.client))
+
+        monkeypatch.setattr("plimsoll.cli.nodes.requests.run_with_client", with_client)
+        monkeypatch.setattr(
+            "plimsoll.cli.nodes.requests._namespace_of", lambda connection: connection.namespace or "default"
+        )
+        yield world
+
+
+def condition(kind: str, status: str = "True", reason: str = "Because", message: str = "so it is") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": NOON}
+
+
+def given(world: KubeWorld, name: str, *conditions: dict[str, str], **details: str) -> None:
+    body: dict[str, Any] = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name},
+        "spec": {
+            "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+            "podSets": [
+                {"podTemplateRef": {"name": "worker"}, "count": 7},
+                {"podTemplateRef": {"name": "leader"}, "count": 1},
+            ],
+        },
+    }
+    made = world.ask("POST", REQUESTS, body)
+    made["status"] = {"conditions": list(conditions), "provisioningClassDetails": details}
+    world.ask("PUT", f"{REQUESTS}/{name}/status", made)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state"),
+    [
+        ([], "New"),
+        ([condition("Accepted")], "Accepted"),
+        ([condition("Accepted"), condition("Provisioned", "False")], "Waiting"),
+        ([condition("Provisioned")], "Provisioned"),
+        ([condition("Provisioned"), condition("BookingExpired", reason="CapacityBookingConsumed")], "Consumed"),
+        ([condition("Provisioned"), condition("BookingExpired")], "BookingExpired"),
+        ([condition("Provisioned"), condition("CapacityRevoked")], "Revoked"),
+        ([condition("Provisioned", "False"), condition("Failed")], "Failed"),
+    ],
+)
+def test_one_word_says_where_a_request_stands(world: KubeWorld, conditions: list[dict[str, str]], state: str):
+    given(world, "r", *conditions)
+    assert json.loads(plimsoll("requests", "list", "-o", "json").stdout)[0]["state"] == state
+
+
+def test_the_list_has_all_of_them_with_nodes_and_cost(world: KubeWorld):
+    given(world, "b", condition("Provisioned"), nodeGroups='{"g":3}', planCostPerHour="0.57")
+    given(world, "a")
+    lines = plimsoll("requests", "list").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "CLASS", "PODS", "STATE", "NODES", "COST/H", "AGE", "SAYS"]
+    assert lines[1].split()[:4] == ["a", "check-capacity.autoscaling.x-k8s.io", "8", "New"]
+    assert "Provisioned   g +3    0.57" in lines[2]
+    assert plimsoll("requests", "list", "-A").stdout.splitlines()[0].startswith("NAMESPACE")
+    assert plimsoll("requests", "list", "-o", "name").stdout.split() == [
+        "provisioningrequest/default/a",
+        "provisioningrequest/default/b",
+    ]
+
+
+def test_no_requests_is_an_answer(world: KubeWorld):
+    ended = plimsoll("requests", "list")
+    assert ended.returncode == 0
+    assert "-A lists all namespaces" in ended.stdout
+    assert plimsoll("requests", "list", "-o", "json").stdout == "[]\n"
+
+
+def test_a_description_tells_what_stands_in_the_way(world: KubeWorld):
+    given(
+        world,
+        "r",
+        condition("Provisioned", "False", "CapacityIsNotFound", "14 of 24 pods fit"),
+        attempts="3",
+        lastAttemptTime=NOON,
+        nextAttemptTime="2026-01-01T12:04:00Z",
+        blocking='{"0":["zone b is backed off until 02:10"]}',
+    )
+    told = plimsoll("requests", "describe", "r").stdout
+    assert "pods         8 (7 x worker, 1 x leader)" in told
+    assert "             14 of 24 pods fit" in told
+    assert f"attempts     3, last at {NOON}, next after 2026-01-01T12:04:00Z" in told
+    assert "blocked by   pod set 0: zone b is backed off until 02:10" in told
+    assert "Provisioned   False    CapacityIsNotFound" in told
+
+
+def test_details_of_somebody_else_are_no_trouble(world: KubeWorld):
+    given(world, "r", condition("Provisioned"), attempts="many", nodeGroups="[", blocking="<b>", bookedUntil="soon")
+    told = json.loads(plimsoll("requests", "describe", "default/r", "-o", "json").stdout)
+    assert (told["attempts"], told["nodeGroups"], told["blocking"], told["bookedUntil"]) == (0, {}, "<b>", None)
+
+
+def test_a_request_that_is_not_there_is_exit_3(world: KubeWorld):
+    for words in (["describe", "nobody"], ["wait", "nobody"]):
+        ended = plimsoll("requests", *words)
+        assert ended.returncode == 3
+        assert "ProvisioningRequest default/nobody does not exist" in ended.stderr
+
+
+@pytest.mark.parametrize(("name", "fault"), [("a/b/c", "is not NAME"), ("/r", "is not NAME"), ("x/r", "-n")])
+def test_names_that_cannot_be_are_exit_2(world: KubeWorld, name: str, fault: str):
+    ended = plimsoll("requests", "describe", name, "-n", "default")
+    assert ended.returncode == 2
+    assert fault in ended.stderr
+
+
+def test_a_wait_ends_well_when_it_is_provisioned(world: KubeWorld):
+    given(world, "r", condition("Provisioned", message="Capacity for 8 pods is there."))
+    ended = plimsoll("requests", "wait", "r")
+    assert (ended.returncode, ended.stdout) == (0, "request default/r Provisioned: Capacity for 8 pods is there.\n")
+
+
+def test_a_wait_for_what_can_never_be_ends_at_once(world: KubeWorld):
+    given(world, "r", condition("Failed", message="no template"))
+    ended = plimsoll("requests", "wait", "r")
+    assert (ended.returncode, ended.stderr) == (1, "request default/r Failed: no template\n")
+    given(world, "over", condition("Provisioned"), condition("BookingExpired"))
+    assert plimsoll("requests", "wait", "over", "--for", "consumed").returncode == 1
+
+
+def test_a_wait_that_is_over_says_what_stands_in_the_way(world: KubeWorld):
+    given(world, "r", condition("Provisioned", "False", message="14 of 24 pods fit"))
+    ended = plimsoll("requests", "wait", "r", "--timeout", "0s")
+    assert ended.returncode == 1
+    assert "not provisioned in time, it is Waiting: 14 of 24 pods fit" in ended.stderr
+    assert plimsoll("requests", "wait", "r", "--for", "answered").returncode == 0
+
+
+def test_a_timeout_that_is_none_is_exit_2(world: KubeWorld):
+    ended = plimsoll("requests", "wait", "r", "--timeout", "soon")
+    assert ended.returncode == 2
+    assert "--timeout" in ended.stderr
+
+
+def test_a_cluster_that_does_not_know_requests_is_told_what_to_install(
+    world: KubeWorld,
+):
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    world.ask("DELETE", f"{definitions}/provisioningrequests.autoscaling.x-k8s.io")
+    ended = plimsoll("requests", "list")
+    assert ended.returncode == 3
+    assert "kubectl apply -k deploy/crds" in ended.stderr

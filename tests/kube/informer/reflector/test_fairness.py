@@ -1,0 +1,148 @@
+"""However much comes at once, everybody else on the loop has a turn after a bounded part of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.informer import Informer
+from plimsoll.kube.informer.reflector import lister
+from plimsoll.kube.informer.reflector.list_decoder import ListReader
+from plimsoll.kube.transport import Response
+from plimsoll.runtime.cooperative_yield import BYTES_AT_ONCE, OBJECTS_AT_ONCE
+from tests.kube.informer.widget_server import Widget, WidgetWorld, widget
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def item(number: int, *, padding: int = 0) -> dict[str, Any]:
+    shown = widget(f"w{number}")
+    shown["metadata"] |= {"namespace": "here", "uid": f"u{number}", "resourceVersion": str(number + 1)}
+    shown["metadata"]["annotations"] = {"padding": "x" * padding}
+    return shown
+
+
+class Flood:
+    """A server that answers everything at once, whatever limit it is asked for."""
+
+    def __init__(self, items: list[dict[str, Any]], frames: bytes = b"") -> None:
+        body = {"kind": "WidgetList", "metadata": {"resourceVersion": str(len(items) + 1)}, "items": items}
+        self._body = json.dumps(body, separators=(",", ":")).encode()
+        self._chunks = [frames] if frames else []
+
+    async def send(self, call: Any) -> Response:
+        return Response(status=200, stream=self) if call.is_stream else Response(status=200, body=self._body)
+
+    def __aiter__(self) -> Flood:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._chunks:
+            return self._chunks.pop()
+        await asyncio.get_running_loop().create_future()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+async def greatest_step(informer: Informer[Any], *, until: int) -> int:
+    """The most objects that came into the cache between two turns of somebody else."""
+    greatest, before = 0, len(informer.cache)
+    while before < until:
+        await asyncio.sleep(0)
+        greatest, before = max(greatest, len(informer.cache) - before), len(informer.cache)
+    return greatest
+
+
+def informer_of(world: WidgetWorld, flood: Flood) -> Informer[Any]:
+    client = world.client_through(flood)
+    return Informer(client, Widget, clock=world.clock, entropy=world.entropy)
+
+
+def test_one_answer_with_everything_in_it_is_read_in_portions():
+    items = [item(number, padding=2000) for number in range(5000)]
+    with WidgetWorld() as world:
+        informer = informer_of(world, Flood(items))
+        world.run.spawn(informer.run())
+        step = world.run.until(greatest_step(informer, until=len(items)))
+        assert step * 2000 <= BYTES_AT_ONCE
+
+
+def test_a_page_is_put_into_the_cache_in_portions():
+    items = [item(number) for number in range(2 * OBJECTS_AT_ONCE + 1)]
+    with WidgetWorld() as world:
+        informer = informer_of(world, Flood(items))
+        world.run.spawn(informer.run())
+        assert world.run.until(greatest_step(informer, until=len(items))) <= OBJECTS_AT_ONCE
+
+
+def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache(monkeypatch: pytest.MonkeyPatch):
+    told: list[str] = []
+
+    class Telling(ListReader[Any]):
+        def portions(self, **sizes: int) -> Any:
+            for portion in super().portions(**sizes):
+                told.append("read")
+                yield portion
+
+    async def others(informer: Informer[Any]) -> None:
+        while not len(informer.cache):
+            told.append("others")
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(lister, "ListReader", Telling)
+    with WidgetWorld() as world:
+        informer = informer_of(world, Flood([item(number) for number in range(100)]))
+        world.run.spawn(informer.run())
+        world.run.until(others(informer))
+    assert told[-2:] == ["read", "others"]
+
+
+def test_a_burst_of_events_is_read_in_portions():
+    frames = b"".join(json.dumps({"type": "ADDED", "object": item(number)}).encode() + b"\n" for number in range(3000))
+    with WidgetWorld() as world:
+        informer = informer_of(world, Flood([], frames))
+        world.run.spawn(informer.run())
+        step = world.run.until(greatest_step(informer, until=2990))
+        assert step <= OBJECTS_AT_ONCE
+
+
+def test_a_handler_that_never_waits_lets_others_run():
+    with WidgetWorld() as world:
+        told: list[Any] = []
+        informer = informer_of(world, Flood([item(number) for number in range(1000)]))
+        informer.add_handler(told.append, name="all")
+        world.run.spawn(informer.run())
+
+        async def greatest() -> int:
+            most, before = 0, 0
+            while before < 1000:
+                await asyncio.sleep(0)
+                most, before = max(most, len(told) - before), len(told)
+            return most
+
+        assert world.run.until(greatest()) <= 32
+
+
+def test_objects_missing_from_a_list_are_deleted_in_portions():
+    with WidgetWorld() as world:
+        flood = Flood([item(number) for number in range(2000)])
+        informer = informer_of(world, flood)
+        running = world.run.spawn(informer.run())
+        world.run.until(informer.synced())
+        running.cancel()
+        world.run.settle()
+        flood._body = Flood([])._body
+
+        async def greatest() -> int:
+            most, before = 0, len(informer.cache)
+            while before:
+                await asyncio.sleep(0)
+                most, before = max(most, before - len(informer.cache)), len(informer.cache)
+            return most
+
+        world.run.spawn(informer.run())
+        assert world.run.until(greatest()) <= OBJECTS_AT_ONCE

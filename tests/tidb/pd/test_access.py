@@ -1,0 +1,135 @@
+"""Where PD is, and what it is shown: clusters that joined others, domains, and TLS by the operator's Secret."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from plimsoll.objects.api.tidb import TidbCluster
+from plimsoll.tidb.pd.access import build_pd_address
+from tests.kube.http.authorities import Authority
+from tests.tidb.autoscaled_clusters import PLANNER, EmbeddedServer, ScaledWorld, group
+
+if TYPE_CHECKING:
+    from plimsoll.web.client import Request, RequestFailed, Response
+
+SECRET = "db-cluster-client-secret"
+SECRETS = "/api/v1/namespaces/prod/secrets"
+
+
+def base(**spec: Any) -> TidbCluster:
+    return msgspec.convert({"metadata": {"name": "db", "namespace": "prod"}, "spec": spec}, TidbCluster)
+
+
+@pytest.mark.parametrize(
+    ("spec", "address"),
+    [
+        ({}, "http://db-pd.prod:2379"),
+        ({"tlsCluster": {"enabled": True}}, "https://db-pd.prod:2379"),
+        ({"clusterDomain": "cluster.local"}, "http://db-pd.prod.svc.cluster.local:2379"),
+        ({"cluster": {"name": "old"}}, "http://old-pd.prod:2379"),
+        ({"cluster": {"name": "old", "namespace": "past"}, "clusterDomain": "x"}, "http://old-pd.past:2379"),
+        (
+            {"cluster": {"name": "old", "namespace": "past", "clusterDomain": "a.b"}, "tlsCluster": {"enabled": True}},
+            "https://old-pd.past.svc.a.b:2379",
+        ),
+    ],
+    ids=["plain", "tls", "domain", "joined", "joined elsewhere", "joined far away"],
+)
+def test_addresses(spec: dict[str, Any], address: str) -> None:
+    assert build_pd_address(base(**spec)) == address
+
+
+class TlsWorld(ScaledWorld):
+    """Its cluster has TLS; `shown` is what PD was asked with."""
+
+    server: EmbeddedServer
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(EmbeddedServer, drains_actively=True, **settings)
+        self.shown: list[tuple[str, ssl.SSLContext | None]] = []
+
+    async def send(self, asked: Request) -> Response | RequestFailed:
+        if not asked.url.startswith(PLANNER):
+            self.shown.append((asked.url.partition("/pd/")[0].partition("/v3/")[0], asked.tls))
+        return await super().send(asked)
+
+    def group_to_go(self) -> None:
+        """There is a group of one store that nobody wants any more."""
+        self.autoscaler().cluster()
+        self.server.edit("tidbclusters", "db", {"spec": {"tlsCluster": {"enabled": True}}})
+        self.planner.says(group(1))
+        self.once()
+        self.planner.says()
+        self.once(700)
+
+    def secret(self, **change: bytes | None) -> None:
+        authority = Authority("cluster")
+        pair = authority.issue(subject="autoscaler")
+        held = {"ca.crt": authority.pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem, **change}
+        data = {key: b64encode(value).decode() for key, value in held.items() if value is not None}
+        self.server.world.ask("DELETE", f"{SECRETS}/{SECRET}")
+        self.server.world.made(SECRETS, {"metadata": {"name": SECRET}, "data": data})
+
+    def contexts(self) -> list[ssl.SSLContext | None]:
+        found = [tls for _, tls in self.shown]
+        self.shown.clear()
+        return found
+
+
+def test_the_drainer_shows_the_certificate_of_the_cluster() -> None:
+    with TlsWorld() as world:
+        world.secret()
+        world.group_to_go()
+        world.once(730)
+        assert {url for url, _ in world.shown} == {"https://db-pd.prod:2379"}
+        (context,) = set(world.contexts())
+        assert isinstance(context, ssl.SSLContext)
+        assert context.verify_mode is ssl.CERT_REQUIRED
+        for number in range(3):
+            world.once(760 + 30 * number)
+        assert world.clusters == ["db"]
+
+
+def test_so_does_the_planner_in_this_process() -> None:
+    with TlsWorld() as world:
+        world.settings = msgspec.structs.replace(world.settings, planner="", prometheus="http://prometheus.test")
+        world.secret()
+        world.autoscaler().cluster()
+        world.server.edit("tidbclusters", "db", {"spec": {"tlsCluster": {"enabled": True}}})
+        world.once()
+        asked = dict(world.shown)
+        assert asked["https://db-pd.prod:2379"] is not None
+        assert {tls for url, tls in world.shown if not url.startswith("https://db-pd.prod:")} <= {None}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (None, f"PD needs a client certificate: Secret prod/{SECRET} cannot be read"),
+        ({"tls.key": None}, f"PD needs a client certificate: Secret prod/{SECRET} holds no tls.key"),
+        ({"ca.crt": b"odd"}, "PD needs a client certificate: ca.crt of Secret"),
+    ],
+    ids=["no secret", "no key", "odd authority"],
+)
+def test_without_it_pd_is_not_asked_and_nothing_goes(change: dict[str, bytes | None] | None, told: str) -> None:
+    with TlsWorld() as world:
+        if change is not None:
+            world.secret(**change)
+        world.group_to_go()
+        world.once(730)
+        assert world.shown == []
+        assert world.tc()["spec"]["tikv"]["replicas"] == 1
+        assert world.condition("ScaleInBlocked")[0] == "True"
+        assert told in world.message("ScaleInBlocked")
+
+
+def test_a_plain_address_that_was_given_is_asked_plainly() -> None:
+    with TlsWorld(pd="http://proxy.test") as world:
+        world.group_to_go()
+        world.once(730)
+        assert set(world.shown) == {("http://proxy.test", None)}
