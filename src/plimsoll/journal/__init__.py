@@ -1,7 +1,7 @@
-"""What was decided and why: plans kept with their reasons and outcomes, asked about by `plimsoll why` and `journal`.
+"""The journal of decisions: plans with their reasons and outcomes, read by `plimsoll why` and `plimsoll journal`.
 
-`entries` is what is kept, `ports.Journal` how it is written and read: `sqlite.SqliteJournal` when live,
-`memory.MemoryJournal` under virtual time. `last_plans` is the ConfigMap of a cluster, `rendering` what people see.
-`recordings` and `anonymising` carry a snapshot away so that a plan can be made from it again elsewhere. Subsystems hand
-in `core.plans`; nothing here knows any of them.
+`entries` defines an entry, and `ports.Journal` its storage: `sqlite.SqliteJournal` when live, `memory.MemoryJournal`
+under virtual time. `last_plans` is the ConfigMap of a cluster, `rendering` the output for users. `recordings` and
+`anonymising` export a snapshot so that its plan can be computed again elsewhere. Subsystems pass `core.plans`; nothing
+here depends on a subsystem.
 """

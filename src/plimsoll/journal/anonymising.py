@@ -1,4 +1,4 @@
-"""Names taken out of a recording: of objects and namespaces, values of labels, images, and whatever may tell a secret.
+"""Anonymisation of recordings: names of objects and namespaces, values of labels, images, and possible secrets.
 
 Every text becomes a keyed hash of itself, the same wherever it stands: a pod's nodeName still names its node, selectors
 still select, affinity still matches, an instance type still is the machine type's name. Kept as they are: keys (of
@@ -96,7 +96,7 @@ class Anonymiser:
     def hidden(self, value: Any) -> Any:
         """A copy of plain JSON without names: an object of Kubernetes, a list of them, or whatever holds them."""
         for pod, volume in _ephemeral_volumes(value):
-            # Kubernetes itself puts this name together, and so does whoever looks for the claim.
+            # Kubernetes itself puts this name together, and so does every reader of the claim.
             self._known[f"{pod}-{volume}"] = f"{self.name(pod)}-{self.name(volume)}"
         return self._hidden(value)
 

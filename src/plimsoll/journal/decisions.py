@@ -1,4 +1,4 @@
-"""What was decided about one object at one time, from the journal's file or from a ConfigMap. Pure."""
+"""A decision about an object, read from the journal's file or from a ConfigMap. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ObjectDecision(Value):
-    """`number` is that of the journal's entry; None where it is not known."""
+    """The actions of a plan about one object. `number` is that of the journal's entry; None if unknown."""
 
     ref: Ref
     at: datetime

@@ -53,13 +53,13 @@ class PlanDeduplicator:
         before = self._said
         unnamed = [ref for ref in before if ref.kind == "pod" and ref not in said]
         ended = settled(unnamed)
-        told = {ref for done in ended for ref in done.about}
-        self._said = said | {ref: before[ref] for ref in unnamed if ref not in told}
+        settled_refs = {ref for done in ended for ref in done.about}
+        self._said = said | {ref: before[ref] for ref in unnamed if ref not in settled_refs}
         plan = structs.replace(plan, not_done=(*plan.not_done, *ended))
         if self._whole_at is None or not timedelta(0) <= plan.at - self._whole_at < _AGAIN_AFTER:
             self._whole_at = plan.at
             return (plan, outcomes) if plan.actions or plan.not_done else None
-        fresh = told | {ref for ref, gists in said.items() if before.get(ref) != gists}
+        fresh = settled_refs | {ref for ref, gists in said.items() if before.get(ref) != gists}
         actions = tuple(
             action for action in plan.actions if results.get(id(action)) not in _REPEATED or action.target in fresh
         )

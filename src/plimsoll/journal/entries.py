@@ -1,6 +1,6 @@
-"""One entry of a journal: a plan, what became of its actions, and everything it speaks about. Pure.
+"""An entry of the journal: a plan, the outcomes of its actions, and the objects it names. Pure.
 
-Encoded the same way on every machine, so that two runs of a scenario keep the same bytes.
+The encoding is the same on every machine, so that two runs of a scenario store the same bytes.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _naming(one: NotDone, names: int) -> NotDone:
 
 
 def _counted(entry: Entry, most_bytes: int) -> Entry:
-    """The first actions that fit, with their outcomes, and how much there was beside them."""
+    """The first actions that fit, with their outcomes, and how many more there were."""
     left = sum(not_done.count for not_done in entry.plan.not_done)
     actions: tuple[Action, ...] = entry.plan.actions
     while True:

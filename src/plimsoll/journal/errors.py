@@ -1,17 +1,17 @@
-"""What can go wrong with a journal's file or a recording, as one tree.
+"""Errors of journal files and recordings, as one tree.
 
     JournalError
     ├── JournalUnusable        the file cannot be opened, read or written; the message names it
     │   ├── JournalTooNew      written by a newer Plimsoll
     │   └── JournalCorrupt     not a journal, or one whose content does not add up
-    └── JournalClosed          asked for something after `close`
+    └── JournalClosed          a call after `close`
     NotEnoughData
-    └── NothingKnown           nobody wrote down what is asked for; carries what to do about it
+    └── NothingKnown           nothing was recorded about the object; carries a hint
     InvalidInput
     └── UnreadableRecording    not a recording, damaged, or too large
         └── RecordingTooNew    written by a newer Plimsoll
 
-A journal tells what was done; a controller whose journal fails says so and goes on doing.
+A journal only records actions: a controller whose journal fails reports that and continues.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class JournalClosed(JournalError):
 
 
 class NothingKnown(NotEnoughData):
-    """There is nothing to tell; `hint` says what to look at or to do."""
+    """Nothing was recorded about the object; `hint` says what to do."""
 
     def __init__(self, problem: str, *, hint: str) -> None:
         super().__init__(problem)

@@ -1,8 +1,7 @@
-"""The last thing said about each object, as the data of a ConfigMap: `why` in a cluster, without a file. Pure.
+"""The last plan about each object, as the data of a ConfigMap: the source of `why` without a journal file. Pure.
 
-A key an object, so that a change is a small patch. Never more than 256 KiB in all: what was said longest ago goes
-first, and always whole. What stands in the ConfigMap already may be anything (people edit); what cannot be read is
-dropped.
+There is one key per object, so that a change is a small patch. The size is limited to 256 KiB: the oldest plans are
+dropped first, always whole. The ConfigMap may have been edited; unreadable values are dropped.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Journal(Protocol):
-    """Two drivers: a SQLite file, and memory. Both keep by the same `Retention` and answer alike."""
+    """The journal. Its two drivers, a SQLite file and memory, apply the same `Retention` and give the same answers."""
 
     async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
-        """Keep a plan. When this returned, the entry outlives the process."""
+        """Store a plan. After the return, the entry outlives the process."""
         ...
 
     async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
-        """Say what became of its actions. An entry that was dropped meanwhile stays so."""
+        """Store the outcomes of its actions. An entry that was dropped meanwhile is not restored."""
         ...
 
     async def entries(self, query: Query) -> tuple[Entry, ...]:

@@ -1,7 +1,7 @@
-"""Entries and decisions as people and programs read them: lines for a terminal, plain data for `-o json` and `-o yaml`.
+"""Entries and decisions as output: lines for a terminal, plain data for `-o json` and `-o yaml`.
 
-The command line and the console print what is made here, so that all tell the same. Text of objects is made harmless
-for a terminal; pages escape it themselves. Pure: how long ago something was is told from a time that is given.
+The command line and the console print the same lines. Text of objects is made harmless for a terminal; pages escape it
+themselves. Pure: the current time is a parameter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator[str]:
-    """A block a decision, in the order given: when, what was done or not, and the tree of reasons."""
+    """A block per decision, in the given order: when, what was done or not, and the tree of reasons."""
     for number, decision in enumerate(decisions):
         if number:
             yield ""
@@ -72,8 +72,8 @@ def _reason_lines(reason: Reason, indent: str) -> Iterator[str]:
     names = reason.facts.get(_NAMES)
     if isinstance(names, list) and names:
         more = max(_whole(reason.facts.get("groups")) - len(names), 0)
-        told = f"{', '.join(map(str, names))} and {more} more" if more else f"all of them: {', '.join(map(str, names))}"
-        yield from _wrapped(told, indent + _STEP)
+        line = f"{', '.join(map(str, names))} and {more} more" if more else f"all of them: {', '.join(map(str, names))}"
+        yield from _wrapped(line, indent + _STEP)
     for cause in reason.because:
         yield from _reason_lines(cause, indent + _STEP)
 
@@ -83,7 +83,7 @@ def _whole(value: object) -> int:
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    """Words are not broken: whoever copies a name wants all of it."""
+    """Words are not broken, so that names can be copied whole."""
     return textwrap.wrap(
         harmless(text),
         max(_WIDTH, len(indent) + 40),
@@ -140,7 +140,7 @@ def _result(outcome: Outcome | None) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Lists where we have tuples: writers of YAML tell them apart."""
+    """Lists where we have tuples: writers of YAML treat them differently."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

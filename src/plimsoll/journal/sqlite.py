@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SqliteJournal:
-    """`open` it, `close` it; one writer at a time is the rule, and two take turns."""
+    """A journal with `open` and `close`. Normally there is one writer; writes of several are serialized."""
 
     def __init__(self, file: JournalFile) -> None:
         self._file = file

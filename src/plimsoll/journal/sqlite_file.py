@@ -67,7 +67,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 class JournalFile:
-    """One open file. Calls from several threads take turns."""
+    """An open journal file. Calls from several threads are serialized."""
 
     def __init__(
         self,

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """What proves who we are, at one moment: header fields, a client certificate, or nothing at all."""
+    """The credential at one moment: header fields, a client certificate, or nothing."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """`Authorization`, and the `Impersonate-…` ones."""
     repeated_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Sent beside `headers`, a line each: `Impersonate-Group` may stand several times, and no server splits it."""
+    """Further header lines, one each: `Impersonate-Group` may occur several times, and no server splits it."""
     certificate_pem: bytes = field(default=b"", repr=False)
     key_pem: bytes = field(default=b"", repr=False)
     expires_at: datetime | None = None
@@ -46,16 +46,16 @@ class Credentials(Protocol):
 
 @runtime_checkable
 class SlowCredentials(Protocol):
-    """`Credentials` that somebody has to bring (a plugin, a person): it may take longer than a call has time for."""
+    """`Credentials` from a plugin or a user: obtaining them may take longer than the timeout of a call."""
 
     def unanswered(self) -> CredentialsLate | None:
-        """Whom `current` is waiting for, and since when; None if it waits for nobody."""
+        """What `current` is waiting for, and since when; None if it does not wait."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How the server proves who it is."""
+    """How the certificate of the server is verified."""
 
     ca_pem: bytes = b""
     """Empty: the machine's own authorities."""

@@ -288,7 +288,7 @@ class Client:
     # ---- raw
 
     async def call(self, call: Request) -> Response:
-        """Send any call with everything a typed one gets: its turn, the guard, further attempts, typed errors."""
+        """Send any call with everything a typed call gets: rate limit, guard, retries, typed errors."""
         headers = {"User-Agent": self.settings.user_agent, **call.headers}
         timeout_s = min(call.timeout_s, self.settings.timeout_s)
         return await self._sender.send(call._replace(headers=headers, timeout_s=timeout_s))
@@ -299,7 +299,7 @@ class Client:
         return self.calls.path(self.calls.resource(of), name, namespace=namespace, subresource=subresource)
 
     def _struct(self, of: type[T] | Resource) -> type[T]:
-        return self.calls.resource(of).struct  # type: ignore[return-value] # who gives a Resource says what T is
+        return self.calls.resource(of).struct  # type: ignore[return-value] # the caller that passes a Resource knows T
 
     def _page_size(self, selection: Selection) -> int:
         return self.settings.page_size if selection.page_size is None else selection.page_size

@@ -35,11 +35,11 @@ class Scale(WireObject):
 
 
 class Evicted(Value, frozen=True):
-    """The pod was told to go (or would be: dry run)."""
+    """The eviction was accepted (or would be, in a dry run)."""
 
 
 class Blocked(Value, frozen=True):
-    """A disruption budget does not allow it now. `reasons` tell which and why."""
+    """A disruption budget does not allow it now. `reasons` name the budget and the cause."""
 
     message: str
     reasons: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Blocked(Value, frozen=True):
 
 
 class PodGone(Value, frozen=True):
-    """There is no such pod any more, or only another one of its name."""
+    """The pod no longer exists, or another pod has its name."""
 
     message: str
 

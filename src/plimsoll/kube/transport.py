@@ -23,7 +23,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Request(NamedTuple):
-    """One request. `path` is plain text from the server's root on; whoever sends it does the escaping.
+    """One request. `path` is plain text from the server's root on; the transport escapes it.
 
     `timeout_s` bounds the whole exchange; of a stream only the time to the first bytes of the reply, its headers.
     """
@@ -56,7 +56,7 @@ class Stream(Protocol):
     async def __anext__(self) -> bytes: ...
 
     async def aclose(self) -> None:
-        """Let go of the connection. Harmless when done twice, and while somebody waits for a chunk."""
+        """Release the connection. Harmless when repeated, and while a reader waits for a chunk."""
         ...
 
 

@@ -22,8 +22,8 @@ class Backoff(Value):
     """Waits of `initial_s`, then `factor` times as long each, at most `cap_s`.
 
     `jitter` takes a random share off each wait (0: none, 1: anything down to nothing), so `cap_s` is never exceeded.
-    `max_attempts` counts the first try; None means without end. Whoever was well for `reset_after_s` starts afresh.
-    A server's Retry-After is honoured up to `retry_after_cap_s`: it may not park us for a year.
+    `max_attempts` counts the first try; None means without end. After `reset_after_s` without a failure it starts
+    again. A server's Retry-After is honoured up to `retry_after_cap_s`: it may not park us for a year.
     """
 
     initial_s: float = 1.0

@@ -43,7 +43,7 @@ class VirtualClock:
         self._told_ns, self._told = 0, self._start
 
     def now(self) -> datetime:
-        # Time stands still while a world is busy: one moment is told again and again.
+        # Time stands still while a virtual loop is busy, so one moment is read again and again.
         elapsed_ns = self._source.elapsed_ns()
         if elapsed_ns != self._told_ns:
             # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
@@ -58,7 +58,7 @@ class VirtualClock:
         await asyncio.sleep(seconds)
 
     def elapsed_ns_at(self, when: datetime) -> int:
-        """Where `when` lies on the loop's own scale: what a run that is told to go to a date needs."""
+        """Where `when` lies on the loop's own scale: for a run that advances to a date."""
         if when.tzinfo is None:
             raise ValueError(f"{when} has no time zone")
         return (when - self._start) // timedelta(microseconds=1) * 1_000

@@ -14,7 +14,7 @@ OBJECTS_AT_ONCE: Final = 256
 
 
 class CooperativeYield:
-    """Counts work and steps aside in time. One for each task."""
+    """Counts work and yields to the event loop after each portion. Each task has its own."""
 
     def __init__(self, *, bytes_at_once: int = BYTES_AT_ONCE, objects_at_once: int = OBJECTS_AT_ONCE) -> None:
         self._bytes_at_once = bytes_at_once
@@ -23,12 +23,12 @@ class CooperativeYield:
         self._objects = 0
 
     async def count_and_yield(self, *, objects: int = 1, size_bytes: int = 0) -> None:
-        """So much was done: others may run if that is enough for now."""
+        """Count work, and yield if the portion is complete."""
         if self.is_due(objects=objects, size_bytes=size_bytes):
             await self.yield_now()
 
     def is_due(self, *, objects: int = 1, size_bytes: int = 0) -> bool:
-        """The same, for whoever asks so often that awaiting would cost more than the work: true is for `yield_now`."""
+        """Count work; whether `yield_now` is due. Cheaper than awaiting for every object."""
         self._objects += objects
         self._bytes += size_bytes
         return self._objects >= self._objects_at_once or self._bytes >= self._bytes_at_once

@@ -27,8 +27,8 @@ def deadlock(tasks: Sequence[asyncio.Task[Any]], *, why: str = _NOTHING_TO_DO) -
     return Deadlock("\n".join(lines))
 
 
-def runaway(busiest: Counter[str], *, turns: int) -> Runaway:
-    lines = [f"the loop turned {turns} times without time passing; busiest at the end:"]
+def runaway(busiest: Counter[str], *, iterations: int) -> Runaway:
+    lines = [f"the loop ran {iterations} iterations without time passing; busiest at the end:"]
     lines += [f"  {count} times {place}" for place, count in busiest.most_common(_CALLBACKS_LISTED)]
     return Runaway("\n".join(lines))
 
@@ -38,7 +38,7 @@ def task_place(task: asyncio.Task[Any]) -> str:
     coro: Any = task.get_coro()
     title = f"{task.get_name()} ({getattr(coro, '__qualname__', type(coro).__name__)})"
     place: Place | None = None
-    # A coroutine tells what it awaits, down to the future that nobody resolves.
+    # A coroutine shows what it awaits, down to the future that is never resolved.
     while (frame := getattr(coro, "cr_frame", None)) is not None:
         if place is None or not is_machinery(frame.f_code.co_filename):
             place = Place(frame.f_code, frame.f_lineno)

@@ -16,7 +16,7 @@ _SELDOM: Final = (50_000, 20, 100)
 
 
 class SeldomCollecting:
-    """Counts who wants it so."""
+    """Counts the runs that use the setting."""
 
     def __init__(self) -> None:
         self._wanted = 0
@@ -25,7 +25,7 @@ class SeldomCollecting:
     def begin(self) -> None:
         if not self._wanted:
             self._usual = gc.get_threshold()
-            if self._usual[0]:  # zero: somebody has switched it off
+            if self._usual[0]:  # zero: it was switched off
                 gc.set_threshold(*_SELDOM)
         self._wanted += 1
 

@@ -141,7 +141,7 @@ class _Keeper:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Nobody asked for it: the service awaited something that was cancelled. Left alone it would be gone for
+            # This was not requested: the service awaited something that was cancelled. Left alone it would be gone for
             # good, because a TaskGroup does not miss a cancelled child.
             return self._crashed(error)
         except Exception as error:  # noqa: BLE001 -- the supervisor: logs, counts, restarts

@@ -36,7 +36,7 @@ class Guarded(Protocol):
         ...
 
 
-# Audit events (docs.python.org, "Audit events table") that mean: somebody talks to the world outside.
+# Audit events (docs.python.org, "Audit events table") that mean communication with the outside.
 _LEAVING = frozenset(
     {
         "_thread.start_joinable_thread",
@@ -149,7 +149,7 @@ _OUR_MACHINERY = frozenset(
 
 
 class Place(NamedTuple):
-    """A line of code, turned into text only if somebody asks."""
+    """A line of code, rendered as text only on demand."""
 
     code: CodeType
     line: int
@@ -176,7 +176,7 @@ def is_machinery(filename: str) -> bool:
 def calling_place(*, inside: CodeType) -> Place | None:
     """Where the innermost frame outside the machinery stands, looking no further out than the frame of `inside`.
 
-    None when there is no such frame: a coroutine of asyncio's own that runs as a task has nobody above it.
+    None when there is no such frame: a coroutine of asyncio's own that runs as a task has no caller frame.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- documented, and inspect.stack() reads source files
     while frame is not None and frame.f_code is not inside:

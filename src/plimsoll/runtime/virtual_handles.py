@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class TimerOwner(Protocol):
-    """Who holds a timer."""
+    """The owner of a timer."""
 
     def timer_cancelled(self) -> None: ...
 
@@ -117,6 +117,6 @@ class VirtualTask(asyncio.Task[T]):
 
 
 def _origin_of(coro: Coroutine[Any, Any, Any], *, inside: CodeType) -> Place | None:
-    """Who started a coroutine of asyncio's own, as in `wait_for(to_thread(…))`: its stack will not show the caller."""
+    """The starter of a coroutine of asyncio's own (`wait_for(to_thread(…))`), which its stack does not show."""
     code = getattr(coro, "cr_code", None)
     return calling_place(inside=inside) if code is not None and is_asyncio(code.co_filename) else None

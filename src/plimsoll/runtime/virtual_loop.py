@@ -5,7 +5,8 @@ Tests, scenarios and what-ifs run on it, through `plimsoll.runtime.virtual_run`.
 * **Nothing leaves its thread.** Executors, sockets, processes, signals and threads raise `LeftVirtualTime`, which names
   the caller. The run then ends with that error even if the caller swallows it.
 * **Errors come out.** What a bare callback raises ends the run, instead of going to a log as in other loops.
-* **It never hangs.** Nothing ready and no timer set is a `Deadlock`, which lists who waits and where; callbacks that
+* **It never hangs.** Nothing ready and no timer set is a `Deadlock`, which lists the waiting tasks and where they wait;
+callbacks that
   call each other without time passing are a `Runaway`. (One callback that never returns cannot be caught.)
 * **It repeats.** Timers of one instant fire in the order they were set; tasks hash by the order they were made in, so
   that asyncio's own sets of tasks (a TaskGroup cancelling its children) are walked in the same order in every run.
@@ -54,8 +55,8 @@ class Limits(Value):
 class VirtualLoop(asyncio.BaseEventLoop):
     """See the module. It overrides `_run_once`, as asyncio asks of loops that derive from its base class."""
 
-    # What the base class keeps and typeshed does not tell. (_VARIADIC below: typeshed ties a callback to its arguments
-    # by type; doing the same would say `*args: *Ts` four times over and check nothing here.)
+    # What the base class keeps and typeshed does not declare. (_VARIADIC below: typeshed ties a callback to its
+    # arguments by type; doing the same would say `*args: *Ts` four times over and check nothing here.)
     _ready: deque[VirtualHandle | VirtualTimer]
     _closed: bool = True  # until super().__init__ opens it: a loop that could not be made has nothing to close
     _stopping: bool
@@ -71,7 +72,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers_cancelled = 0
         self._sweep_after = _FEW_TIMERS
         self._tasks_made = 0
-        self._turns = 0
+        self._iterations = 0
         self._owner = threading.get_ident()
         self._horizon_ns = math.inf
         self._may_idle = False
@@ -107,7 +108,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         timer = VirtualTimer(when, callback, args, context, self)
         if when == math.inf:
-            # Never due, so nobody holds it: whoever waits for this alone waits in vain, and is told so.
+            # Never due, so it is not stored: a task that waits for this alone is reported as a deadlock.
             timer.held = False
             return timer
         return self._hold(round(when * _NS), timer)
@@ -152,7 +153,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- running
 
     def _run_once(self) -> None:
-        """Take turns until somebody stops the loop: asyncio's one turn a call would cost a third of the speed."""
+        """Run iterations until the loop is stopped: one per call, as in asyncio, would cost a third of the speed."""
         ready, instants = self._ready, self._instants
         take = ready.popleft
         while True:
@@ -160,10 +161,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._collect()
             if not ready and not self._stopping:
                 self._jump()
-            self._turns += 1
-            if self._turns > self._limits.turns_at_one_instant:
+            self._iterations += 1
+            if self._iterations > self._limits.turns_at_one_instant:
                 self._watch_the_runaway()
-            # What these callbacks make ready waits for the next turn, as in every asyncio loop.
+            # What these callbacks make ready waits for the next iteration, as in every asyncio loop.
             for _ in range(len(ready)):
                 handle = take()
                 if not handle.dropped:
@@ -177,7 +178,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         while instants and (instant_ns := instants[0]) <= horizon_ns:
             now_s = self._collect()
             if self._ready:
-                self._now_ns, self._now_s, self._turns = instant_ns, now_s, 0
+                self._now_ns, self._now_s, self._iterations = instant_ns, now_s, 0
                 return
         if not self._may_idle:
             raise deadlock(self.unfinished_tasks())
@@ -185,12 +186,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.stop()
 
     def _watch_the_runaway(self) -> None:
-        """Count the callbacks of some more turns, so that the error can name the busiest."""
+        """Count the callbacks of some more iterations, so that the error can name the busiest."""
         self._busiest.update(callback_place(handle.callback) for handle in self._ready)
-        if self._turns >= self._limits.turns_at_one_instant + _TURNS_WATCHED_IN_A_RUNAWAY:
-            error = runaway(self._busiest, turns=self._turns)
-            # The end of the run still needs turns, to clean up.
-            self._turns, self._busiest = 0, Counter()
+        if self._iterations >= self._limits.turns_at_one_instant + _TURNS_WATCHED_IN_A_RUNAWAY:
+            error = runaway(self._busiest, iterations=self._iterations)
+            # The end of the run still needs iterations, to clean up.
+            self._iterations, self._busiest = 0, Counter()
             raise error
 
     def run_forever(self) -> None:
@@ -215,7 +216,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def stand_at(self, now_ns: int) -> None:
         """Let time pass up to a moment before which no timer is left."""
         if now_ns > self._now_ns:
-            self._now_ns, self._now_s, self._turns = now_ns, now_ns / _NS, 0
+            self._now_ns, self._now_s, self._iterations = now_ns, now_ns / _NS, 0
 
     def has_timers(self) -> bool:
         return any(timer.held for timers in self._timers.values() for timer in timers)

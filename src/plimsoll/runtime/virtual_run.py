@@ -61,7 +61,7 @@ class VirtualRun:
 
     def _on_end(self, task: asyncio.Task[Any]) -> None:
         error = None if task.cancelled() else task.exception()
-        # A departure is told by the loop itself.
+        # Work outside the loop's thread is reported by the loop itself.
         if error is not None and not self._is_closing and not isinstance(error, LeftVirtualTime):
             self._failure = self._failure or error
             self.loop.stop()
@@ -120,7 +120,7 @@ class VirtualRun:
             raise failure
 
     def close(self, *, after_error: bool = False) -> None:
-        """Cancel what still runs and close the loop. `after_error`: the caller is already being told of an error."""
+        """Cancel what still runs and close the loop. `after_error`: the caller is already handling an error."""
         if self.loop.is_closed():
             return
         self._is_closing = True

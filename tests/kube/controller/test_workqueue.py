@@ -93,7 +93,7 @@ def test_a_busy_key_goes_to_the_end_of_the_line(desk: Desk):
 
 
 def test_letting_go_of_a_key_one_does_not_have_is_a_mistake(desk: Desk):
-    with pytest.raises(ValueError, match="nobody works on 'a'"):
+    with pytest.raises(ValueError, match="no worker has taken 'a'"):
         desk.queue.done("a")
 
 

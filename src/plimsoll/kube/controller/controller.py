@@ -1,20 +1,19 @@
-"""The loop of every controller: take a key, look at the world, bring it closer to what is wanted, say so.
+"""The loop of every controller: take a key, compare the observed state with the desired state, and act.
 
-A subsystem writes `reconcile(key)`; `app.py` gives `Controller.run` to the supervisor; `kube.wiring` puts keys in when
-objects change. A controller keeps nothing about the world: a key says where to look, and a run that is started again
-looks at everything.
+A subsystem implements `reconcile(key)`, the supervisor runs `Controller.run`, and `enqueue` adds keys when objects
+change. A controller stores no state of the cluster: a key names an object, and a restarted run reconciles everything.
 
-An exception means that this turn cannot go on. Which ones are expected:
+An exception ends this reconcile. Expected are:
 
-* `Conflict`: somebody was there first, or our cache is behind. Tried again soon, without a word.
-* `NotAllowed`: we are not leading, or not just now (a lease that is made anew or about to end), or somebody pulled the
-  brake. Tried again without a word, with a back-off and a budget of its own (`WorkQueue.add_refused`): many keys of a
-  follower cost little. Who becomes the leader calls `resync`.
-* any other `PlimsollError`: told as a warning, tried again with back-off, not before the server's Retry-After. One
-  that is `AlreadyReported` is not told a second time.
+* `Conflict`: another writer was first, or the cache is behind. Retried soon, without a log line.
+* `NotAllowed`: this process is not leading, or not at the moment (a lease that is created again or about to end), or
+  actions are paused. Retried without a log line, with a back-off and a budget of its own (`WorkQueue.add_refused`):
+  many keys of a follower cost little. A new leader calls `resync`.
+* any other `PlimsollError`: logged as a warning, retried with back-off, not before the server's Retry-After. An
+  `AlreadyReported` is not logged again.
 * any other `Exception` is a bug, and this module catches it, which only the supervisor does elsewhere: one object that
-  trips a bug would otherwise restart its controller for ever, and no other object would be looked at. It is told as an
-  error with its traceback, counted, and tried again with back-off. `BaseException` passes.
+  triggers a bug would otherwise restart its controller for ever, and no other object would be reconciled. It is logged
+  as an error with its traceback, counted, and retried with back-off. `BaseException` passes.
 
 Cancelling `run` is how it is stopped: no new key is taken, reconciles under way may finish within `grace_s`, which
 should be shorter than the supervisor's.
@@ -46,7 +45,7 @@ _ERROR_TEXT_LENGTH = 500
 
 
 class AlreadyReported(PlimsollError):
-    """This turn cannot go on, and its reconcile has told people so, or did in a turn before."""
+    """The reconcile cannot go on, and it has already reported the reason, now or in an earlier reconcile."""
 
 
 class Done(Value):
@@ -134,7 +133,7 @@ class Controller(Generic[K]):
         self._sources.append(source)
 
     def resync(self) -> None:
-        """Have everything looked at, soon: for who becomes the leader. `run` does so by itself from time to time."""
+        """Reconcile everything soon, as a new leader must. `run` does so by itself from time to time."""
         self._resync_wanted.set()
 
     async def run(self) -> None:
@@ -164,7 +163,7 @@ class Controller(Generic[K]):
             await self._add_everything()
 
     async def _until_resync(self) -> None:
-        """Until it is time, or somebody asks for it."""
+        """Wait until the next resync is due or requested."""
         longest_s = self.settings.resync_s
         shortest_s = longest_s * (1 - self.settings.resync_jitter)
         try:
@@ -174,7 +173,7 @@ class Controller(Generic[K]):
             return
 
     async def _add_everything(self) -> None:
-        # Before the first key: whoever asks from now on may know of more.
+        # Cleared before the first key: a later request may concern more keys.
         self._resync_wanted.clear()
         for key in self._all_keys():
             self.queue.add(key)
@@ -199,20 +198,20 @@ class Controller(Generic[K]):
                 return
             self._busy.add(task)
             try:
-                await self._turn(key, task)
+                await self._reconcile_key(key, task)
             finally:
                 self._busy.discard(task)
                 self.queue.done(key)
 
-    async def _turn(self, key: K, task: asyncio.Task[None]) -> None:
+    async def _reconcile_key(self, key: K, task: asyncio.Task[None]) -> None:
         try:
             outcome = await self._reconcile(key)
         except asyncio.CancelledError as error:
             if task.cancelling():
-                # Cut off: whoever runs this again starts with it.
+                # Interrupted: the next run starts with this key.
                 self.queue.add(key)
                 raise
-            # Nobody cancelled us: something the reconcile waited for was. Left alone, the worker would be gone.
+            # This task was not cancelled: something that the reconcile awaited was. Otherwise the worker would end.
             self._is_a_bug(key, error)
         except NotAllowed as error:
             self._is_not_allowed(key, error)
@@ -249,19 +248,19 @@ class Controller(Generic[K]):
         self._results["failed"] += 1
         wait_s = self.queue.add_rate_limited(key, because=error)
         tries = self.queue.failures(key)
-        told = _text_of(error)
-        tell = log.debug if isinstance(error, AlreadyReported) else log.warning
-        tell("reconcile.failed", controller=self.name, key=str(key), error=told, tries=tries, again_s=round(wait_s, 3))
+        text = _text_of(error)
+        write = log.debug if isinstance(error, AlreadyReported) else log.warning
+        write("reconcile.failed", controller=self.name, key=str(key), error=text, tries=tries, again_s=round(wait_s, 3))
 
     def _is_a_bug(self, key: K, error: BaseException) -> None:
         self._results["bug"] += 1
         wait_s = self.queue.add_rate_limited(key)
-        told = _text_of(error)
+        text = _text_of(error)
         log.error(
             "reconcile.crashed",
             controller=self.name,
             key=str(key),
-            error=told,
+            error=text,
             again_s=round(wait_s, 3),
             exc_info=error,
         )

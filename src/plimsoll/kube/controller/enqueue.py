@@ -62,7 +62,7 @@ def of_owner(resource: Resource) -> Keys[Key]:
 
 
 def states_in(change: Change[Any]) -> list[WireObject]:
-    """The readable states a change tells of, the older first."""
+    """The readable states in a change, the older first."""
     # Asked for every event by every controller, so by type: see `informer.changes`.
     if type(change) is Updated:
         old, new = change.old, change.new

@@ -1,19 +1,19 @@
 """The queue between "something about this key changed" and "a worker looks at it": keys, never the changes themselves.
 
 Controllers put keys in from informer handlers, timers and failed reconciles, and take them out with their workers. What
-the queue promises:
+the queue guarantees:
 
 * A key waits in it once, however often it is added, and in the order in which keys became ready.
 * No two workers have the same key. One that is added while it is worked becomes ready again when its worker is done,
   so what happened after the worker began to look is always looked at.
-* `add_after` keeps the earliest of several due times for a key. A plain `add` does not touch them: whoever asked for
-  a look at noon gets one at noon.
+* `add_after` keeps the earliest of several due times for a key. A plain `add` does not touch them: a key that
+  was added for noon becomes ready at noon.
 * `get` that is cancelled has taken nothing.
 
-There is no task and no thread in it: due keys become ready when anybody touches the queue, and who waits in `get`
+There is no task and no thread in it: due keys become ready with any call of the queue, and a caller of `get`
 sleeps until the next due time. Retries back off from 0.1 s, doubling to 5 minutes, with a little jitter (client-go:
-5 ms to 1000 s without): our reconciles plan, so retrying 200 times a second would only warm the room, and a
-quarter of an hour is longer than anybody waits to see a mended object taken up.
+5 ms to 1000 s without): our reconciles plan, so 200 retries per second would only waste cpu, and a
+quarter of an hour is too long for a user who has corrected an object.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ K = TypeVar("K", bound="Hashable")
 
 RETRIES: Final = Backoff(initial_s=0.1, factor=2.0, cap_s=300.0, jitter=0.1)
 
-# Loop and clock may round a moment differently; a wait shorter than this would only turn the loop.
+# Loop and clock may round a moment differently; a wait shorter than this would only spin the loop.
 _SAME_INSTANT_S: Final = 1e-6
-# A loop's timer overflows somewhere; who wakes early just waits again.
+# Timers of an event loop overflow; a waiter that wakes early waits again.
 _LONGEST_TIMER_S: Final = 86_400.0
 # Not worth tidying up.
 _FEW: Final = 64
@@ -149,7 +149,7 @@ class WorkQueue(Generic[K]):
             self._timetable = [entry for entry in self._timetable if self._due.get(entry[2]) == entry[0]]
             heapq.heapify(self._timetable)
         if self._timetable[0] is entry:
-            # Whoever waits, waits for a later one.
+            # All waiters wait for a later key.
             self._wake_one()
 
     def add_rate_limited(self, key: K, *, because: object = None) -> float:
@@ -166,8 +166,8 @@ class WorkQueue(Generic[K]):
     def add_refused(self, key: K) -> None:
         """Have `key` looked at again after we kept ourselves from acting: spaced like failures, without being one.
 
-        With a budget of its own, so that a follower's many refusals hold up no retry. Who is refused again before its
-        time, because something changed, keeps its turn.
+        With a budget of its own, so that a follower's many refusals hold up no retry. A key that is
+        refused again early, because something changed, keeps its due time.
         """
         now_s = self._clock.monotonic_s()
         due_s = self._refusals.table.state(key).ready_at
@@ -205,7 +205,7 @@ class WorkQueue(Generic[K]):
         """The worker let go of `key`."""
         began_s = self._working.pop(key, None)
         if began_s is None:
-            raise ValueError(f"nobody works on {key!r}")
+            raise ValueError(f"no worker has taken {key!r}")
         self._worked.add(max(0.0, self._clock.monotonic_s() - began_s))
         if key in self._again:
             self._again.discard(key)
@@ -220,7 +220,7 @@ class WorkQueue(Generic[K]):
         for waiter in self._waiters:
             _wake(waiter)
 
-    # ---- telling
+    # ---- status
 
     @property
     def status(self) -> QueueStatus:
@@ -270,7 +270,7 @@ class WorkQueue(Generic[K]):
         try:
             await waiter
         except asyncio.CancelledError:
-            # The wake-up, or the watch over the next due time, may have been this waiter's: somebody else takes over.
+            # The wake-up, or the watch over the next due time, may have been this waiter's: another waiter takes over.
             self._waiters.remove(waiter)
             self._wake_one()
             raise

@@ -1,4 +1,4 @@
-"""What we may do: every permission of every controller put to the server, and the rule for each that is missing."""
+"""Access reviews: every permission of every controller is checked, and each missing one comes with its RBAC rule."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def _is_allowed(client: Client, question: AccessQuestion) -> bool:
 
 
 class Reviewer(Value):
-    """Who wants to know: `user` as the server knows them, `invocation` the command that asks, with `-o json`."""
+    """The subject of the reviews: its name on the server, and the command line that runs them, with `-o json`."""
 
     user: str = ""
     invocation: str = "plimsoll doctor -o json"

@@ -1,4 +1,4 @@
-"""The whole examination of a cluster, check by check. Works on a `Client` over any transport; changes nothing."""
+"""All checks of a cluster, in order. They use a `Client` over any transport and change nothing."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class ExaminationOptions(Value):
 
 
 def _silent(_: str) -> None:
-    """Tells nobody."""
+    """Ignore the progress."""
 
 
 async def examine(
     client: Client, options: ExaminationOptions, *, clock: Clock, on_step: Callable[[str], None] = _silent
 ) -> Examination:
-    """Everything there is to find. Raises `NoExamination` if the server cannot be reached.
+    """Run all checks. Raises `NoExamination` if the server cannot be reached.
 
-    `on_step` is told what is looked at next.
+    `on_step` receives the name of the next check.
     """
     try:
         return await _examined(client, options, clock=clock, on_step=on_step)
@@ -87,7 +87,7 @@ async def _examined(
 async def _inside(
     client: Client, options: ExaminationOptions, *, reviewer: Reviewer, on_step: Callable[[str], None]
 ) -> list[Finding]:
-    """What only those see whom the server knows."""
+    """The checks that need an identity that the server recognizes."""
     requirements, namespaces = options.requirements, options.namespaces
     on_step("which APIs are served")
     served = await served_groups(client, (group for need in requirements for group in need.builtin_groups))
@@ -125,7 +125,7 @@ async def _rivals(client: Client, options: ExaminationOptions, *, probe: ServerP
 
 
 async def _answered(check: str, looking: Awaitable[Finding]) -> Finding:
-    """One question that fails does not take away what was found before."""
+    """The finding of a check; a check that fails does not discard earlier findings."""
     try:
         return await looking
     except (NotSent, CredentialsFailed):

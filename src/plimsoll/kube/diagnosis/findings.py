@@ -1,4 +1,4 @@
-"""What an examination of a cluster finds, as values that the command line prints and scripts read."""
+"""Findings of an examination of a cluster, as values for the command line and for scripts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Examination(Value):
 
 
 class NoExamination(Unreachable):
-    """The server could not be reached, so there is nothing to tell but why; `hint` says what may help."""
+    """The server could not be reached, so there are no findings; `hint` says what may help."""
 
     def __init__(self, problem: str, *, hint: str = "") -> None:
         super().__init__(problem)

@@ -39,26 +39,26 @@ async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Id
     except Unauthorized as error:
         return None, unknown_to_server(str(error), target, now=now)
     except (Forbidden, NotFound, UnreadableAnswer) as error:
-        if isinstance(error, Forbidden) and f'"{ANONYMOUS}"' in str(error):  # whom it tells nothing, not even that
-            nobody = Identity(user=ANONYMOUS)
-            return nobody, _introduced(nobody, target, now=now)
+        if isinstance(error, Forbidden) and f'"{ANONYMOUS}"' in str(error):  # not even that may be read
+            anonymous = Identity(user=ANONYMOUS)
+            return anonymous, _identity_finding(anonymous, target, now=now)
         return None, Finding(check="identity", level=Level.UNKNOWN, message=f"the server does not tell: {error}")
-    return identity, _introduced(identity, target, now=now)
+    return identity, _identity_finding(identity, target, now=now)
 
 
-def unknown_to_server(told: str, target: Target, *, now: datetime) -> Finding:
+def unknown_to_server(problem: str, target: Target, *, now: datetime) -> Finding:
     expired = _expired(target, now)
     return Finding(
         check="identity",
         level=Level.FAIL,
-        message=f"the server does not recognize the credentials: {expired or told}",
+        message=f"the server does not recognize the credentials: {expired or problem}",
         fix="get a new certificate (client-certificate and client-key of the user)"
         if expired
         else "get a fresh token or certificate: the one we have is wrong or has expired",
     )
 
 
-def _introduced(identity: Identity, target: Target, *, now: datetime) -> Finding:
+def _identity_finding(identity: Identity, target: Target, *, now: datetime) -> Finding:
     details = {"user": identity.user, "groups": list(identity.groups)}
     if identity.user != ANONYMOUS:
         return Finding(check="identity", level=Level.OK, message=f"authenticated as {identity.user}", details=details)

@@ -1,4 +1,4 @@
-"""Many questions to one server at a time, but not too many; a question that fails does not stop the others."""
+"""Concurrent requests to one server, limited in number; a request that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AT_ONCE: Final = 8
 
 
 async def request_all(items: Iterable[Item], ask: Callable[[Item], Awaitable[Answer]]) -> list[Answer | PlimsollError]:
-    """The answers in the order of the items; what went wrong stands where its answer would.
+    """The responses in the order of the items; an error takes the place of its response.
 
-    Raises `NotSent` if the server went away meanwhile, `CredentialsFailed` if we no longer have any: then the other
-    answers are worth nothing either.
+    Raises `NotSent` if the server became unreachable and `CredentialsFailed` if there are no valid credentials any
+    more: then the other responses are useless too.
     """
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(item: Item) -> Answer | PlimsollError:
+    async def request_one(item: Item) -> Answer | PlimsollError:
         async with gate:
             try:
                 return await ask(item)
@@ -33,7 +33,7 @@ async def request_all(items: Iterable[Item], ask: Callable[[Item], Awaitable[Ans
                 return error
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(item)) for item in items]
+        tasks = [group.create_task(request_one(item)) for item in items]
     answers = [task.result() for task in tasks]
     if gone := next((answer for answer in answers if isinstance(answer, NotSent | CredentialsFailed)), None):
         raise gone

@@ -27,14 +27,14 @@ class Scope(StrEnum):
     EVERYWHERE = "everywhere"
     """Of no namespace, or of all of them."""
     WATCHED = "watched"
-    """In the namespaces the controller looks after: all, or the one it was told."""
+    """In the namespaces the controller manages: all, or the configured one."""
     INHABITED = "inhabited"
-    """Only where there is something to look after: in the namespace it was told, else in those that hold such objects.
+    """Only where there are objects to manage: in the configured namespace, else in those that hold such objects.
 
-    For secrets: a controller that looks after all namespaces need not be able to read the secrets of all.
+    For secrets: a controller that manages all namespaces need not be able to read the secrets of all.
     """
     OWN_NAMESPACE = "home"
-    """In the namespace the controller lives in: its own lease."""
+    """In the namespace of the controller itself: its own lease."""
     ONE = "one"
     """In a namespace that is always the same."""
 
@@ -46,7 +46,7 @@ class Namespaces(Value):
     watched: str = ""
     """Empty: all namespaces."""
     used: tuple[str, ...] = ()
-    """The namespaces that hold what a controller looks after, if it looks after all."""
+    """The namespaces that hold objects of the controller, if it manages all namespaces."""
 
 
 class AccessQuestion(Value):

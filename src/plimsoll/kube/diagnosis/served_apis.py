@@ -1,7 +1,7 @@
 """What the server serves: the built-in API groups each controller speaks, and the custom resources it works with.
 
-Built-in groups are read from discovery, which everybody may. Custom resources are read from their definitions, which
-tell why one is not served; where we may not read those, discovery has to do.
+Built-in groups are read from discovery, which every user may read. Custom resources are read from their definitions,
+which say why one is not served; without permission for those, discovery is used.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ async def used_namespaces(
 ) -> tuple[str, ...]:
     """The namespaces that hold what the controller looks after; none if it has no such objects, or we may not see them.
 
-    Who may not list them lacks a permission anyway, and is asked about the rest when that is granted.
+    A user that may not list them lacks a permission anyway; the rest is checked once that is granted.
     """
     subject = requirements.custom_resources[0] if requirements.custom_resources else None
     served = seen[subject.name].versions if subject is not None else ()
@@ -179,7 +179,7 @@ def check_definitions(
 ) -> Finding | None:
     """Whether the custom resources of a controller are there; nothing to say if it has none.
 
-    Where nobody asked for this very controller, a missing definition only means that it cannot run here: a warning.
+    If this controller was not selected, a missing definition only means that it cannot run here: a warning.
     """
     if not requirements.custom_resources:
         return None

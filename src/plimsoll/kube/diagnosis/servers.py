@@ -1,4 +1,4 @@
-"""The server itself: does it answer, how fast, what does its clock say, which Kubernetes is it, or is it none."""
+"""Checks of the server itself: reachability, latency, clock and version of Kubernetes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Target(Value):
     is_verified: bool = True
     """Whether its certificate is checked."""
     is_shown_credentials: bool = False
-    """Whether it should know who we are."""
+    """Whether credentials are sent that it should recognize."""
     certificate_ends: datetime | None = None
     """Until when the certificate that we show is good."""
 
@@ -74,24 +74,24 @@ class Target(Value):
 
 
 class ServerProbe(Value):
-    """What the first few exchanges with the server tell."""
+    """The result of the first few requests to the server."""
 
     latency_s: float
     version: ServerVersion = ServerVersion()
     ahead_s: float | None = None
-    """How far the server's clock is ahead of ours; None if it does not tell its time."""
+    """How far the server's clock is ahead of ours; None if its responses carry no time."""
     is_unknown_to_server: bool = False
     is_odd: bool = False
     """It answers, but not with a version."""
 
 
 async def probe_server(client: Client, target: Target, *, clock: Clock) -> ServerProbe:
-    """Ask a small thing a few times; the quickest answer tells latency and clock best."""
-    greetings = [await _greeted(client, target, clock=clock) for _ in range(_SAMPLES)]
-    return min(greetings, key=lambda probe: (probe.ahead_s is None, probe.latency_s))
+    """Send a small request a few times; the fastest response gives the best latency and clock difference."""
+    probes = [await _probe_once(client, target, clock=clock) for _ in range(_SAMPLES)]
+    return min(probes, key=lambda probe: (probe.ahead_s is None, probe.latency_s))
 
 
-async def _greeted(client: Client, target: Target, *, clock: Clock) -> ServerProbe:
+async def _probe_once(client: Client, target: Target, *, clock: Clock) -> ServerProbe:
     sent_at, started_s = clock.now(), clock.monotonic_s()
     call = Request("GET", "/version", headers={"accept": JSON}, timeout_s=client.settings.timeout_s)
     try:
@@ -99,21 +99,21 @@ async def _greeted(client: Client, target: Target, *, clock: Clock) -> ServerPro
     except Unauthorized:
         return ServerProbe(latency_s=clock.monotonic_s() - started_s, is_unknown_to_server=True)
     except ApiError as error:
-        if isinstance(error, Forbidden) and _A_PAGE not in str(error):  # some tell their version only to friends
+        if isinstance(error, Forbidden) and _A_PAGE not in str(error):  # some servers hide their version
             return ServerProbe(latency_s=clock.monotonic_s() - started_s)
-        raise _turned_away(error, target) from error
+        raise _refused_error(error, target) from error
     except Unreachable as error:
         raise unreached(error, target) from error
     latency_s = clock.monotonic_s() - started_s
     ahead_s = _ahead_s(reply, sent_at + timedelta(seconds=latency_s / 2))
     try:
-        told = _version_in(reply)
+        version_ = _version_in(reply)
     except UnreadableAnswer as error:
         raise no_kubernetes(f"GET /version gave {error}", target) from error
-    return ServerProbe(latency_s=latency_s, version=told, ahead_s=ahead_s, is_odd=not told.git_version)
+    return ServerProbe(latency_s=latency_s, version=version_, ahead_s=ahead_s, is_odd=not version_.git_version)
 
 
-def _turned_away(error: ApiError, target: Target) -> NoExamination:
+def _refused_error(error: ApiError, target: Target) -> NoExamination:
     code = error.status.code
     if isinstance(error, ServerFailed):
         return _busy(f"answers, but cannot work: {error}", target, "it may still be starting")
@@ -131,7 +131,7 @@ def _busy(problem: str, target: Target, guess: str) -> NoExamination:
 
 
 def no_kubernetes(evidence: str, target: Target) -> NoExamination:
-    """Somebody answers, who is not an API server."""
+    """The error for a server that answers but is not an API server."""
     return NoExamination(
         f"{target.server}: this is no Kubernetes API ({evidence})",
         hint=f"{target.advice_on_address}check host, port and path; a proxy or a login page may answer in its place",
@@ -139,9 +139,9 @@ def no_kubernetes(evidence: str, target: Target) -> NoExamination:
 
 
 def unreached(error: Unreachable, target: Target) -> NoExamination:
-    """What to tell whoever asked for an examination: which server, why not, and what may help."""
-    told = str(error)
-    message = told if target.server in told else f"cannot reach {target.server}: {told}"
+    """The error for a server that cannot be reached: its address, the cause, and what may help."""
+    cause = str(error)
+    message = cause if target.server in cause else f"cannot reach {target.server}: {cause}"
     return NoExamination(message, hint=_advice(error, target))
 
 
@@ -170,10 +170,10 @@ def _version_in(reply: Response) -> ServerVersion:
 def _ahead_s(reply: Response, our_time: datetime) -> float | None:
     """The header has whole seconds, cut off: on the average it was half a second later."""
     try:
-        told = parsedate_to_datetime(reply.headers.get("date", ""))
+        server_time = parsedate_to_datetime(reply.headers.get("date", ""))
     except (ValueError, OverflowError):
         return None
-    aware = told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+    aware = server_time if server_time.tzinfo is not None else server_time.replace(tzinfo=UTC)
     return (aware + timedelta(seconds=0.5) - our_time).total_seconds()
 
 
@@ -200,17 +200,17 @@ def reachable(probe: ServerProbe, target: Target) -> Finding:
 
 
 def version(probe: ServerProbe) -> Finding:
-    told, number = probe.version.git_version, probe.version.number
+    git_version, number = probe.version.git_version, probe.version.number
     least = ".".join(map(str, LEAST_VERSION))
-    if not told or not all(number):
+    if not git_version or not all(number):
         return Finding(check="version", level=Level.UNKNOWN, message="the server does not tell its version")
-    details = {"gitVersion": told, "leastVersion": least}
+    details = {"gitVersion": git_version, "leastVersion": least}
     if number >= LEAST_VERSION:
-        return Finding(check="version", level=Level.OK, message=f"Kubernetes {told}", details=details)
+        return Finding(check="version", level=Level.OK, message=f"Kubernetes {git_version}", details=details)
     return Finding(
         check="version",
         level=Level.FAIL,
-        message=f"Kubernetes {told} is older than {least}, the oldest that Plimsoll works with",
+        message=f"Kubernetes {git_version} is older than {least}, the oldest that Plimsoll works with",
         fix=f"upgrade to {least} or later",
         details=details,
     )

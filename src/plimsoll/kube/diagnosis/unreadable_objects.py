@@ -1,7 +1,7 @@
-"""Objects that are there but cannot be read: found by listing, page by page, everything the controllers list.
+"""Objects that exist but cannot be decoded, found by listing, page by page, everything the controllers list.
 
 A controller goes on with such an object (it counts as present and unmovable), so this is a warning. Only kinds that a
-controller lists anyway are looked at; nobody's secrets are.
+controller lists anyway are read; Secrets are not.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def _wanted(requirements: Iterable[Requirements], namespaces: Namespaces) -> Ite
 
 
 async def check_objects(client: Client, wanted: Iterable[ListTarget]) -> list[Finding]:
-    """A summary, and a finding for each kind that holds odd objects."""
+    """A summary, and a finding for each kind that holds unreadable objects."""
     looked_at = tuple(wanted)
     counts = await request_all(looked_at, lambda target: _counted(client, target))
     seen = {target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, ObjectCount)}
     unseen = {
         target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, PlimsollError)
     }
-    odd = [_odd(target, count) for target, count in seen.items() if count.bad]
-    return [_summary(seen, unseen), *odd]
+    unreadable = [_unreadable(target, count) for target, count in seen.items() if count.bad]
+    return [_summary(seen, unseen), *unreadable]
 
 
 async def _counted(client: Client, target: ListTarget) -> ObjectCount:
@@ -99,21 +99,21 @@ async def _read(client: Client, target: ListTarget) -> ObjectCount:
 def _summary(seen: dict[ListTarget, ObjectCount], unseen: dict[ListTarget, PlimsollError]) -> Finding:
     total = sum(count.objects for count in seen.values())
     bad = sum(len(count.bad) for count in seen.values())
-    told = f"{total} objects of {len(seen)} kinds, {'all readable' if not bad else f'{bad} of them not readable'}"
+    summary = f"{total} objects of {len(seen)} kinds, {'all readable' if not bad else f'{bad} of them not readable'}"
     details = {
         "objects": {_name(target): count.objects for target, count in seen.items()},
         "notSeen": {_name(target): str(error) for target, error in unseen.items()},
     }
     if not unseen:
-        return Finding(check="objects", level=Level.OK, message=told, details=details)
+        return Finding(check="objects", level=Level.OK, message=summary, details=details)
     names = ", ".join(_name(target) for target in unseen)
-    message = f"{told}; not listed: {names}" if seen else f"no kind could be listed: {names}"
+    message = f"{summary}; not listed: {names}" if seen else f"no kind could be listed: {names}"
     return Finding(check="objects", level=Level.UNKNOWN, message=message, details=details)
 
 
-def _odd(target: ListTarget, count: ObjectCount) -> Finding:
+def _unreadable(target: ListTarget, count: ObjectCount) -> Finding:
     kind = target.resource
-    shown = [f"{_who(bad_object)}: {bad_object.problem}" for bad_object in count.bad[:_SHOWN]]
+    shown = [f"{_full_name(bad_object)}: {bad_object.problem}" for bad_object in count.bad[:_SHOWN]]
     more = f" and {len(count.bad) - 1} more" if len(count.bad) > 1 else ""
     return Finding(
         check=f"objects.{_name(target)}",
@@ -139,5 +139,5 @@ def _name(target: ListTarget) -> str:
     return target.resource.full_name
 
 
-def _who(one: BadObject) -> str:
-    return "/".join(part for part in (one.namespace, one.name) if part) or "one without a name"
+def _full_name(bad_object: BadObject) -> str:
+    return "/".join(part for part in (bad_object.namespace, bad_object.name) if part) or "one without a name"

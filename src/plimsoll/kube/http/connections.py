@@ -18,12 +18,12 @@ _HEADER_BYTES: Final = 64 * 1024
 _READ_AHEAD_BYTES: Final = 256 * 1024
 
 # A peer that is gone without a word is noticed after 45 s, as client-go's HTTP/2 pings do it: silent for 30 s, then
-# asked every 5 s. The user timeout does the same for bytes that we sent and nobody acknowledges.
+# asked every 5 s. The user timeout does the same for bytes that we sent and that are not acknowledged.
 _SOCKET_OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 45_000}
 
 
 class CallProgress:
-    """How far a call has got, so that a failure can be told: before `is_sent` the server cannot have acted on it."""
+    """The progress of a call, for its errors: before `is_sent` the server cannot have acted on it."""
 
     __slots__ = ("doing", "is_first", "is_sent", "is_without_credentials")
 
@@ -73,7 +73,7 @@ async def _mark_sent(
 
 
 async def _send_once(request: aiohttp.ClientRequest, send: ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keeps aiohttp from sending PUT and DELETE again when a kept connection turns out closed: the client decides."""
+    """Keeps aiohttp from sending PUT and DELETE again when a kept connection is found closed: the client decides."""
     try:
         return await send(request)
     except aiohttp.ClientConnectorError:

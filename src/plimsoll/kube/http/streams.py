@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class HttpStream:
     """A `kube.exchange.Stream` over one connection, which is closed with it.
 
-    A wait that is cancelled ends the stream, as it does with the in-process twin: nobody is left to close it later.
+    A wait that is cancelled ends the stream, as it does with the in-process twin: no reader is left to close it later.
     """
 
     def __init__(self, response: aiohttp.ClientResponse, *, server: str, siblings: MutableSet[HttpStream]) -> None:
@@ -36,7 +36,7 @@ class HttpStream:
         try:
             chunk = await self._response.content.readany()
         except (aiohttp.ClientError, OSError):
-            # Closing while somebody waits reaches the waiter as an error of the connection.
+            # Closing while a reader waits reaches the waiter as an error of the connection.
             if self._is_over:
                 raise StopAsyncIteration from None
             self._end()

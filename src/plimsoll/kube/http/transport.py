@@ -162,8 +162,8 @@ class HttpTransport:
         credentials = self._access.credentials
         known = credentials.unanswered() if isinstance(credentials, SlowCredentials) else None
         waited = known or CredentialsLate("no credentials came", path=self._access.origin)
-        told = f"{call.method} {call.path} had {in_seconds(call.timeout_s)} for everything and was not sent"
-        return CredentialsLate(f"{waited.problem}; {told}", path=waited.path)
+        request = f"{call.method} {call.path} had {in_seconds(call.timeout_s)} for everything and was not sent"
+        return CredentialsLate(f"{waited.problem}; {request}", path=waited.path)
 
     async def _exchanged(
         self, call: Request, credential: Credential, session: aiohttp.ClientSession, progress: CallProgress
@@ -238,7 +238,7 @@ class HttpTransport:
 
 
 def _heed(asking: asyncio.Task[Credential]) -> None:
-    """The calls that waited may all be over: then nobody else looks at what went wrong, and the next one asks anew."""
+    """The calls that waited may all be over: then no other caller reads the error, and the next call starts again."""
     if not asking.cancelled():
         asking.exception()
 

@@ -1,7 +1,7 @@
-"""Events: what happened to an object, told where `kubectl describe` shows it, without flooding anybody.
+"""Kubernetes Events about objects, as `kubectl describe` shows them, rate-limited and aggregated.
 
-`recording` takes them in and writes them, `waiting` holds them meanwhile, `correlation` decides what becomes of one
-more, `texts` gives them form.
+`recorder` accepts and writes events, `queue` holds them until they are written, `correlation` aggregates them, and
+`event_objects` builds the objects.
 """
 
 from plimsoll.kube.recorder.correlation import CorrelationSettings

@@ -1,15 +1,15 @@
-"""What becomes of one more event: a new object, a higher count on an old one, a line in a collective one, or nothing.
+"""Event correlation: an event becomes a new object, a higher count of an old one, part of a combined one, or nothing.
 
 The rules and numbers of client-go's event correlator, as a pure state machine: occurrences and times in, entries out.
 
 * The same thing (object, type, reason, message) within the window after the last time counts up one event.
 * Once so many different messages with one object, type and reason came within the window, further new ones share one
   event, marked as combined. client-go forgets a random message then; we keep those that were first, so that the same
-  story gives the same events.
+  history gives the same events.
 * An object may cause `burst` writes at once and one more every `refill_s`. What is beyond is chatter. It is asked
   before anything is counted, so that an event is either on the server or counted as dropped, never half.
 
-Only so many keys are remembered; who was longest unheard-of is forgotten, and starts afresh.
+The number of remembered keys is limited; the least recently used key is forgotten.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ class Entry(Value):
     before: Written | None
 
 
-def who_of(occurrence: Occurrence) -> Key:
-    """The object an event is about: one has one budget."""
+def object_key(occurrence: Occurrence) -> Key:
+    """The key of the object of an event. Each object has one budget."""
     about = occurrence.about
     return (about.kind, about.namespace, about.name, about.uid, about.api_version)
 
 
-def what_of(occurrence: Occurrence) -> Key:
-    """What similar events have in common."""
-    return (*who_of(occurrence), occurrence.type.value, occurrence.reason)
+def similar_key(occurrence: Occurrence) -> Key:
+    """The key that similar events share."""
+    return (*object_key(occurrence), occurrence.type.value, occurrence.reason)
 
 
-def sameness_of(occurrence: Occurrence) -> Key:
-    """What events have in common that are the same."""
-    return (*what_of(occurrence), occurrence.about.field_path, occurrence.message)
+def equality_key(occurrence: Occurrence) -> Key:
+    """The key that equal events share."""
+    return (*similar_key(occurrence), occurrence.about.field_path, occurrence.message)
 
 
 class Correlator:
@@ -85,25 +85,25 @@ class Correlator:
 
     def entry_for(self, occurrence: Occurrence, now_s: float, *, is_combined: bool = False) -> Entry | None:
         """What to write; None if the object has used up its budget. `is_combined`: it stands for several already."""
-        if not self._budget(who_of(occurrence)).take(now_s):
+        if not self._budget(object_key(occurrence)).take(now_s):
             return None
-        what = what_of(occurrence)
+        what = similar_key(occurrence)
         if self._is_one_too_many(what, occurrence.message, now_s) or is_combined:
             key: Key = ("combined", *what)
             message = cut(COMBINED + occurrence.message, MESSAGE_BYTES)
         else:
-            key = ("one", *sameness_of(occurrence))
+            key = ("one", *equality_key(occurrence))
             message = occurrence.message
         return Entry(key=key, message=message, before=self._before(key, now_s))
 
     def wrote(self, entry: Entry, written: Written, now_s: float) -> None:
         self._written.put(entry.key, (now_s, written))
 
-    def _budget(self, who: Key) -> TokenBucket:
-        budget = self._budgets.get(who)
+    def _budget(self, about: Key) -> TokenBucket:
+        budget = self._budgets.get(about)
         if budget is None:
             budget = TokenBucket(per_s=1 / self._settings.refill_s, burst=self._settings.burst)
-            self._budgets.put(who, budget)
+            self._budgets.put(about, budget)
         return budget
 
     def _is_one_too_many(self, what: Key, message: str, now_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What an event looks like on the wire: its name, its limits, its fields. Pure.
+"""Event objects on the wire: names, limits, fields. Pure.
 
 Events are core/v1 objects in the older style (count, first and last timestamp; no `eventTime`), as controllers still
 write them: it is the style that can be counted up by a patch, and the one `kubectl describe` folds into "x12 over 5m".
@@ -53,7 +53,7 @@ class Occurrence(Value):
 
 
 def reference_to(resource: Resource, value: WireObject) -> ObjectReference:
-    """Who an event is about; objects of a list do not say their kind themselves."""
+    """The reference of an event to its object. Objects of a list do not carry their kind."""
     return ObjectReference(
         api_version=resource.api_version,
         kind=resource.kind,

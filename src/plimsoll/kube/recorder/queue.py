@@ -1,9 +1,9 @@
-"""Events that wait to be written: so many places, and what would be one event on the server takes one.
+"""Events that wait to be written: a bounded queue in which repeated events share a place.
 
-A controller may tell the same thing five thousand times in one turn. If each took a place, it would push out what
-others told; so the same is folded while it waits, and of similar ones (one object, type and reason) the first few keep
-their own place and all further ones share one, as they will share one event. `recording` asks, `correlation` says what
-is the same.
+A controller may report the same event five thousand times in one loop. If each took a place, it would push out the
+events of others. So equal events are counted in one place, and of similar events (same object, type and reason) the
+first few keep their own place and all others share one, as they will share one event on the server. `correlation`
+defines which events are equal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.kube.recorder.correlation import sameness_of, what_of
+from plimsoll.kube.recorder.correlation import equality_key, similar_key
 from plimsoll.kube.recorder.event_objects import Occurrence  # noqa: TC001 -- the same
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class QueuedEvent(Value):
-    """What happened so many times, as it was the last time. `is_combined`: not always with the same message."""
+    """An event and how often it occurred; `last` is the latest. `is_combined`: the messages differ."""
 
     last: Occurrence
     first_at: datetime
@@ -32,7 +32,7 @@ class QueuedEvent(Value):
 
 
 class EventQueue:
-    """First come, first out; who comes again moves nobody. Without I/O or time."""
+    """A first-in, first-out queue; a repeated event keeps its place. No I/O, no time."""
 
     def __init__(self, *, capacity: int, similar: int) -> None:
         self._capacity = capacity
@@ -40,13 +40,13 @@ class EventQueue:
         self._waiting: OrderedDict[Key, QueuedEvent] = OrderedDict()
         self._alike: Counter[Key] = Counter()
         self.events = 0
-        """How many there are, the folded ones counted one by one."""
+        """The number of events, each repetition counted."""
 
     def add(self, occurrence: Occurrence) -> QueuedEvent | None:
-        """Gives what had to go for it: the oldest, because the newest say how things are."""
+        """Return the event that was dropped for it: the oldest, because the newest show the current state."""
         self.events += 1
-        key = ("one", *sameness_of(occurrence))
-        what = what_of(occurrence)
+        key = ("one", *equality_key(occurrence))
+        what = similar_key(occurrence)
         is_combined = key not in self._waiting and self._alike[what] + 1 >= self._similar
         if is_combined:
             key = ("combined", *what)
@@ -61,15 +61,15 @@ class EventQueue:
         return pushed_out
 
     def take(self) -> QueuedEvent:
-        """The one that has waited longest."""
-        _, folded = self._waiting.popitem(last=False)
-        self.events -= folded.times
-        if not folded.is_combined:
-            what = what_of(folded.last)
+        """Remove the event that has waited longest."""
+        _, queued = self._waiting.popitem(last=False)
+        self.events -= queued.times
+        if not queued.is_combined:
+            what = similar_key(queued.last)
             self._alike[what] -= 1
             if not self._alike[what]:
                 del self._alike[what]
-        return folded
+        return queued
 
     def __bool__(self) -> bool:
         return bool(self._waiting)

@@ -1,11 +1,11 @@
-"""Takes events from everybody and writes them in the background.
+"""Records events of controllers and writes them in the background.
 
 Controllers call `record` in the middle of their work: it neither waits nor fails, whatever state the server is in. The
-supervisor runs `run`, which writes one event after the other. Telling must never hold up doing, so everything here is
-bounded and everything left out is counted: a queue of so many different ones (see `waiting`), so many tries for one
-event, a grace to finish on shutdown. A namespace we may not write to is reported once.
+supervisor runs `run`, which writes one event after the other. Reports must never delay actions, so everything
+here is bounded and every dropped event is counted: the queue of different events (see `queue`), the attempts per event,
+the grace period on shutdown. A namespace we may not write to is reported once.
 
-Give it a client of its own rate limit, without the leader's guard: who is not leading may still say so.
+It needs a client with a rate limit of its own and without the leader's guard: followers report events too.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ class EventRecorder:
             except AlreadyExists:
                 if draft.may_be_there:
                     return new
-                # Somebody else's, of the same nanosecond: in virtual time many tell of one object in one instant.
+                # An event of another recorder, of the same nanosecond: in virtual time many are recorded in one
+                # instant.
                 draft.name = self._new_name(draft.occurrence)
                 new = Written(name=draft.name, count=new.count, first_at=new.first_at)
             else:
@@ -233,13 +234,13 @@ class EventRecorder:
         if report in self._reported or len(self._reported) >= _REPORTS:
             return
         self._reported.add(report)
-        told = "" if error is None else str(error)
-        tell = log.debug if _is_of_ended_namespace(error) else log.warning
-        tell("event.dropped", namespace=occurrence.namespace, cause=cause, reason=occurrence.reason, error=told)
+        text = "" if error is None else str(error)
+        write = log.debug if _is_of_ended_namespace(error) else log.warning
+        write("event.dropped", namespace=occurrence.namespace, cause=cause, reason=occurrence.reason, error=text)
 
 
 def _is_of_ended_namespace(error: PlimsollError | None) -> bool:
-    """Whether the namespace is going or gone: its objects have last words, and nobody is left to read them."""
+    """Whether the namespace is terminating or gone: events about its last objects cannot be stored."""
     match error:
         case NotFound():
             return True

@@ -1,6 +1,6 @@
-"""From what callers mean to the call that says it: paths, queries, bodies.
+"""Builds requests: paths, queries, bodies.
 
-Everything that could go wrong before sending goes wrong here, as `InvalidInput`: a struct nobody registered, a
+Everything that could go wrong before sending goes wrong here, as `InvalidInput`: an unregistered struct, a
 namespaced kind without a namespace, a name that would lead to another path.
 """
 
@@ -70,7 +70,7 @@ class Calls:
         return resource.path(selection.namespace)
 
     def _namespace(self, resource: Resource, namespace: str) -> str:
-        # A namespace given for what lives in none is no mistake: kubectl's -n does not count there either.
+        # A namespace given for a cluster-scoped kind is no mistake: kubectl's -n does not count there either.
         if resource.namespaced:
             _check_segment(namespace, path="namespace")
         return namespace

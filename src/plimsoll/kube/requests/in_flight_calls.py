@@ -1,7 +1,7 @@
 """The calls a transport carries at the moment: each has its time limit, and closing the transport ends them all.
 
-Used by both transports, `kube.http` and the embedded server's, so that they end calls in the same way. Time is the
-event loop's, which may be virtual.
+Both transports, `kube.http` and that of the embedded server, end calls in the same way. Time is that of the event loop,
+which may be virtual.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class WatchOptions(TypedDict, total=False):
     timeout_seconds: int
     """When the server ends it; 0: when it likes."""
     bookmarks: bool
-    """Ask for events that only tell how far the watch has come. On unless said otherwise."""
+    """Request events that only report the position of the watch. On by default."""
     send_initial_events: bool
     """Start with the present objects (WatchList), ended by a bookmark that says so."""
 
@@ -123,7 +123,7 @@ class ClientSettings(Value, frozen=True):
     """How a client behaves.
 
     `timeout_s` bounds one attempt. `deadline_s` bounds a call with all its attempts, counted from when the first one
-    may go; before that a call may wait for its turn in the rate limit of `qps` calls a second on the average and
+    may go; before that a call may wait in the rate limit of `qps` calls a second on the average and
     `burst` at once (`qps` 0: no limit).
     """
 

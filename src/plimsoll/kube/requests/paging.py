@@ -1,4 +1,4 @@
-"""Long lists in pieces, so that neither server nor client ever holds 100,000 objects as one text.
+"""Lists in pages, so that neither server nor client ever holds 100,000 objects as one text.
 
 A list in pages is of one moment: all pages have the version of the first. The server keeps that moment only for
 minutes; then it answers `Expired`, and what was read so far is worth nothing by itself.
@@ -63,7 +63,7 @@ async def pages(
         yield page
         if not token:
             return
-        # The version is in the token, and servers refuse to be told it twice.
+        # The version is in the token, and servers refuse a request that also names it.
         query = [*selection.query, *limit, ("continue", token)]
 
 

@@ -1,12 +1,11 @@
-"""The client's side of fairness: not more calls than agreed, in the order they were asked for.
+"""Client-side rate limiting: a token bucket, and a queue of callers in the order of their calls.
 
-A `TokenBucket` and a line before it. It starts no task: whoever is first in line sleeps until its token is there, the
-others queue behind it. So a caller that is cancelled while it waits leaves the line without a trace.
+`TokenBucket` is plain arithmetic: the caller passes the time. It never waits: `take` answers at once, `missing_s` and
+`reserve_s` say how long the caller has to wait. The work queue spreads retries with it, and the event recorder limits
+the events of one object.
 
-A budget that refills with time, as plain arithmetic: the reader of the clock says what time it is.
-
-The work queue spreads retries over it, the event recorder stops chatter about one object with it, the client keeps to
-its rate by it. It never waits: `take` answers at once, `missing_s` and `reserve_s` say how long the caller has to.
+`RateLimit` adds the waiting. It starts no task: the first caller sleeps until its token is there, and the others queue
+behind it. So a caller that is cancelled while it waits leaves the queue without a trace.
 """
 
 from __future__ import annotations
@@ -38,28 +37,28 @@ class RateLimit:
         self._burst = burst
         self._clock = clock
         self._bucket = TokenBucket(per_s=qps, burst=burst) if qps else None
-        self._line = asyncio.Lock()
-        self._has_told = False
+        self._queue = asyncio.Lock()
+        self._has_logged = False
 
     async def wait(self) -> None:
-        """Return when it is the caller's turn."""
+        """Wait for a token."""
         if self._bucket is None:
             return
         asked_at = self._clock.monotonic_s()
-        async with self._line:
+        async with self._queue:
             # Taken after the wait, not reserved before it: a caller that is cancelled in its sleep has taken none.
             while not self._bucket.take(self._clock.monotonic_s()):
                 missing_s = self._bucket.missing_s(self._clock.monotonic_s())
                 await self._clock.sleep(max(missing_s, _SHORTEST_WAIT_S))
-        self._tell(self._clock.monotonic_s() - asked_at)
+        self._log_wait(self._clock.monotonic_s() - asked_at)
 
-    def _tell(self, waited_s: float) -> None:
-        """Once for each time of congestion: it ends when somebody did not have to wait."""
-        if waited_s >= LONG_WAIT_S and not self._has_told:
-            self._has_told = True
+    def _log_wait(self, waited_s: float) -> None:
+        """Log once per congestion, which ends with the first call that did not wait."""
+        if waited_s >= LONG_WAIT_S and not self._has_logged:
+            self._has_logged = True
             log.warning("client.throttled", waited_s=round(waited_s, 3), qps=self._qps, burst=self._burst)
         elif not waited_s:
-            self._has_told = False
+            self._has_logged = False
 
 
 class TokenBucket:

@@ -1,4 +1,4 @@
-"""From a reply that says no to the typed error it means.
+"""Typed errors from error responses.
 
 API servers answer with a `Status`; what stands before them (proxies, load balancers, a mux that knows no such path)
 with text or HTML. Either way the caller gets an `ApiError` of the right kind with a message a person can use: the
@@ -70,7 +70,7 @@ def retry_after_s(reply: Response, status: Status, *, now: datetime) -> float | 
     until = _date(header)
     if until is None:
         return _asked_in(status)
-    # Against the server's own clock where it tells it: ours may be minutes away.
+    # Against the server's own clock if the response has a date: ours may differ by minutes.
     here = _date(reply.headers.get("date", "")) or now
     return max(0.0, (until - here).total_seconds())
 
@@ -100,7 +100,7 @@ def _status_in(body: bytes) -> Status | None:
 
 
 def _salvaged(body: bytes) -> Status | None:
-    """A Status with nulls in it, or with details nobody can read: its message still counts."""
+    """A Status with nulls in it, or with unreadable details: its message still counts."""
     try:
         value = msgspec.json.decode(body)
     except _UNREADABLE:

@@ -1,4 +1,4 @@
-"""What servers warn of beside their answers (`Warning: 299 - "…is deprecated"`), told to the log once each.
+"""Warning headers of server responses (`Warning: 299 - "…is deprecated"`), each logged once.
 
 A controller repeats its calls for months; the text is news only the first time.
 """
@@ -23,7 +23,7 @@ _MOST_TEXTS: Final = 1_000
 
 
 class ServerWarnings:
-    """Remembers which texts were told; at most a thousand, so that a server cannot fill our memory."""
+    """Remembers the logged texts; at most a thousand, so that a server cannot fill our memory."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
