@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
 _UNIT_S: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-# Virtual time counts nanoseconds in 64 bits and dates end in the year 9999; a century is more than anybody simulates.
+# Virtual time counts nanoseconds in 64 bits and dates end in the year 9999; a century is more than enough.
 LONGEST_S: Final = 100 * 366 * 86_400.0
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 

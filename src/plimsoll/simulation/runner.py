@@ -133,8 +133,8 @@ class ScenarioRun:
 
     def finish(self) -> ScenarioResult:
         for crash in self._world.planned_crashes.waiting:
-            told = f"{crash.path}.crash did not happen: {crash.component} had {crash.writes_left} writes left"
-            self._warnings[told] = None
+            message = f"{crash.path}.crash did not happen: {crash.component} had {crash.writes_left} writes left"
+            self._warnings[message] = None
         return ScenarioResult(
             outcome=self._outcome(),
             failed=tuple(self._failed),

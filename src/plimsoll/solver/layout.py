@@ -85,7 +85,7 @@ def _above_zero(price: Floats) -> Floats:
 
 
 def _sort_by_content(problem: PackingProblem, types: Ints, classes: Ints) -> tuple[Ints, Ints]:
-    """Types from dear to cheap (of equal offers the larger bin wins, which makes fewer), classes by their content."""
+    """Types from dear to cheap (of equal types the larger bin wins, which needs fewer), classes by their content."""
     allowed = problem.allowed[np.ix_(types, classes)]
     keys = problem.exclusive[classes]
     price = np.ascontiguousarray(problem.price[types], dtype=np.float64)

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 UNBOUNDED: Final = 1 << 40
-"""More bins, or more items of a class in one bin, than anybody asks for."""
+"""More bins, or more items of a class in one bin, than any problem has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Effort:
     rounds: int = 40
     """Rounds of column generation; 0 leaves it out."""
     simplex_iterations: int = 8_000
-    """Of one program: a degenerate one may turn for ever, and the others need a few hundred."""
+    """Of one program: a degenerate one may cycle for ever; others need a few hundred."""
     branch_nodes: int = 2_000
     cells: int = 256
     gap: float = 0.01

@@ -80,8 +80,8 @@ def simulate(
     else:
         echo_value(story.outcome, Output(output.value))
     if story.failed:
-        told = "\n".join(f"  {failed_expectation}" for failed_expectation in story.failed)
-        raise ExpectationsFailed(f"{len(story.failed)} of {story.expectations} expectations failed:\n{told}")
+        failures = "\n".join(f"  {failed_expectation}" for failed_expectation in story.failed)
+        raise ExpectationsFailed(f"{len(story.failed)} of {story.expectations} expectations failed:\n{failures}")
 
 
 class _Stopwatch:

@@ -135,7 +135,7 @@ def _nodes(up: UpStatus) -> str:
 
 def _waiting(up: UpStatus) -> str:
     """One line for each of the first unready nodes."""
-    told = [f"  not ready: {node}\n" for node in up.waiting_for[:_NAMED]]
-    if more := len(up.waiting_for) - len(told):
-        told.append(f"  and {more} more: kubectl get nodes,machines\n")
-    return "".join(told)
+    lines = [f"  not ready: {node}\n" for node in up.waiting_for[:_NAMED]]
+    if more := len(up.waiting_for) - len(lines):
+        lines.append(f"  and {more} more: kubectl get nodes,machines\n")
+    return "".join(lines)

@@ -83,8 +83,8 @@ def plan(
         if timing:
             typer.echo(f"planned in {planned.seconds * 1000:.1f} ms")
     elif output is Output.NAME:
-        for growth in answer.scale_ups:
-            typer.echo(f"nodegroup/{growth.option.group}")
+        for scale_up in answer.scale_ups:
+            typer.echo(f"nodegroup/{scale_up.option.group}")
     else:
         answers = _request_answers(given, answer, planned.checks, policy)
         echo_value(_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
@@ -239,8 +239,8 @@ def _key_of(given: PlanInput, wanted: str) -> str:
     if name in given.set_aside:
         raise InvalidInput(f"{name} is not planned: {given.set_aside[name]}", path="--explain")
     if any(pending.key == name for request in given.requests for pending in request.pods):
-        told = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
-        raise InvalidInput(told, path="--explain")
+        message = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
+        raise InvalidInput(message, path="--explain")
     import difflib
 
     near = difflib.get_close_matches(name, sorted(keys), n=1)

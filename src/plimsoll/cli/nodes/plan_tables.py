@@ -26,7 +26,7 @@ _SHOWN: Final = 0.005
 
 def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
     """What is added, what it costs, which pods remain."""
-    yield from _growths(answer.scale_ups)
+    yield from _scale_up_table(answer.scale_ups)
     waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
         yield _helped(answer, waiting)
@@ -52,36 +52,36 @@ def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[st
         yield "there is nothing to add: give nodeGroups, machineTypes or --catalogue"
 
 
-def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
+def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
     from plimsoll.nodes.reporting.plan_json import machine_type_of
 
     rows = [
         (
-            _short(growth.option.group),
-            machine_type_of(growth.option) or "-",
-            growth.option.zone or "-",
-            f"{growth.before} -> {growth.after}" + (" (new)" if not growth.option.exists else ""),
-            sum(pattern.nodes * sum(pattern.pods.values()) for pattern in growth.patterns),
-            f"{growth.added * growth.option.price_per_hour:.4f}",
+            _short(scale_up.option.group),
+            machine_type_of(scale_up.option) or "-",
+            scale_up.option.zone or "-",
+            f"{scale_up.before} -> {scale_up.after}" + (" (new)" if not scale_up.option.exists else ""),
+            sum(pattern.nodes * sum(pattern.pods.values()) for pattern in scale_up.patterns),
+            f"{scale_up.added * scale_up.option.price_per_hour:.4f}",
         )
-        for growth in growths
+        for scale_up in scale_ups
     ]
     yield Table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
     if len(rows) > _ROWS:
-        more = growths[_ROWS:]
+        more = scale_ups[_ROWS:]
         cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
         nodes = sum(scale_up.added for scale_up in more)
         yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} per hour; -o json lists them all"
-    why = [*dict.fromkeys(str(cause) for scale_up in growths for cause in scale_up.reason.because)]
+    why = [*dict.fromkeys(str(cause) for scale_up in scale_ups for cause in scale_up.reason.because)]
     if why:
         yield f"groups are created because: {'; '.join(why[:_NAMED])}"
 
 
 def _helped(answer: ScaleUpPlan, waiting: int) -> str:
     here = sum(sum(pods.values()) for pods in answer.existing.values())
-    told = f"{answer.scheduled} of {_pods(waiting)} are placed"
+    summary = f"{answer.scheduled} of {_pods(waiting)} are placed"
     if not answer.scheduled:
-        return told
+        return summary
     nodes = sum(scale_up.added for scale_up in answer.scale_ups)
     parts = [
         f"{here} on {_many(len(answer.existing), 'node')} that {'is' if len(answer.existing) == 1 else 'are'} there"
@@ -89,7 +89,7 @@ def _helped(answer: ScaleUpPlan, waiting: int) -> str:
     parts = parts if here else []
     if nodes:
         parts.append(f"{answer.scheduled - here} on {_many(nodes, 'new node')}")
-    return f"{told}: {', '.join(parts)}"
+    return f"{summary}: {', '.join(parts)}"
 
 
 def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
@@ -109,14 +109,14 @@ def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
     return f"costs {cost:.4f} per hour, {gap} above {_LEAST} ({bound:.4f}){guessed}"
 
 
-def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[str]:
+def _without_price(given: PlanInput, scale_ups: Sequence[GroupScaleUp]) -> list[str]:
     types = {machine_type.name for machine_type in given.snapshot.machine_types if machine_type.price_per_hour is None}
     groups = {group.id for group in given.snapshot.groups if group.price_per_hour is None}
     found = (
         (scale_up.option.group if scale_up.option.group in groups else "")
         if scale_up.option.exists
         else (scale_up.option.machine_type if scale_up.option.machine_type in types else "")
-        for scale_up in growths
+        for scale_up in scale_ups
     )
     return [*dict.fromkeys(filter(None, found))]
 
@@ -199,11 +199,11 @@ def format_explanation(found: Mapping[str, Any]) -> Iterator[str | Table]:
 
 def _outcome(found: Mapping[str, Any]) -> str:
     outcome = found["outcome"]
-    told = [f"{count} on node {node}" for node, count in outcome["existing"].items()]
-    told += [f"{count} on new nodes of {group}" for group, count in outcome["new"].items()]
+    parts = [f"{count} on node {node}" for node, count in outcome["existing"].items()]
+    parts += [f"{count} on new nodes of {group}" for group, count in outcome["new"].items()]
     if outcome["remaining"]:
-        told.append(f"{outcome['remaining']} left ({'; '.join(outcome['reasons'])})")
-    return f"{_pods(found['pods'])}, {', '.join(told)}"
+        parts.append(f"{outcome['remaining']} left ({'; '.join(outcome['reasons'])})")
+    return f"{_pods(found['pods'])}, {', '.join(parts)}"
 
 
 # ---- words

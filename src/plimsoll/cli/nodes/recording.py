@@ -102,13 +102,13 @@ def replay(
 
     try:
         recording = read_recording(read_file(file))
-        turn = replay.replayed(recording)
-        before, now = recording.part(replay.PLAN), replay.result_to_json(turn)
+        loop = replay.replayed(recording)
+        before, now = recording.part(replay.PLAN), replay.result_to_json(loop)
     except InvalidInput as error:
         raise error if error.path == file else InvalidInput(str(error), path=file) from error
     is_same = replay.is_same(before, now)
     differences = [] if is_same else list(replay.differences(before, now))
-    told = {
+    report = {
         "same": is_same,
         "recordedAt": f"{recording.made_at:%Y-%m-%dT%H:%M:%SZ}",
         "recordedBy": recording.plimsoll,
@@ -116,7 +116,7 @@ def replay(
         "differences": [dict(zip(("path", "recorded", "now"), difference, strict=True)) for difference in differences],
         "plan": now,
     }
-    _tell_replayed(told, turn, output)
+    _print_replay(report, loop, output)
     if not is_same:
         by = "" if recording.plimsoll == plimsoll.__version__ else f" (recorded by Plimsoll {recording.plimsoll})"
         raise PlansDiffer(f"the plan differs from the recorded one in {len(differences)} places{by}")
@@ -126,7 +126,7 @@ def replay(
 
 
 def _in_force(connection: Connection, namespace: str, output: Output) -> dict[str, Any]:
-    """The options that a running autoscaler told with its status; none where nobody did."""
+    """The options that a running autoscaler reports in its status; empty if there is none."""
     from plimsoll.cli.nodes.nodes import STATUS_MAP
     from plimsoll.kube.errors import NotFound
     from plimsoll.nodes.reporting.status.configmap import read_options_annotation
@@ -154,21 +154,21 @@ def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bo
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.entropy import SystemEntropy
 
-    turn = _one_turn(connection, options)
-    if turn.snapshot is None:
-        raise NotEnoughData(f"there is nothing to record: {turn.ended_early}")
+    loop = _run_one_loop(connection, options)
+    if loop.snapshot is None:
+        raise NotEnoughData(f"there is nothing to record: {loop.ended_early}")
     wanted = read_options(options).operation
-    operation = replace(turn.policy.operation, dry_run=wanted.dry_run, client_qps=wanted.client_qps)
+    operation = replace(loop.policy.operation, dry_run=wanted.dry_run, client_qps=wanted.client_qps)
     return replay.recording_of(
-        turn.snapshot,
-        replace(turn.policy, operation=operation),
-        turn.scale_down.known or ScaleDownState(),
+        loop.snapshot,
+        replace(loop.policy, operation=operation),
+        loop.scale_down.known or ScaleDownState(),
         about=About(subsystem=replay.SUBSYSTEM, made_at=RealClock().now(), plimsoll=plimsoll.__version__),
         salt=None if keep_names else SystemEntropy().token(),
     )
 
 
-def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
+def _run_one_loop(connection: Connection, options: dict[str, Any]) -> LoopResult:
     """A dry one: seen by the autoscaler's own eyes, and nothing is done."""
     import asyncio
     import os
@@ -182,11 +182,11 @@ def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
     dry = {**options, "dry-run": True, "kube-client-qps": 0}
     settings = NodeAutoscalingSettings(access=connection.access(clock=clock), options=dry, environment=os.environ)
 
-    async def turn() -> LoopResult:
+    async def run() -> LoopResult:
         async with NodeAutoscalerProcess(settings, clock=clock, entropy=SystemEntropy()) as autoscaler:
             return await autoscaler.run_once()
 
-    return asyncio.run(turn())
+    return asyncio.run(run())
 
 
 def _write(out: str, data: bytes) -> None:
@@ -209,7 +209,7 @@ def _write(out: str, data: bytes) -> None:
 def _tell_recorded(recording: Recording, out: str, output: Output) -> None:
     snapshot = recording.part("snapshot")
     pods = sum(len(home["pods"]) for home in snapshot["homes"])
-    told = {
+    report = {
         "file": out,
         "anonymised": recording.anonymised,
         "nodes": len(snapshot["homes"]),
@@ -218,35 +218,35 @@ def _tell_recorded(recording: Recording, out: str, output: Output) -> None:
         "groups": len(snapshot["groups"]),
     }
     if output in {Output.JSON, Output.YAML}:
-        echo_value(told, output)
+        echo_value(report, output)
         return
     names = "names are hidden" if recording.anonymised else "WITH NAMES: it tells what runs in the cluster"
-    counts = f"{told['nodes']} nodes, {pods} pods, {told['pending']} pending, {told['groups']} groups"
+    counts = f"{report['nodes']} nodes, {pods} pods, {report['pending']} pending, {report['groups']} groups"
     typer.echo(out if output is Output.NAME else f"{out}: {counts}; {names}", err=out == STDIN)
 
 
 # ---- replaying
 
 
-def _tell_replayed(told: dict[str, Any], turn: LoopResult, output: Output) -> None:
+def _print_replay(report: dict[str, Any], loop: LoopResult, output: Output) -> None:
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
             from plimsoll.nodes.reporting.journal.plan_entries import build_plan
 
-            for line in build_plan(turn).lines():
+            for line in build_plan(loop).lines():
                 typer.echo(harmless(line))
-            verdict = "the same plan, byte for byte, as" if told["same"] else "another plan than"
-            typer.echo(f"{verdict} recorded at {told['recordedAt']} by Plimsoll {told['recordedBy']}")
-            shown = told["differences"][:_DIFFERENCES_SHOWN]
+            verdict = "the same plan, byte for byte, as" if report["same"] else "another plan than"
+            typer.echo(f"{verdict} recorded at {report['recordedAt']} by Plimsoll {report['recordedBy']}")
+            shown = report["differences"][:_DIFFERENCES_SHOWN]
             rows = [
                 tuple(harmless(str(difference[key])) for key in ("path", "recorded", "now")) for difference in shown
             ]
             echo_parts([Table(("WHERE", "RECORDED", "NOW"), list(rows))])
-            if more := len(told["differences"]) - len(shown):
+            if more := len(report["differences"]) - len(shown):
                 typer.echo(f"and {more} more; -o json has all")
         case Output.NAME:
-            for difference in told["differences"]:
+            for difference in report["differences"]:
                 typer.echo(difference["path"])
         case _:
-            echo_value(told, output)
+            echo_value(report, output)

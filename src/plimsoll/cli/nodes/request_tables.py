@@ -69,8 +69,8 @@ def _blocking(blocking: Any) -> Iterator[str]:
     """What blocks the request, per pod set."""
     parts = blocking.items() if isinstance(blocking, dict) else [("", blocking)] if blocking else []
     for index, (pod_set, reasons) in enumerate(parts):
-        told = "; ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
-        yield f"{'blocked by' if not index else '':12} {f'pod set {pod_set}: ' if pod_set else ''}{told}"
+        text = "; ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
+        yield f"{'blocked by' if not index else '':12} {f'pod set {pod_set}: ' if pod_set else ''}{text}"
 
 
 def _nodes(report: Json) -> str:

@@ -304,12 +304,12 @@ def _tell_end(report: Json | None, goal: Goal, name: str, output: Output) -> Non
     elif report is not None and output is Output.NAME:
         typer.echo(f"provisioningrequest/{name}")
     if report is None:
-        told = "was deleted"
+        state = "was deleted"
     elif is_good or _is_hopeless(report, goal):
-        told = f"{report['state']}: {report['message']}"
+        state = f"{report['state']}: {report['message']}"
     else:
-        told = f"not {goal.value} in time, it is {report['state']}: {report['message']}"
+        state = f"not {goal.value} in time, it is {report['state']}: {report['message']}"
     if output is Output.TABLE or not is_good:
-        typer.echo(harmless(f"request {name} {told}"), err=not is_good)
+        typer.echo(harmless(f"request {name} {state}"), err=not is_good)
     if not is_good:
         raise typer.Exit(1)

@@ -141,7 +141,7 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
     async def running() -> None:
         async with NodeAutoscalerProcess(settings, clock=RealClock(), entropy=SystemEntropy()) as autoscaler:
             if once:
-                _tell(await autoscaler.run_once(), output)
+                _print_loop(await autoscaler.run_once(), output)
                 return
             operation = autoscaler.policy.operation
             mode = "dry run: nothing is changed" if operation.dry_run else f"provider {operation.provider}"
@@ -152,15 +152,15 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
         typer.echo("stopped", err=True)
 
 
-def _tell(turn: LoopResult, output: Output) -> None:
+def _print_loop(loop: LoopResult, output: Output) -> None:
     from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
     from plimsoll.nodes.reporting.log_line import build_log_line
     from plimsoll.nodes.reporting.plan_json import build_loop_entry
 
     if output is not Output.TABLE:
-        echo_value(build_loop_entry(turn), output)
+        echo_value(build_loop_entry(loop), output)
         return
-    typer.echo(build_log_line(turn))
-    plan, _ = build_plan_and_outcomes(turn)
+    typer.echo(build_log_line(loop))
+    plan, _ = build_plan_and_outcomes(loop)
     for line in plan.lines():
         typer.echo(line)

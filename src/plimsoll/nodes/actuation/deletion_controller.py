@@ -1,4 +1,4 @@
-"""`NodeDeletionController`: carries out removals beside the loop, and knows which nodes are being removed.
+"""`NodeDeletionController`: carries out removals concurrently with the loop, and knows which nodes are being removed.
 
 The loop starts the removals that it decided, and asks in each iteration what is in progress and what has finished.
 Live, `run()` is a service that owns all removals: cancelling it stops them. A stepped scenario does not run it;

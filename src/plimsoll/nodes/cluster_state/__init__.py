@@ -1,6 +1,6 @@
-"""What the cluster and its groups are at, between what was asked of the cloud and what has arrived. Pure.
+"""The state of the cluster and its node groups: what was requested from the cloud, and what has arrived. Pure.
 
-`observed` is what goes in, `registry.ClusterState` remembers (since when an instance is missing, what growth was asked
-for, what failed), `health` is what comes out each turn; `changes` are the things it wants done and told. `templates`
-and `upcoming` make the nodes that are not there yet; `status_document` writes the status ConfigMap. Time is given in.
+`observed` is the input. `registry.ClusterState` remembers missing instances, requested scale-ups and failures. `health`
+is the result of each loop iteration, and `changes` are the repairs and reports it asks for. `templates` builds nodes
+that do not exist yet; `status_document` writes the status ConfigMap. The caller passes the time.
 """

@@ -109,16 +109,16 @@ def cluster_is_healthy(total: Readiness, rules: GroupRules) -> bool:
     return not _is_too_many(len(total.unready), total.registered, rules)
 
 
-def group_is_healthy(target: int, readiness: Readiness, growth: ScaleUpRequest | None, rules: GroupRules) -> bool:
+def group_is_healthy(target: int, readiness: Readiness, request: ScaleUpRequest | None, rules: GroupRules) -> bool:
     nodes = len(readiness.ready) + len(readiness.unready) + len(readiness.not_started)
-    return not _is_too_many(missing_nodes(target, readiness, growth), nodes, rules)
+    return not _is_too_many(missing_nodes(target, readiness, request), nodes, rules)
 
 
-def missing_nodes(target: int, readiness: Readiness, growth: ScaleUpRequest | None) -> int:
+def missing_nodes(target: int, readiness: Readiness, request: ScaleUpRequest | None) -> int:
     """The number of ready nodes that are missing from the target, without upcoming, given-up and suspended ones."""
     expected = target - len(readiness.long_unregistered) - len(readiness.suspended)
-    if growth is not None:
-        expected -= growth.increase
+    if request is not None:
+        expected -= request.increase
     return max(0, expected - len(readiness.ready))
 
 

@@ -132,14 +132,14 @@ class ClusterState:
 
     def _group_standing(self, group: ObservedGroup, now: datetime) -> GroupHealth:
         target, readiness = self._targets.get(group.id, group.target_size), self._readiness(group.id)
-        growth = self._requests.of(group.id)
+        request = self._requests.of(group.id)
         return GroupHealth(
             group=group,
             target_size=target,
             readiness=readiness,
-            scale_up_request=growth,
+            scale_up_request=request,
             backoff=self._backoffs.running(group.id, now),
-            is_healthy=group_is_healthy(target, readiness, growth, self.policy.groups),
+            is_healthy=group_is_healthy(target, readiness, request, self.policy.groups),
         )
 
     # ---- steps of an observation

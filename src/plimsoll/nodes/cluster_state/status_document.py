@@ -75,7 +75,7 @@ def status_document(health: ClusterHealth, summary: LoopSummary, before: Documen
 
 
 def initializing_document(now: datetime, message: str = "") -> Document:
-    """Before the first turn, and when a turn cannot begin."""
+    """The document before the first loop iteration, and if one cannot begin."""
     return _head(now, INITIALIZING, message)
 
 
@@ -181,7 +181,7 @@ def _shortened(message: str) -> str:
 
 
 def _part(document: Document, key: str) -> Document:
-    """What was read back may be anything: somebody may have edited it."""
+    """The stored document may contain anything, because it can be edited."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -214,7 +214,7 @@ def _scalar(value: str | int) -> str:
         return value
     if _SIMPLE.fullmatch(value):
         return f'"{value}"'
-    # One line, whatever is in it: what the cloud says in an error is anybody's text.
+    # One line, whatever the error message of the cloud contains.
     return str(yaml.dump(value, Dumper=yaml.SafeDumper, default_style='"', width=float("inf"))).strip()
 
 

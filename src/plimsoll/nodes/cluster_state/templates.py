@@ -83,21 +83,21 @@ class _Remembered:
 
 
 class GroupTemplates:
-    """Remembers the last usable node of each group. `offered` are templates of the provider, by group."""
+    """Remembers the last usable node of each group. `provided` are templates of the provider, by group."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._remembered: dict[str, _Remembered] = {}
 
     def update(
-        self, found: GroupNodes, groups: Iterable[str], offered: Mapping[str, GroupTemplate], now: datetime
+        self, found: GroupNodes, groups: Iterable[str], provided: Mapping[str, GroupTemplate], now: datetime
     ) -> dict[str, GroupTemplate]:
         """The template of each group that can have one. Groups that no longer exist are forgotten."""
         there = sorted(groups)
         self._forget(there, now)
         templates: dict[str, GroupTemplate] = {}
         for group in there:
-            template = self._of_group(group, found, offered.get(group), now)
+            template = self._of_group(group, found, provided.get(group), now)
             if template is not None:
                 templates[group] = template
         return templates
@@ -109,7 +109,7 @@ class GroupTemplates:
         )
 
     def _of_group(
-        self, group: str, found: GroupNodes, offered: GroupTemplate | None, now: datetime
+        self, group: str, found: GroupNodes, provided: GroupTemplate | None, now: datetime
     ) -> GroupTemplate | None:
         nodes = found.nodes.get(group, ())
         example = self._find_example(nodes, found.gpu_label, now)
@@ -124,8 +124,8 @@ class GroupTemplates:
         if group in self._remembered:
             last = self._remembered[group].template
             return GroupTemplate(node=last.node, daemons=last.daemons, source=TemplateSource.REMEMBERED)
-        if offered is not None:
-            return offered
+        if provided is not None:
+            return provided
         return _made_from(min(nodes, key=_age), found.pods, TemplateSource.ANY_NODE) if nodes else None
 
     def _find_example(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:

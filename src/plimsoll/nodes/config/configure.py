@@ -47,7 +47,7 @@ class RuntimeConfig:
 
     options: Mapping[str, Any] = field(default_factory=dict)
     paused: str = ""
-    """Empty: it is not; "true", or who paused it and why."""
+    """Empty if it is not paused; otherwise "true", or the text given for the pause."""
     problem: str = ""
     configured_at: datetime | None = None
     """None if the ConfigMap was written by other means."""
@@ -163,5 +163,5 @@ def _known(name: str) -> Flag:
 def _check_running(options: Mapping[str, Any]) -> None:
     fixed = [name for name in options if name in ONLY_AT_START]
     if fixed:
-        told = "is read at the start only; give it to plimsoll run nodes, and start that anew"
-        raise InvalidOptions((f"--{name}", told) for name in fixed)
+        message = "is read at the start only; give it to plimsoll run nodes, and start that anew"
+        raise InvalidOptions((f"--{name}", message) for name in fixed)

@@ -2,7 +2,7 @@
 
 Read at start, from a KubeSchedulerConfiguration; `observing.profiled_pods` gives it its meaning. What only scores,
 orders or preempts is passed over. What would change where pods fit and cannot be simulated is refused with its place: a
-plan that promises room where the scheduler sees none would never end (docs/design/nodes.md 6.3).
+plan with places that the scheduler does not accept would be repeated for ever (docs/design/nodes.md 6.3).
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _off(plugins: Json, *, path: str) -> frozenset[str]:
         enabled = [str(plugin.get("name")) for _, plugin in _places(part, "enabled", path=place)]
         for index, name in enumerate(enabled):
             if name not in known | _NO_BEARING:
-                told = f"{name} is not known here: what it lets through cannot be simulated"
-                raise InvalidInput(told, path=f"{place}.enabled[{index}]")
+                message = f"{name} is not known here: what it lets through cannot be simulated"
+                raise InvalidInput(message, path=f"{place}.enabled[{index}]")
         on = (frozenset() if _EVERY in disabled else on - set(disabled)) | (known & set(enabled))
     for name in sorted(_ALWAYS_ON - on):
         raise InvalidInput(f"{name} cannot be left out here; pods are always planned by it", path=path)

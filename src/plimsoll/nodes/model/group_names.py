@@ -43,7 +43,7 @@ class Making:
 
 
 def group_id(prefix: str, machine_type: str, making: Making, *, naming: Naming, taken: Container[str] = ()) -> str:
-    """An id that nobody has: where a hash collides, the next one is taken."""
+    """An unused id: if a hash collides, the next one is taken."""
     attempt = 0
     while (found := _written(prefix, machine_type, suffix(making, attempt), naming)) in taken:
         attempt += 1

@@ -39,9 +39,9 @@ def make_template(group: NodeGroup, passing: Container[str], *, attaches_like: s
     annotations = {**template.metadata.annotations, ATTACHES_LIKE: like} if like else template.metadata.annotations
     name = _name(group.id)
     own = template.metadata.labels
-    told = {ZONE: group.zone, INSTANCE_TYPE: group.machine_type}
+    known = {ZONE: group.zone, INSTANCE_TYPE: group.machine_type}
     labels = {
-        **with_old_labels({key: value for key, value in told.items() if value and key not in own}),
+        **with_old_labels({key: value for key, value in known.items() if value and key not in own}),
         **with_old_labels(own, OLD_SYSTEM_LABELS),
         HOSTNAME: name,
         TEMPLATE_LABEL: "true",
@@ -55,13 +55,13 @@ def make_template(group: NodeGroup, passing: Container[str], *, attaches_like: s
 
 
 def regions_of_zones(nodes: Iterable[Node]) -> dict[str, str]:
-    """As these nodes, real ones or templates, say; a zone that they say different things of has none."""
-    told: dict[str, set[str]] = {}
+    """The region of each zone by the labels of these nodes; a zone with contradicting labels has none."""
+    regions_by_zone: dict[str, set[str]] = {}
     for node in nodes:
         labels = node.metadata.labels
         if ZONE in labels and REGION in labels:
-            told.setdefault(labels[ZONE], set()).add(labels[REGION])
-    return {zone: next(iter(regions)) for zone, regions in told.items() if len(regions) == 1}
+            regions_by_zone.setdefault(labels[ZONE], set()).add(labels[REGION])
+    return {zone: next(iter(regions)) for zone, regions in regions_by_zone.items() if len(regions) == 1}
 
 
 class MachineTemplate:
@@ -109,11 +109,11 @@ def _name(group: str) -> str:
     return f"template-node-for-{group}"
 
 
-def planned_node(offer: ScaleUpOption, number: int) -> Node:
+def planned_node(option: ScaleUpOption, number: int) -> Node:
     """The template as a node of its own: no two planned nodes share a name or a host."""
-    name = f"{offer.group}-planned-{number}"
-    labels = {**offer.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
-    return structs.replace(offer.node, metadata=structs.replace(offer.node.metadata, name=name, labels=labels))
+    name = f"{option.group}-planned-{number}"
+    labels = {**option.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
+    return structs.replace(option.node, metadata=structs.replace(option.node.metadata, name=name, labels=labels))
 
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePattern:
-    """So many new nodes filled alike: pods per node, by the key of their Pending."""
+    """Equal new nodes: their number, and the pods on each by the key of their PendingPods."""
 
     nodes: int
     pods: Mapping[str, int]
@@ -35,7 +35,7 @@ class NodePattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScaleUp:
-    """One group made larger, or made."""
+    """The scale-up of one group, existing or new."""
 
     option: ScaleUpOption
     before: int
@@ -43,27 +43,27 @@ class GroupScaleUp:
     patterns: tuple[NodePattern, ...]
     reason: Reason
     requests: frozenset[str] = frozenset()
-    """ProvisioningRequests with pods among those it is for, NAMESPACE/NAME."""
+    """The ProvisioningRequests that it serves, NAMESPACE/NAME."""
     for_others: bool = True
-    """Other pods are among them too."""
+    """Whether it also serves pods of no request."""
 
     @property
     def added(self) -> int:
         return self.after - self.before
 
     def is_only_for(self, requests: Collection[str]) -> bool:
-        """Whether nobody but these has use for it."""
+        """Whether all its pods belong to these requests."""
         return bool(self.requests) and not self.for_others and all(request in requests for request in self.requests)
 
     @property
     def is_whole(self) -> bool:
-        """Whether a part of it is of no use: who can grow all at once or not at all should."""
+        """Whether only the whole scale-up is of use, so that it should be atomic if the provider can do that."""
         return bool(self.requests) or self.option.zero_or_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnschedulablePods:
-    """Pods that stay without a place, and all that stood in their way."""
+    """Pods without a place, and the reasons."""
 
     pods: int
     keys: Mapping[str, int]
@@ -81,12 +81,12 @@ class LabelSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpPlan:
-    """The whole answer. `cost_per_hour` is real money of what is added; the bound holds for the pods helped."""
+    """The plan. `cost_per_hour` is the real price of the added nodes; the lower bound is for the pods helped."""
 
     result: Result
     scale_ups: tuple[GroupScaleUp, ...] = ()
     existing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Node name to pods by key: places found without growing."""
+    """Node name to pods by key: places on existing nodes."""
     scheduled: int = 0
     """Pods that get a place, on new nodes or on existing ones."""
     unschedulable: tuple[UnschedulablePods, ...] = ()
@@ -95,14 +95,14 @@ class ScaleUpPlan:
     label_sets: tuple[LabelSet, ...] = ()
     skipped_groups: tuple[SkippedGroup, ...] = ()
     budgets: Mapping[str, int] = field(default_factory=dict)
-    """Counted effort the plan was made under, for replay."""
+    """The counted effort of the plan, for replay."""
     verification_failures: int = 0
     """Classes whose bulk plan the verifier refused; the compatible estimator placed them instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupProfile:
-    """What the nodes of a group that does not exist yet would carry for the pods they are made for."""
+    """Labels and taints that the nodes of a new group get for its pods."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -111,21 +111,21 @@ class GroupProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpOption:
-    """Nodes of one kind in one place: `room` more of them may be added to `group`."""
+    """One group that could be scaled up: `room` more nodes may be added to it."""
 
     group: str
-    """Its id; for a group to be made, the id it would get."""
+    """The id of the group; for a new group, the id it would get."""
     node: Node
     """A template: planned nodes get names and hostnames of their own."""
     daemons: tuple[Pod, ...]
     free: ResourceVector
-    """What an empty node gives to pods: allocatable without the daemons."""
+    """Allocatable of an empty node, without its daemons."""
     capacity: ResourceVector
-    """What it counts for towards the limits of the cluster."""
+    """What a node counts towards the limits of the cluster."""
     price_per_hour: float
-    """Real money, for reports."""
+    """The real price, for reports."""
     planning_price: float
-    """With the preferences of docs/design/nodes.md 8.4, for choosing."""
+    """The price with the preferences of docs/design/nodes.md 8.4, for choosing."""
     size: int
     max_size: int
     room: int
@@ -133,16 +133,16 @@ class ScaleUpOption:
     zone: str = ""
     exists: bool = True
     profile: GroupProfile | None = None
-    """For a group to be made."""
+    """Set for a new group."""
     tier: int = 0
-    """From the priority expander: lower tiers are used first, whatever the money."""
+    """From the priority expander: lower tiers are used first, whatever the price."""
     zero_or_max: bool = False
     capacity_type: CapacityType = CapacityType.ON_DEMAND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedGroup:
-    """A group or machine type that was looked at and left out, for all pods: "max size reached", "in backoff"."""
+    """A group or machine type that is no option for any pod: "max size reached", "in backoff"."""
 
     group: str
     machine_type: str

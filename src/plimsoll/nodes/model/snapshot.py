@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPods:
-    """So many pods without a place that are alike but for their names: one owner's pods, or one pod set."""
+    """Pending pods that are equal except for their names: pods of one owner, or of one pod set."""
 
     key: str
-    """How outputs name them: NAMESPACE/NAME, for a pod set NAMESPACE/REQUEST/INDEX."""
+    """Their name in outputs: NAMESPACE/NAME, for a pod set NAMESPACE/REQUEST/INDEX."""
     pod: Pod
-    """One of them, or what each of them would be."""
+    """One of them, or their template."""
     count: int
     created: datetime | None = None
-    """The oldest of them; who waits longest is served first when limits bind."""
+    """The creation time of the oldest; it is served first if limits bind."""
     bundle: str = ""
-    """Pods of one bundle get a place all together or not at all: NAMESPACE/NAME of their ProvisioningRequest."""
+    """NAMESPACE/NAME of their ProvisioningRequest; its pods get a place all together or not at all."""
     names: tuple[str, ...] = ()
-    """Their own names where they exist as objects; empty for what is only asked for."""
+    """The names of pods that exist as objects; empty for pods of a request."""
     rank: int = 0
-    """The least is served first, whatever priority and age say: below 0 where an earlier turn has begun to serve it."""
+    """The lowest rank is served first, whatever its priority and age; below 0 if an earlier loop began to serve it."""
 
 
 class CapacityType(StrEnum):
-    """Whether the cloud may take a machine back."""
+    """Whether the cloud may reclaim a machine."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -93,7 +93,7 @@ class NodeGroup:
     zone: str = ""
     autoprovisioned: bool = False
     autoscaled: bool = True
-    """False: left as it is, counted and used, never grown nor shrunk."""
+    """False: its nodes count and are used, but it is never scaled."""
     zero_or_max: bool = False
     not_usable: str = ""
     """Why it cannot grow now: "in backoff until 02:10", "not ready"; empty when it can."""

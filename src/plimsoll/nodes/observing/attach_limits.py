@@ -1,6 +1,6 @@
 """How many volumes a node takes that no group has yet: what a provider's template says becomes a CSINode. Pure.
 
-Of real nodes the cluster has CSINodes; of a group that never had any, an annotation of its template may tell
+Of real nodes the cluster has CSINodes; of a group that never had any, an annotation of its template may state
 (`providers.values.ATTACH_LIMITS`). Planners know CSINodes only, and find that of a template by its name.
 """
 
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 
 def with_template_limits(storage: Storage, groups: Iterable[NodeGroup]) -> Storage:
-    """The same storage where no template tells anything, as hardly any does."""
-    told = [_csi_node(group.template) for group in groups if ATTACH_LIMITS in group.template.metadata.annotations]
-    missing = [csi_node for csi_node in told if csi_node.metadata.name not in storage.csi_nodes]
+    """The storage with the limits of templates added; unchanged if no template has any."""
+    from_templates = [
+        _csi_node(group.template) for group in groups if ATTACH_LIMITS in group.template.metadata.annotations
+    ]
+    missing = [csi_node for csi_node in from_templates if csi_node.metadata.name not in storage.csi_nodes]
     if not missing:
         return storage
     return Storage(

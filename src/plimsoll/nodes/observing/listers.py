@@ -66,7 +66,7 @@ class Stale:
 
 
 def is_stale(informer: Informer[Any]) -> bool:
-    """Whether it has not been heard of for too long, or for long enough beside trouble."""
+    """Whether its last news is too old, with a shorter limit while its watch has problems."""
     age_s = informer.age_s()
     return age_s > _STALE_AFTER_S or (age_s > _TROUBLED_AFTER_S and bool(informer.status.trouble))
 

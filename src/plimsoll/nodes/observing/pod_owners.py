@@ -1,6 +1,6 @@
 """Which controllers pods name as theirs, kept while pods come and go: `PodOwnerIndex`.
 
-A controller that a pod names and that no cache holds is gone, and nobody will make the pod again (docs/design/nodes.md
+A controller that a pod names and that no cache holds is gone, and the pod will not be recreated (docs/design/nodes.md
 6.7). Thousands of pods name the same few controllers, so those are counted, and only pods that changed are looked at.
 """
 

@@ -1,7 +1,7 @@
-"""All pods of a cluster as of one moment, kept from turn to turn: `PodStore`.
+"""`PodStore`: all pods of a cluster at one time, kept across loop iterations.
 
-A cluster has a hundred thousand pods, and between two turns one in a hundred changes. The book is brought up to date by
-what its cache says has changed, and tells whoever follows it what that was; nobody has to look through all of them.
+A cluster has a hundred thousand pods, and between two loop iterations one in a hundred changes. The store is updated
+from the changes of its cache and passes them on to its followers, so that no reader has to go through all pods.
 Made and renewed by `clusters`; read by everything that observes pods. It judges nothing.
 """
 

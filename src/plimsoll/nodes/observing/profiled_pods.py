@@ -47,7 +47,7 @@ class ProfiledPods:
         self._is_plain = all(profile.is_plain for profile in profiles)
 
     def of(self, pod: Pod) -> Pod:
-        """One profile alone is everybody's, as in Cluster Autoscaler; of several, that of the pod's scheduler."""
+        """A single profile applies to all pods, as in Cluster Autoscaler; of several, that of the pod's scheduler."""
         if self._is_plain:
             return pod
         profile = self._only or self._by_scheduler.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
@@ -123,7 +123,7 @@ def _spread(pod: Pod, profile: SchedulerProfile) -> tuple[TopologySpreadConstrai
 
 
 def _selector(pod: Pod) -> LabelSelector | None:
-    """Whom the pod is spread with: those of its owner. Services, which may join owners, are not looked at."""
+    """The selector for default spread: the pods of its owner. Services, which may join owners, are ignored."""
     owner = controller_of(pod.metadata)
     labels = {key: value for key, value in pod.metadata.labels.items() if key not in _OF_ONE_POD}
     return LabelSelector(match_labels=labels) if owner is not None and owner.kind in _SPREADING and labels else None

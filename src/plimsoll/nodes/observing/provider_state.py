@@ -132,13 +132,13 @@ async def _templates(
     ports: Mapping[str, GroupPort], found: GroupNodes, templates: GroupTemplates, now: datetime
 ) -> dict[str, GroupTemplate]:
     """Templates by group. The provider is asked only for groups without a usable node."""
-    offered: dict[str, GroupTemplate] = {}
+    provided: dict[str, GroupTemplate] = {}
     for name, port in ports.items():
         if templates.needs_provider_template(name, found, now):
             node = await port.template_node_info()
             if not isinstance(node, NotImplementedByProvider):
-                offered[name] = from_provider(node)
-    return templates.update(found, ports, offered, now)
+                provided[name] = from_provider(node)
+    return templates.update(found, ports, provided, now)
 
 
 async def _group(
@@ -224,9 +224,9 @@ def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealt
     )
 
 
-def _shrink_rules(told: GroupOptions, defaults: GroupOptions) -> GroupScaleDownOptions | None:
+def _shrink_rules(options: GroupOptions, defaults: GroupOptions) -> GroupScaleDownOptions | None:
     """The group's own scale-down options; None if they equal the flags, as for most groups."""
-    rules = _as_rules(told)
+    rules = _as_rules(options)
     return None if rules == _as_rules(defaults) else rules
 
 

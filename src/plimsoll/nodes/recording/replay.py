@@ -95,14 +95,14 @@ def _saving(loop: LoopResult) -> dict[str, Any]:
         ),
     )
     replacement = found.replacement
-    told = {
+    summary = {
         "removals": {node_removal.node: node_removal.reason for node_removal in found.removals},
         "replaced": [] if replacement is None else list(replacement.nodes),
         "replacement": None if replacement is None else plan_to_json(replacement.plan),
         "kept": {unremovable.node: unremovable.reason for unremovable in found.unremovable},
         "savingsPerHour": found.savings_per_hour,
     }
-    return {"consolidation": told}
+    return {"consolidation": summary}
 
 
 def recording_of(

@@ -194,8 +194,8 @@ def _pending(one: world.PendingPods) -> _Pending:
 
 
 def _group(one: world.NodeGroup) -> _Group:
-    told = one.shrinking
-    rules = None if told is None else _ShrinkRules(**_fields(_ShrinkRules, told))
+    options = one.shrinking
+    rules = None if options is None else _ShrinkRules(**_fields(_ShrinkRules, options))
     return _Group(**{**_fields(_Group, one), "shrinking": rules})
 
 
@@ -267,8 +267,8 @@ def _read_pending(one: _Pending) -> world.PendingPods:
 
 
 def _read_group(one: _Group) -> world.NodeGroup:
-    told = one.shrinking
-    rules = None if told is None else world.GroupScaleDownOptions(**_fields(_ShrinkRules, told))
+    options = one.shrinking
+    rules = None if options is None else world.GroupScaleDownOptions(**_fields(_ShrinkRules, options))
     return world.NodeGroup(**{**_fields(_Group, one), "shrinking": rules})
 
 

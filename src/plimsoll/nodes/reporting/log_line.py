@@ -41,20 +41,22 @@ def _repairs(loop: LoopResult) -> Iterator[str]:
 
 
 def _growth(loop: LoopResult) -> Iterator[str]:
-    grown = loop.scale_up_results
+    results = loop.scale_up_results
     done = [
-        f"{'new ' * result.created}{result.group} {result.before}->{result.after}" for result in grown if result.is_done
+        f"{'new ' * result.created}{result.group} {result.before}->{result.after}"
+        for result in results
+        if result.is_done
     ]
     if done:
         yield f"scaled up {_few(done)} for {_counted(loop.scale_up.plan.scheduled, 'pod')}"
-    for result in grown:
+    for result in results:
         if result.failure is not None:
             yield f"could not scale up {result.group}: {result.failure.message}"
     for raised in raised_groups(loop):
-        told = "raised" if raised.failure is None else "could not raise"
+        verb = "raised" if raised.failure is None else "could not raise"
         why = "" if raised.failure is None else f": {raised.failure.message}"
-        yield f"{told} {raised.group} from {raised.before} to its minimum {raised.after}{why}"
-    held = [result for result in grown if result.held_back is not None]
+        yield f"{verb} {raised.group} from {raised.before} to its minimum {raised.after}{why}"
+    held = [result for result in results if result.held_back is not None]
     if held:
         sizes = [f"{result.group} {result.before}->{result.after}" for result in held]
         yield f"would scale up {_few(sizes)}, {held[0].held_back}"

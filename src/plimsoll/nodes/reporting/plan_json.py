@@ -77,9 +77,9 @@ def _taint(one: Taint) -> Json:
     return {"key": one.key, **({"value": one.value} if one.value else {}), "effect": one.effect}
 
 
-def machine_type_of(offer: ScaleUpOption) -> str:
+def machine_type_of(option: ScaleUpOption) -> str:
     """The machine type; for a group that only has a template, the template's label, or empty."""
-    return offer.machine_type or offer.node.metadata.labels.get(INSTANCE_TYPE, "")
+    return option.machine_type or option.node.metadata.labels.get(INSTANCE_TYPE, "")
 
 
 def _remaining(one: UnschedulablePods) -> Json:
@@ -117,8 +117,8 @@ def _scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
         done.setdefault(id(result.scale_up), []).append(result)
     found["plan"] = [
         entry
-        for growth, planned in zip(part.plan.scale_ups, found["plan"], strict=True)
-        for entry in _as_done(planned, done.get(id(growth), []))
+        for scale_up, planned in zip(part.plan.scale_ups, found["plan"], strict=True)
+        for entry in _as_done(planned, done.get(id(scale_up), []))
     ]
     raised = raised_groups(loop)
     found["plan"] += [_raised(raised_group) for raised_group in raised]

@@ -144,7 +144,7 @@ class Handled:
     """
     conditions: tuple[Condition, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
-    """Details of the class, beside those that every request has."""
+    """Details of the class, in addition to those of every request."""
 
 
 class Handler(Protocol):

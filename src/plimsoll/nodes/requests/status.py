@@ -112,7 +112,7 @@ FIRST_CHECK_CLASS: Final = "check-capacity.kubernetes.io"
 
 
 def has_capacity_available(kind: str) -> bool:
-    """Whether requests of the class get `CapacityAvailable` beside `Provisioned`."""
+    """Whether requests of the class get `CapacityAvailable` in addition to `Provisioned`."""
     return kind.endswith(FIRST_CHECK_CLASS)
 
 

@@ -88,7 +88,7 @@ class RequestTransaction:
     def __post_init__(self) -> None:
         self._before = {request.name: count_added_before(request, self.sizes) for request in self.queue}
 
-    # ---- before the growth
+    # ---- before the scale-up
 
     async def write_intents(self, plan: ScaleUpPlan) -> ScaleUpPlan:
         """Write the intents of a plan. Returns the plan without the requests whose intent could not be written."""

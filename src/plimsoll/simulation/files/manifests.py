@@ -81,7 +81,7 @@ def manifests_in(given: DocumentValue) -> tuple[Json, ...]:
 
 
 def _decoded(given: DocumentValue, value: Json, component: str) -> Json:
-    """The value as Go would hold it; what Go would complain about is told."""
+    """The value as Go would hold it; values that Go would refuse are reported."""
     taken = take_over(value)
     if isinstance(taken, Refused):
         given.at(taken.path).wrong(taken.problem)
@@ -95,7 +95,7 @@ def _decoded(given: DocumentValue, value: Json, component: str) -> Json:
 
 
 def _without_names(metadata: Json) -> Json:
-    """Names of a wrong type have been told of already."""
+    """Names of a wrong type have been reported already."""
     return {key: value for key, value in metadata.items() if key not in ("name", "namespace")}
 
 
@@ -122,8 +122,8 @@ def _condition_problems(status: Json) -> Iterator[tuple[str, str]]:
         if not condition.get("type"):
             yield f"status.conditions[{index}]", "type is missing"
         if condition.get("status") not in _CONDITION_STATUSES:
-            told = f"must be one of {', '.join(_CONDITION_STATUSES)}, is {describe_value(condition.get('status'))}"
-            yield f"status.conditions[{index}].status", told
+            message = f"must be one of {', '.join(_CONDITION_STATUSES)}, is {describe_value(condition.get('status'))}"
+            yield f"status.conditions[{index}].status", message
 
 
 _STATUS_CHECKS: Final[dict[str, Callable[[Json], Iterator[tuple[str, str]]]]] = {

@@ -148,14 +148,16 @@ def _check_unique(names: list[str], given: DocumentValue | None, field: str) -> 
 
 
 def _check_objects_once(scenario: Scenario, given: DocumentValue) -> None:
-    """Which of two is meant nobody could know."""
+    """Report objects that are given twice."""
     seen: dict[tuple[str, ...], int] = {}
     for index, body in enumerate(scenario.objects):
-        who = _identity(body)
-        if who and seen.setdefault(who, index) != index:
-            kind, namespace, name = who[1:]
-            told = f"{kind} {namespace}/{name} is objects[{seen[who]}] already; what changes on the way is a step"
-            given.at(f"objects[{index}]").wrong(told)
+        identity = _identity(body)
+        if identity and seen.setdefault(identity, index) != index:
+            kind, namespace, name = identity[1:]
+            message = (
+                f"{kind} {namespace}/{name} is objects[{seen[identity]}] already; what changes on the way is a step"
+            )
+            given.at(f"objects[{index}]").wrong(message)
 
 
 def _check_pods_once(scenario: Scenario, given: DocumentValue) -> None:
@@ -163,8 +165,8 @@ def _check_pods_once(scenario: Scenario, given: DocumentValue) -> None:
     for index, entry in enumerate(scenario.pods):
         first = seen.setdefault((entry.namespace, entry.name), index)
         if entry.name and first != index:
-            told = f"{entry.namespace}/{entry.name} is pods[{first}] already; give it another name"
-            given.at(f"pods[{index}].name").wrong(told)
+            message = f"{entry.namespace}/{entry.name} is pods[{first}] already; give it another name"
+            given.at(f"pods[{index}].name").wrong(message)
         judge_template(given.at(f"pods[{index}].template"), entry.template)
     for index, body in enumerate(scenario.objects):
         group, kind, namespace, name = _identity(body) or ("", "", "", "")

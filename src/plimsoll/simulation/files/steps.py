@@ -44,7 +44,7 @@ _GROUP_CALLS: Final = ("Delete",)
 
 
 def step_in(given: DocumentValue, world: WorldKind) -> Step | None:
-    """None if it is no step; then the mistake is told."""
+    """The step; None if it is none, which is reported."""
     found = given.members()
     verbs = [name for name in found if name in _READERS]
     if len(verbs) != 1:
@@ -129,7 +129,7 @@ def _provider_in(given: DocumentValue) -> Step:
 
 
 def _fail_increases_in(given: DocumentValue) -> tuple[FailIncrease, ...]:
-    """`until` stands beside the groups, and holds for all of them."""
+    """`until` is given next to the groups and applies to all of them."""
     found = given.members()
     until = found.pop("until").time() if "until" in found else None
     return tuple(FailIncrease(group=name, message=field.text(), until=until) for name, field in found.items())

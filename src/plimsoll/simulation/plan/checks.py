@@ -107,8 +107,8 @@ def check_requests(requests: Iterable[ProvisioningRequest]) -> None:
 
 def join_problem_path(path: str, problem: str) -> tuple[str, str]:
     """A decoding error, `spec.x: expected …`, with its path appended to that of the object."""
-    inside, colon, told = problem.partition(": ")
-    return (f"{path}.{inside}", told) if colon and " " not in inside else (path, problem)
+    inside, colon, message = problem.partition(": ")
+    return (f"{path}.{inside}", message) if colon and " " not in inside else (path, problem)
 
 
 # ---- machine types and groups
@@ -130,8 +130,8 @@ def _check_type(body: Json, path: str, problems: Problems) -> None:
         _check_amount(amount, where, problems, positive=name in whole)
         _check_within(amount, {**whole, **one.gpu}.get(name), where, problems)
     if one.capacity_type not in tuple(CapacityType):
-        told = f"must be one of {', '.join(CapacityType)}, is {describe_value(one.capacity_type)}"
-        problems.add(f"{path}.capacityType", told)
+        message = f"must be one of {', '.join(CapacityType)}, is {describe_value(one.capacity_type)}"
+        problems.add(f"{path}.capacityType", message)
     _check_price(one.price, f"{path}.price", problems)
     _check_labels(one.labels, f"{path}.labels", problems)
     for index, zone in enumerate(one.zones):
@@ -195,7 +195,7 @@ def _check_within(amount: Any, whole: Any, path: str, problems: Problems) -> Non
         if Quantity.parse(amount).nano > Quantity.parse(whole).nano:
             problems.add(path, f"is more than the machine has: {describe_value(amount)} of {describe_value(whole)}")
     except InvalidInput:
-        return  # told already
+        return  # reported already
 
 
 def _check_price(price: float | None, path: str, problems: Problems) -> None:
@@ -283,8 +283,8 @@ def _check_spread(one: Json, path: str, problems: Problems) -> None:
     if not key:
         problems.add(f"{path}.topologyKey", "is missing")
     if how is not None and how not in _CONTENT_OF_SPREAD:
-        told = f"must be one of {', '.join(_CONTENT_OF_SPREAD)}, is {describe_value(how)}"
-        problems.add(f"{path}.whenUnsatisfiable", told)
+        message = f"must be one of {', '.join(_CONTENT_OF_SPREAD)}, is {describe_value(how)}"
+        problems.add(f"{path}.whenUnsatisfiable", message)
 
 
 def _check_labels(labels: Mapping[str, Any], path: str, problems: Problems) -> None:
@@ -296,8 +296,8 @@ def _check_labels(labels: Mapping[str, Any], path: str, problems: Problems) -> N
 
 @functools.lru_cache(maxsize=4096)
 def _label_problems(key: str, value: str) -> str:
-    told = [f"the key {problem}" for problem in qualified_name_problems(key)]
-    return "; ".join(told + [f"the value {problem}" for problem in label_value_problems(value)])
+    found = [f"the key {problem}" for problem in qualified_name_problems(key)]
+    return "; ".join(found + [f"the value {problem}" for problem in label_value_problems(value)])
 
 
 def _add(found: Sequence[str], path: str, value: str, problems: Problems) -> None:

@@ -81,8 +81,8 @@ def _check_integers(documents: Sequence[Any], source: str) -> None:
 
 def _merge(merged: Json, document: Any, *, source: str) -> None:
     if not isinstance(document, dict):
-        told = f"is {describe_value(document)}: neither a scenario nor an object of Kubernetes"
-        raise UnreadableDocument(told, path=source)
+        message = f"is {describe_value(document)}: neither a scenario nor an object of Kubernetes"
+        raise UnreadableDocument(message, path=source)
     if "kind" in document:
         merged.setdefault("objects", []).extend(_objects_of(document, source))
         return
@@ -95,8 +95,8 @@ def _merge(merged: Json, document: Any, *, source: str) -> None:
         elif name == "options" and isinstance(value, dict) and isinstance(merged.get(name, {}), dict):
             merged.setdefault(name, {}).update(value)
         elif name in merged and value is not None and merged[name] != value:
-            told = f"{name} is {describe_value(merged[name])} in another file and {describe_value(value)} here"
-            raise InvalidInput(told, path=source)
+            message = f"{name} is {describe_value(merged[name])} in another file and {describe_value(value)} here"
+            raise InvalidInput(message, path=source)
         elif value is not None:
             merged[name] = value
 
@@ -128,14 +128,14 @@ def _object(body: Json, where: str) -> Json:
 
 
 def _each_once(objects: list[Any]) -> list[Any]:
-    """Two dumps may both hold an object; if they do not agree, nobody knows which is right."""
+    """Two dumps may contain the same object; if they differ, it is unknown which is right."""
     found: dict[Any, Any] = {}
     for index, body in enumerate(objects):
-        who = _identity(body)
-        if who is None:
+        identity = _identity(body)
+        if identity is None:
             found[index] = body
-        elif found.setdefault(who, body) != body:
-            raise InvalidInput(f"{who[0]} {who[2]} stands twice, and differently", path=f"objects[{index}]")
+        elif found.setdefault(identity, body) != body:
+            raise InvalidInput(f"{identity[0]} {identity[2]} stands twice, and differently", path=f"objects[{index}]")
     return list(found.values())
 
 
@@ -165,8 +165,10 @@ def _catalogue(name: str) -> Catalogue:
     try:
         data = Path(name).read_bytes()
     except OSError as error:
-        told = f"{name} is no file ({error.strerror}) and no shipped catalogue; those are {', '.join(shipped_names())}"
-        raise InvalidInput(told, path="--catalogue") from error
+        message = (
+            f"{name} is no file ({error.strerror}) and no shipped catalogue; those are {', '.join(shipped_names())}"
+        )
+        raise InvalidInput(message, path="--catalogue") from error
     return read_catalogue(data, source=name)
 
 

@@ -125,6 +125,6 @@ def decode_object(struct: type[T], body: Json, *, path: str) -> T:
     """The object; raises `InvalidInput` with the path of the field that cannot be read."""
     one = convert_object(struct, body)
     if isinstance(one, BadObject):
-        inside, told = join_problem_path(path, one.problem)
-        raise InvalidInput(told, path=inside)
+        inside, message = join_problem_path(path, one.problem)
+        raise InvalidInput(message, path=inside)
     return one

@@ -163,8 +163,8 @@ class _Reading:
             one = convert_object(struct, body)
             if isinstance(one, BadObject):
                 if one.kind in _MUST_BE_READABLE:
-                    path, told = join_problem_path(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
-                    raise InvalidInput(told, path=path)
+                    path, message = join_problem_path(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
+                    raise InvalidInput(message, path=path)
                 self._bad[one.kind, one.namespace, one.name] = one
             else:
                 found.append(one)
@@ -188,7 +188,7 @@ class _Reading:
             return pod
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
 
-    # ---- who waits
+    # ---- pending pods
 
     def _waiting(self, pods: Iterable[Pod], cutoff: int) -> Iterator[PendingPods]:
         for pod in pods:

@@ -2,7 +2,7 @@
 
 Pure. Only `plan_inputs` reads with it. A plan from a file asks what would come of requests if they were tried now:
 their back-off, and whether their time is over, is not looked at. Requests that were answered before are not answered
-again, but room they were promised stays theirs.
+again, but keep the room reserved for them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.simulation.scenario import Json
 
 _OPTIONS: Final = ("check-capacity-processor-instance", "provreq-booking-default")
-"""What reading looks at; the others are for whoever plans."""
+"""The options that reading uses; the others are for planning."""
 _ASKING: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
 
 
@@ -37,9 +37,9 @@ class PlanRequests:
     """What a file asks for."""
 
     line: tuple[RequestView, ...] = ()
-    """Who is served first stands first."""
+    """In queue order."""
     held: tuple[RequestView, ...] = ()
-    """Requests that were promised room before."""
+    """Requests with room reserved earlier."""
     warnings: tuple[str, ...] = ()
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HOUR_S: Final = 3600.0
 _NAMES: Final = {"tikv": "TiKV", "tidb": "TiDB"}
-# Neighbours differ in lightness, so that they are told apart in grey as well.
+# Neighbours differ in lightness, so that they differ in grey as well.
 _COLOURS: Final = ("#86a3cf", "#1f3b73", "#e0a030", "#2f7f6c", "#b5507a")
 _HATCHES: Final = ("", "///", "...", "xxx", "\\\\\\")
 _LOAD: Final = "#8a8a8a"
@@ -37,7 +37,7 @@ _MOST_TICKS: Final = 9
 
 
 def draw_plot(title: str, outcomes: Sequence[SimulationOutcome], *, form: Literal["png", "svg"]) -> bytes:
-    """Components beside one another."""
+    """Components side by side."""
     with mpl.rc_context({"svg.hashsalt": "plimsoll", "font.size": 9, "axes.titlesize": 10, "hatch.linewidth": 0.6}):
         figure = Figure(figsize=(7.2 * len(outcomes) + 0.8, 10.5), layout="constrained")
         if title:

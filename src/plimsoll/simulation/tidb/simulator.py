@@ -119,7 +119,7 @@ def _sample(loop: ClosedLoop, load: Load, measured: tuple[Measured, ...], *, at_
 
 
 class _Notes:
-    """Decisions, each once: a pass that repeats the one before has nothing to tell."""
+    """Decisions, each once: a pass that repeats the one before adds nothing."""
 
     def __init__(self, component: Component) -> None:
         self.decisions: list[SimulatedDecision] = []

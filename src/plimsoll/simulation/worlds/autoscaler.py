@@ -40,7 +40,7 @@ class ScenarioLoop:
         self._is_timed = tools.is_timed
         if tools.is_timed:
             load_kernels()
-        self._on_turn = tools.on_loop
+        self._on_loop = tools.on_loop
         self._parts = NodeAutoscaler(
             Dependencies(
                 client=component.client,
@@ -65,7 +65,7 @@ class ScenarioLoop:
             )
         )
         if tools.is_live:
-            self._parts.reporter.on_result = self._told
+            self._parts.reporter.on_result = self._report
 
     def services(self) -> Sequence[Service]:
         return self._parts.services()
@@ -74,8 +74,8 @@ class ScenarioLoop:
         await self._parts.autoscaler.synced()
         return build_loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
 
-    def _told(self, turn: LoopResult) -> None:
-        self._on_turn(format_time(turn.at), build_loop_entry(turn, is_timed=self._is_timed))
+    def _report(self, loop: LoopResult) -> None:
+        self._on_loop(format_time(loop.at), build_loop_entry(loop, is_timed=self._is_timed))
 
     def metrics(self) -> dict[str, float]:
         return self._parts.reporter.metrics.samples()

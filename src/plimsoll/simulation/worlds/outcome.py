@@ -22,7 +22,7 @@ _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _GROUPS: Final = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups"
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 _MARKS: Final = frozenset({AUTOPROVISIONED_LABEL, PROFILE_LABEL})
-"""What auto-provisioning puts on all its groups, beside the labels that pods ask for."""
+"""Labels that auto-provisioning puts on all its groups, in addition to those that pods ask for."""
 
 Json = dict[str, Any]
 

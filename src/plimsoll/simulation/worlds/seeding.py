@@ -54,7 +54,7 @@ class Seeder:
         self._server = server
         self._client = client
         self._entropy = entropy
-        self._promised: dict[tuple[str, str, str], str] = {}
+        self._reserved_uids: dict[tuple[str, str, str], str] = {}
         """Uids of objects that are referred to and do not exist yet, by kind, namespace and name."""
         self.absent_owners: set[str] = set()
         """Uids of owners that the file names and does not contain: their dependents are not deleted."""
@@ -65,7 +65,7 @@ class Seeder:
         # Definitions go first: only then is it known of which scope their objects are.
         for is_early in (True, False):
             now = [(index, manifest) for index, manifest in in_order if (manifest["kind"] in _EARLY) is is_early]
-            self._promise_uids([manifest for _, manifest in now])
+            self._reserve_uids([manifest for _, manifest in now])
             for index, manifest in now:
                 with problems.collecting():
                     await self.put(manifest, path=f"{path}[{index}]")
@@ -170,12 +170,14 @@ class Seeder:
             raise InvalidInput(f"{manifest['apiVersion']} {manifest['kind']} is not served here", path=path)
         return resource
 
-    def _promise_uids(self, manifests: Sequence[Json]) -> None:
+    def _reserve_uids(self, manifests: Sequence[Json]) -> None:
         """So that owner references may leave the uid out, whichever of the two objects comes first."""
         for manifest in manifests:
             metadata = manifest["metadata"]
             known_as = self._known_as(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
-            self._promised[known_as] = metadata.get("uid") or self._promised.get(known_as) or self._entropy.uid()
+            self._reserved_uids[known_as] = (
+                metadata.get("uid") or self._reserved_uids.get(known_as) or self._entropy.uid()
+            )
 
     def _known_as(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
         """An object as those in a namespace refer to it."""
@@ -189,9 +191,9 @@ class Seeder:
         if present := self._present_uid(kind, namespace, name):
             return present
         known_as = self._known_as(kind, namespace, name)
-        if known_as not in self._promised:
-            self._promised[known_as] = self._entropy.uid()
-        return self._promised[known_as]
+        if known_as not in self._reserved_uids:
+            self._reserved_uids[known_as] = self._entropy.uid()
+        return self._reserved_uids[known_as]
 
     def _present_uid(self, kind: str, namespace: str, name: str) -> str:
         resource = self._by_kind(kind)
@@ -207,8 +209,8 @@ class Seeder:
 
     async def _put_right(self, key: Key, manifest: Json, *, is_new: bool) -> None:
         metadata = manifest["metadata"]
-        promised = self._promised.pop(self._known_as(manifest["kind"], key.namespace, key.name), "")
-        uid = promised or metadata.get("uid")
+        reserved = self._reserved_uids.pop(self._known_as(manifest["kind"], key.namespace, key.name), "")
+        uid = reserved or metadata.get("uid")
         now = written_time(self._server.clock.now())
 
         def decide(found: Stored | None) -> Decision:
@@ -228,7 +230,7 @@ class Seeder:
             return Keep() if body == before else Put(body)
 
         await self._server.store.update(key, decide)
-        self.absent_owners.discard(promised)
+        self.absent_owners.discard(reserved)
 
     async def _copy(self, first: Stored, names: Sequence[str]) -> None:
         bodies: list[Json] = []

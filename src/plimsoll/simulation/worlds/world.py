@@ -68,7 +68,7 @@ _DAY_S: Final = 86_400
 _INFORMERS: Final = InformerSettings(shortest_watch_s=7 * _DAY_S, longest_watch_s=7 * _DAY_S)
 # Nor need the server say every minute that it is there, but to the autoscaler, which removes nothing on old news.
 _OF_THE_CLUSTER: Final = replace(_INFORMERS, wants_bookmarks=False, silence_s=8 * _DAY_S)
-# Nobody reads a scenario's pods second by second: one write when a pod runs, one when it is gone.
+# A scenario's pods are not observed every second: one write when a pod runs, one when it is gone.
 _KUBELET: Final = KubeletSettings(
     selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False, resync_s=0.0
 )

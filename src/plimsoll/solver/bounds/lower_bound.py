@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Effort, Floats, Ints, PackingProblem
 
 SAFETY: Final = 1e-9
-"""Relative: far above what sums of floats lose, far below what anybody reads off a bound."""
+"""Relative: far above what sums of floats lose, far below the precision needed of a bound."""
 CLOSE: Final = 1e-3
 """Relative: what a quick bound may leave lying; with `PROVING` rounds or more it is `EXACT`."""
 EXACT: Final = 1e-6
@@ -44,7 +44,7 @@ class Bound:
 
     cost: float
     worth: Floats
-    """[C]: 0 for items that fit nowhere or cost nothing; a hint, of which nothing is promised."""
+    """[C]: 0 for items that fit nowhere or cost nothing; a hint without any guarantee."""
 
 
 def lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> float:
@@ -173,7 +173,7 @@ def _first_types(relaxation: Relaxation, support: Ints) -> Ints:
 
 
 def reachable_sum(price: Floats, bound: float) -> float:
-    """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to tell.
+    """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to compute.
 
     That is: when there are too many sums, or when a bin of the cheapest type would hardly show in them.
     """

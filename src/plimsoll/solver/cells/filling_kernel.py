@@ -22,7 +22,7 @@ from plimsoll.solver.kernels import (
 EXCHANGES: Final = 4
 """For one bin at most; the first brings it within a thousandth of the plan."""
 OVERFULL: Final = 1000.0
-"""What a bin too full by its whole size counts, beside the square of its distance from the plan."""
+"""The weight of a bin too full by its whole size, against the squared distance from the plan."""
 
 
 class CellItems(NamedTuple):

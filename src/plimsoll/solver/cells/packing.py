@@ -33,7 +33,7 @@ CLASSES_PER_CELL: Final = 200
 """The fewer cells, the better they are planned for, and the more members there are to choose from."""
 PLAN_GAP: Final = 0.25
 CARRIED_OUT: Final = 0.95
-"""Of the planned bins; the last ones would have to take what nobody wanted."""
+"""Of the planned bins; the last ones would have to take what is left over."""
 LEVELS: Final = 12
 
 
@@ -166,7 +166,7 @@ def _sizes(problem: PackingProblem) -> Floats:
 
 
 def _kinds(problem: PackingProblem, takes: Flags) -> Ints:
-    """Classes of one kind may lie in the same bins beside the same others."""
+    """Classes of one kind may lie in the same bins with the same others."""
     flags = number_rows(np.concatenate([takes.T, problem.exclusive], axis=1))
     kinds: Ints = np.unique(np.stack([flags, problem.per_bin]), axis=1, return_inverse=True)[1].ravel()
     return kinds

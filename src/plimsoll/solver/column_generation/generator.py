@@ -96,16 +96,16 @@ def _near_the_bound(problem: PackingProblem, effort: Effort, layout: Layout, wor
     """
     if not worth.any():
         return
-    for turn in range(NEAR):
+    for round_number in range(NEAR):
         values = worth.copy()
-        values[layout.classes] *= _perturbation(len(layout.classes), turn)
+        values[layout.classes] *= _perturbation(len(layout.classes), round_number)
         yield pack_mixed(problem, replace(effort, gap=HASTY), values=values)
 
 
-def _perturbation(count: int, turn: int) -> Floats:
-    """Factors about 1, evenly strewn, other ones each turn; at first all are 1."""
-    steps = np.arange(1, count + 1) * (GOLDEN * turn)
-    factors: Floats = 1 + PERTURBATION * (2 * (steps - np.floor(steps)) - 1) * (turn > 0)
+def _perturbation(count: int, round_number: int) -> Floats:
+    """Factors about 1, evenly strewn, different in each round; in the first all are 1."""
+    steps = np.arange(1, count + 1) * (GOLDEN * round_number)
+    factors: Floats = 1 + PERTURBATION * (2 * (steps - np.floor(steps)) - 1) * (round_number > 0)
     return factors
 
 
@@ -146,7 +146,7 @@ class _Generator:
             self._bound, self._centre = bound.cost, bound.worth[self.layout.classes] if bound.worth.any() else None
         worth: Floats | None = None
         promising = self._all_types
-        for turn in range(self._rounds + 1):
+        for round_number in range(self._rounds + 1):
             solution = self._master.solve(self.layout.demand)
             if solution is None:
                 break
@@ -155,7 +155,7 @@ class _Generator:
                 break
             self._rounds -= 1
             asked = worth if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * worth
-            if turn % ALL_ASKED and self._ask(asked, solution, promising)[0]:
+            if round_number % ALL_ASKED and self._ask(asked, solution, promising)[0]:
                 continue
             added, dearness = self._ask_all(asked, solution)
             if not added and not self._ask_exactly(solution, dearness):
@@ -164,7 +164,7 @@ class _Generator:
         return worth
 
     def _ask_all(self, asked: Floats, solution: MasterSolution) -> tuple[bool, Floats]:
-        """As `_ask` of all types: that tells a bound, too (Farley's). Where nothing is new, by the master's worths."""
+        """As `_ask` of all types: that gives a bound, too (Farley's). Where nothing is new, by the master's worths."""
         added, dearness = self._ask(asked, solution, self._all_types)
         if not added and self._centre is not None:
             asked = solution.worth

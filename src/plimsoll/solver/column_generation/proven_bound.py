@@ -53,7 +53,7 @@ def proven_bound(problem: PackingProblem, effort: Effort, *, known: float, enoug
 
 
 def bound_from_values(problem: PackingProblem, worth: Floats) -> float:
-    """What these worths of items show: a bound, whoever proposes them, and a good one if they are.
+    """What these worths of items show: a valid bound wherever they come from, and a good one if they are good.
 
     No bin holds items worth more than `dearest` times its price, so that all cost their worth over it at least.
     """

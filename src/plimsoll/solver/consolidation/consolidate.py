@@ -45,7 +45,7 @@ class NodeSet:
     requests: Ints
     """[C, R]"""
     free: Ints
-    """[N, R]: beside everything that lies on the node now."""
+    """[N, R]: free in addition to everything on the node now."""
     price: Floats
     """[N]"""
     kind: Ints

@@ -255,7 +255,7 @@ def _fill_as_assigned(demand: FillDemand, standing: ExistingNodes, assigned: Int
 
 
 def _rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
-    """[C, N]: how many of a class alone one node of a row takes; none of classes nobody asks for."""
+    """[C, N]: how many of a class alone one node of a row takes; 0 for classes without items."""
     asked = np.maximum(demand.requests, 1)
     fits = np.where(demand.requests[:, None, :] > 0, standing.free[None].clip(0) // asked[:, None, :], UNBOUNDED)
     rooms = fits.min(axis=2, initial=UNBOUNDED)

@@ -23,7 +23,7 @@ from plimsoll.solver.knapsack.lp_knapsack import (
 DEPTH: Final = 400
 """Branches that wait at the same time; where there would be more, their bound is taken for an answer."""
 NEAR: Final = 1e-5
-"""Relative: a branch that promises no more than this above the best is not followed."""
+"""Relative: a branch whose bound is no more than this above the best is not followed."""
 WHOLE: Final = 1e-7
 """An amount so near a whole number is one."""
 
@@ -34,20 +34,20 @@ def best_content_exactly(
 ) -> tuple[float, float, int]:
     """Write the best content of a bin; its value, a value no content exceeds, and the branches it took.
 
-    Keys are not looked at: who has some gives them as resources of which a bin has one.
+    Keys are not supported: callers pass them as resources of which a bin has one.
     """
     prices = np.zeros(instance.takes.shape[0])
     value, ceiling = best_content(instance, worth, type_, left, content, prices)
     low, high = np.zeros((DEPTH, left.size), dtype=np.int64), np.zeros((DEPTH, left.size), dtype=np.int64)
     high[0, :] = np.minimum(left, instance.fit[type_])
-    promised = np.full(DEPTH, ceiling)
+    bounds = np.full(DEPTH, ceiling)
     waiting, spent, missed = 1, 0, 0.0
     while waiting > 0:
         waiting -= 1
-        if promised[waiting] <= value * (1.0 + NEAR):
+        if bounds[waiting] <= value * (1.0 + NEAR):
             continue
         if spent >= budget:
-            missed = max(missed, promised[waiting])
+            missed = max(missed, bounds[waiting])
             continue
         spent += 1
         amounts = np.zeros(left.size)
@@ -65,7 +65,7 @@ def best_content_exactly(
                 missed = max(missed, bound)
             continue
         branch(low, high, waiting, split, low[waiting, split] + int(amounts[split]))
-        promised[waiting : waiting + 2] = bound
+        bounds[waiting : waiting + 2] = bound
         waiting += 2
     return value, max(value * (1.0 + NEAR), missed), spent
 

@@ -77,8 +77,8 @@ def worth_from(values: Floats, least: Floats | None = None, *, judged: Floats | 
     unit = max(float(values.max(initial=0.0)), 1e-300)
     least = np.zeros(values.size) if least is None else least
     scaled = np.maximum(values / unit, 1e-7)
-    told = scaled if judged is None else np.minimum(judged / unit, scaled)
-    return ItemValues(scaled, np.argsort(-scaled, kind="stable"), least, told)
+    judged_values = scaled if judged is None else np.minimum(judged / unit, scaled)
+    return ItemValues(scaled, np.argsort(-scaled, kind="stable"), least, judged_values)
 
 
 def resource_prices(demand: Floats, spaces: Floats, price: Floats) -> Floats:

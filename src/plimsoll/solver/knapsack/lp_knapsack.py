@@ -145,7 +145,7 @@ def keep_one_of_a_key(instance: PackingInstance, order: IntVector, most: IntVect
 
 @kernel()
 def keep_within(instance: PackingInstance, order: IntVector, content: IntVector, free: IntVector) -> None:
-    """Take the content off `free`; where floats promised too much, the least valuable items in the way go."""
+    """Take the content off `free`; if rounding took too much, the least valuable items are removed."""
     rows = instance.takes.shape[0]
     for c in range(content.size):
         if content[c] > 0:

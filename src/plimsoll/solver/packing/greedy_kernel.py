@@ -32,18 +32,18 @@ class OpenBins(NamedTuple):
 
 
 class TypeCandidates(NamedTuple):
-    """What each type has to offer, as far as it was asked."""
+    """The best content found for each type so far."""
 
     ratio: FloatVector
     """[T]: value for price of the content at hand; -1 without one."""
     upper_bound: FloatVector
     """[T]: no content is better than this, value for price; -1 when no bin can be opened."""
     tightness: FloatVector
-    """[T]: which part of its promise the type kept when it was asked last."""
+    """[T]: the fraction of its estimate that the type reached when it was last solved."""
     evaluated: FlagVector
     """[T]: asked since the last opening."""
     rebounded: FlagVector
-    """[T]: its promise is for the items that are left now."""
+    """[T]: whether its estimate is for the items that are left now."""
     prices: FloatMatrix
     """[T, R]: of resources, when the type was asked last; those of a type never asked promise nothing less."""
     contents: IntMatrix
@@ -113,7 +113,7 @@ def open_bins(
     """Fill bins until nothing is left that may be placed, or the cost is sure to reach the ceiling.
 
     `price` decides what is opened; the cost is in money, which is the same thing unless limits bind. On the way it
-    looks, each turn, whether one bin takes all the rest, and ends that way if that is the cheapest end.
+    checks, in each round, whether one bin takes all the rest, and ends that way if that is the cheapest end.
     """
     candidates = no_candidates(instance.fit.shape[0], instance.fit.shape[1], instance.takes.shape[0])
     cost = 0.0
@@ -148,7 +148,7 @@ def open_bins(
 
 @kernel()
 def no_candidates(types: int, classes: int, resources: int) -> TypeCandidates:
-    """Nobody was asked yet, and everybody may have anything."""
+    """The initial state: no type was solved yet."""
     return TypeCandidates(
         np.full(types, -1.0),
         np.full(types, np.inf),
@@ -169,7 +169,7 @@ def copy_demand(target: Demand, source: Demand) -> None:
 
 @kernel(allocates=False)
 def drop_closed(instance: PackingInstance, demand: Demand, candidates: TypeCandidates) -> None:
-    """Types of which no bin may be opened any more offer nothing."""
+    """Types of which no bin may be opened any more have no content."""
     for t in range(candidates.ratio.size):
         if candidates.upper_bound[t] >= 0.0 and openable(instance, demand, t) == 0:
             candidates.ratio[t] = -1.0
@@ -209,7 +209,7 @@ def best_candidate(
 
 @kernel(allocates=False)
 def invalidate(candidates: TypeCandidates, left: IntVector, changed: IntVector) -> None:
-    """After an opening: contents there are no items for any more are void, and every promise is old."""
+    """After an opening: contents without enough items left are void, and every estimate is outdated."""
     candidates.evaluated[:] = False
     candidates.rebounded[:] = False
     for c in changed:

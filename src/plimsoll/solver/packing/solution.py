@@ -70,7 +70,7 @@ def remaining(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packin
 
 
 def is_valid(problem: PackingProblem, packed: Packing) -> bool:
-    """Whether everything that a `Packing` promises holds, in integers."""
+    """Whether all guarantees of a `Packing` hold, in integers."""
     opened = bins_by_type(problem, packed.patterns)
     return (
         bool((packed.left >= 0).all())

@@ -5,8 +5,8 @@ who must not act, and the whole turn ends.
 
 Sizes of groups, changed through the scale subresource and only from what they were seen to be.
 
-The version of the object goes with every change, so nobody else's change is overwritten. A version is often out of date
-for no reason that matters (the status was written), so a refused change is looked at and tried again a few times.
+The version of the object goes with every change, so that no concurrent change is overwritten. A version is
+often outdated for no reason that matters (the status was written), so a refused change is checked and tried again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Machine types: MachineDeployments that are only there to be copied, and what a copy of one looks like. Pure.
 
-A copy is made from the template's own bytes, so that fields nobody here knows come with it. It carries no marks of
+A copy is made from the template's own bytes, so that unknown fields are copied too. It carries no annotations of
 autoscaling (those are for people's own groups), so that no other autoscaler takes it for one.
 """
 

@@ -143,9 +143,9 @@ class MachineIndex:
         )
 
     def machine_of(self, node: NodeRef) -> ClusterMachine | None:
-        told = key_in(node.provider_id)
-        if told is not None:
-            return self.machines.get(told)
+        pending_key = key_in(node.provider_id)
+        if pending_key is not None:
+            return self.machines.get(pending_key)
         for index, name in (
             (self._by_id, node.provider_id),
             (self._by_ending, _ending(node.provider_id)),

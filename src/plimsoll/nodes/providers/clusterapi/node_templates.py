@@ -3,7 +3,7 @@
 What people write on the object goes before what the infrastructure says of its machines. Labels come only from where
 they will come from in reality: what Cluster API brings from machines to nodes, and what people say that nodes get.
 
-What is looked up only when somebody asks for a template: the infrastructure's word, and a node of the group.
+Looked up only when a template is requested: the infrastructure's word, and a node of the group.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_PODS: Final = "110"
 _QUANTITIES: Final = ((CPU, "cpu"), (MEMORY, "memory"), (EPHEMERAL_STORAGE, "ephemeral-disk"))
-# What a real node of the group tells better than anybody.
+# A real node of the group is the best source for these.
 _OF_A_NODE: Final = (
     ARCH,
     OS,
@@ -58,10 +58,12 @@ class Infrastructure(Value):
     def told_by(cls, document: object) -> Infrastructure:
         """What is not as the contract of Cluster API says is left out."""
         status = _mapping(_mapping(document).get("status"))
-        told = {name: str(text) for name, text in _mapping(status.get("capacity")).items() if not _problem(str(text))}
+        capacity = {
+            name: str(text) for name, text in _mapping(status.get("capacity")).items() if not _problem(str(text))
+        }
         system = _mapping(status.get("nodeInfo"))
         return cls(
-            capacity=told,
+            capacity=capacity,
             architecture=str(system.get("architecture") or ""),
             operating_system=str(system.get("operatingSystem") or ""),
         )
@@ -106,8 +108,8 @@ def template_of(
 
 
 def _attach_limits(annotations: Mapping[str, str]) -> dict[str, str]:
-    told = annotations.get(f"{CAPACITY_PREFIX}csi-driver", "")
-    return {ATTACH_LIMITS: told} if told else {}
+    text = annotations.get(f"{CAPACITY_PREFIX}csi-driver", "")
+    return {ATTACH_LIMITS: text} if text else {}
 
 
 def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | TemplateProblem:
@@ -125,8 +127,8 @@ def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList
 def labels_of(found: Scalable) -> dict[str, str]:
     """What its nodes get besides what they say of themselves."""
     template = found.spec.template.metadata.labels
-    told = found.metadata.annotations.get(f"{CAPACITY_PREFIX}labels", "")
-    pairs = (pair.partition("=") for pair in told.split(","))
+    text = found.metadata.annotations.get(f"{CAPACITY_PREFIX}labels", "")
+    pairs = (pair.partition("=") for pair in text.split(","))
     written = {key: value for key, equals, value in pairs if equals}
     return {**{key: value for key, value in template.items() if is_propagated(key)}, **written}
 
@@ -187,14 +189,14 @@ def _mapping(value: object) -> Mapping[str, object]:
 log = structlog.get_logger(__name__)
 
 
-# Refreshes that an object which tells nothing is not asked again: there may be dozens, and calls are rationed.
+# The number of refreshes before an object without capacity is read again: there may be dozens, and calls are rationed.
 _PATIENCE: Final = 6
 
 
 class InfrastructureTemplates:
     """Of the workload cluster's nodes it is known until the next refresh what they are.
 
-    Machine templates never change, so what one has told stays; one that told nothing is asked again now and then.
+    Machine templates never change, so their capacity is kept; one without capacity is read again now and then.
     """
 
     def __init__(self, management: Client, workload: Client) -> None:

@@ -66,7 +66,7 @@ class ClusterApiProvider:
         members = await self._holdings.members()
         return members.machine_of(node) is not None or bool(members.group_of(node))
 
-    # ---- money: nobody tells it here
+    # ---- prices: Cluster API has none
 
     async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:  # noqa: ARG002 - the port's names
         return NotImplementedByProvider(call="Pricing")

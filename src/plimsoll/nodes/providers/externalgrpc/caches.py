@@ -1,6 +1,6 @@
 """What a client of the protocol remembers, and for how long. Pure.
 
-Groups, the groups of nodes, and templates are good until the next refresh. That a node is nobody's is not remembered:
+Groups, the groups of nodes, and templates are valid until the next refresh. That a node has no group is not cached:
 its group may be found in the next moment. Labels and types of accelerators are asked for once. What the server does not
 have is asked for again after a refresh, when it may be another server.
 """

@@ -48,7 +48,7 @@ _CODES: Final = {
     FailureKind.UNKNOWN: Code.DEADLINE_EXCEEDED,
 }
 # Servers in Go answer UNKNOWN for any error of theirs: they were there, and said no. UNAVAILABLE may come before the
-# call was sent or after, which cannot be told apart.
+# call was sent or after, which cannot be distinguished.
 _KINDS: Final = {
     Code.RESOURCE_EXHAUSTED: FailureKind.OUT_OF_RESOURCES,
     Code.NOT_FOUND: FailureKind.NO_SUCH_GROUP,

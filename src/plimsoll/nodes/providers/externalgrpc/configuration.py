@@ -104,7 +104,7 @@ def _identity(*, key: str, cert: str, cacert: str) -> Identity | None:
         return None
     for name, given in (("cert", cert), ("key", key), ("cacert", cacert)):
         if not given:
-            # Cluster Autoscaler would go on in the clear here, which nobody who names a key has in mind.
+            # Cluster Autoscaler would continue without TLS here, which a user who names a key does not expect.
             raise InvalidInput("must be given too: cert, key and cacert go together", path=name)
     try:
         pair = client_pair(content_of(Path(cert), "cert"), content_of(Path(key), "key"))

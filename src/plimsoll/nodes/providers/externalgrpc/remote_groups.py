@@ -1,7 +1,7 @@
 """Node groups behind the protocol.
 
 The protocol changes sizes by a delta and knows no precondition, so the target is asked for before: a repeated call
-finds its work done, and a size that somebody else changed is left alone, but for the moment between the two calls.
+finds its work done, and a size changed by another client is left alone, except between the two calls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the provider knows of the cloud between two refreshes: groups, their machines, what is sold.
 
-Four calls a refresh, however many groups there are. What a change made out of date is asked again when somebody looks
+Four calls a refresh, however many groups there are. What a change made out of date is read again on the next access
 at it; templates are kept for as long as nothing they are made of changes.
 """
 
@@ -73,7 +73,7 @@ class SimulatedCloudCache:
         self._is_there = True
 
     def invalidate(self, group: str) -> None:
-        """Somebody changed the group, or tried to."""
+        """Forget a group after a change, or an attempt to change it."""
         self._stale.add(group)
 
     async def groups(self) -> dict[str, NodeGroup]:

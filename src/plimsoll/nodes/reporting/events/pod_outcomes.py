@@ -46,18 +46,18 @@ def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
     plan = loop.scale_up.plan
     if loop.snapshot is None or not (plan.scale_ups or plan.existing or plan.unschedulable):
         return
-    housed = _counts(plan.existing.values())
+    on_existing = _counts(plan.existing.values())
     planned = _counts(
         {key: pods * pattern.nodes for key, pods in pattern.pods.items()}
-        for growth in plan.scale_ups
-        for pattern in growth.patterns
+        for scale_up in plan.scale_ups
+        for pattern in scale_up.patterns
     )
-    growths = _growths_by_key(loop.scale_up.results)
+    scale_ups = _scale_ups_by_key(loop.scale_up.results)
     why = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     for pending in loop.snapshot.pending:
-        first = housed.get(pending.key, 0)
+        first = on_existing.get(pending.key, 0)
         after = first + planned.get(pending.key, 0)
-        done = growths.get(pending.key, {})
+        done = scale_ups.get(pending.key, {})
         yield PodOutcome(
             pending=pending,
             placed=pending.names[:first],
@@ -68,10 +68,10 @@ def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
         )
 
 
-def _growths_by_key(grown: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
+def _scale_ups_by_key(results: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
     """By entry: the executed scale-ups for it, in plan order."""
     found: dict[str, dict[str, None]] = {}
-    for result in grown:
+    for result in results:
         if result.is_done:
             printed = f"{{{result.group} {result.before}->{result.after} (max: {result.scale_up.option.max_size})}}"
             for pattern in result.scale_up.patterns:

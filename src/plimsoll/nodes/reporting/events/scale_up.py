@@ -164,11 +164,11 @@ def _priorities(loop: LoopResult) -> Iterator[EventMessage]:
 
 def _no_priority_is_met(loop: LoopResult) -> bool:
     """Whether no group has a priority: only then does the planner use groups without one."""
-    policy, growths = loop.policy, loop.scale_up.plan.scale_ups
-    if not growths or not policy.priorities or PRIORITY not in policy.planning.expander:
+    policy, scale_ups = loop.policy, loop.scale_up.plan.scale_ups
+    if not scale_ups or not policy.priorities or PRIORITY not in policy.planning.expander:
         return False
     patterns = [compile_pattern(text) for texts in policy.priorities.values() for text in texts]
-    return not any(pattern.search(scale_up.option.group) for scale_up in growths for pattern in patterns)
+    return not any(pattern.search(scale_up.option.group) for scale_up in scale_ups for pattern in patterns)
 
 
 # ---- pods
@@ -176,15 +176,15 @@ def _no_priority_is_met(loop: LoopResult) -> bool:
 
 def _fates(loop: LoopResult) -> Iterator[EventMessage]:
     tellings = PodEventGroups()
-    told: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for pod_outcome in find_pod_outcomes(loop):
         pod = pod_outcome.pending.pod
         if pod_outcome.helped:
             words = f"triggered scale-up: [{' '.join(pod_outcome.scale_ups)}]"
             tellings.add(pod, pod_outcome.helped, reason=TRIGGERED, text=words)
         if pod_outcome.remaining:
-            words = told.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, loop)
-            told[id(pod_outcome.reasons)] = words
+            words = texts.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, loop)
+            texts[id(pod_outcome.reasons)] = words
             tellings.add(pod, pod_outcome.remaining, reason=NOT_TRIGGERED, text=words)
     yield from tellings.build_events(status_config_map(loop.policy))
 
@@ -213,8 +213,8 @@ def _words(reason: Reason) -> list[str]:
     """The reason without group names, which the planner appends in parentheses: here they are counted."""
     if reason.code in _WORDS:
         return [_WORDS[reason.code]]
-    told = reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message
-    return told.split(", ") if reason.code == RESOURCES_FIT else [told]
+    message = reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message
+    return message.split(", ") if reason.code == RESOURCES_FIT else [message]
 
 
 def _ignored(loop: LoopResult) -> Iterator[EventMessage]:

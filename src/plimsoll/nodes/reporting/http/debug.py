@@ -91,18 +91,18 @@ class DebugViews:
         view = next((request for request in loop.requests.views if request.name == str(key)), None)
         if view is None:
             return {"request": str(key), "setAside": _NOT_OURS}
-        found = _told_of(loop, view)
+        found = _request_state(loop, view)
         if view.phase in _WITHOUT_CAPACITY and view.pods and loop.snapshot is not None:
             snapshot = loop.snapshot
             found["podSets"] = await self._planning(lambda: _pod_sets(loop, snapshot, view))
         return found
 
 
-def _told_of(loop: LoopResult, view: RequestView) -> Json:
+def _request_state(loop: LoopResult, view: RequestView) -> Json:
     part = loop.requests
-    said = [status_update for status_update in part.updates if status_update.view.name == view.name]
+    updates = [status_update for status_update in part.updates if status_update.view.name == view.name]
     conditions, details = view.conditions, view.details
-    for update in said:
+    for update in updates:
         if update.is_written:
             conditions, details = update.conditions, update.details
     return {
@@ -117,7 +117,7 @@ def _told_of(loop: LoopResult, view: RequestView) -> Json:
                 "message": str(status_update.reason),
                 "written": status_update.is_written,
             }
-            for status_update in said
+            for status_update in updates
         ],
         "booked": dict(part.booked.get(view.name, {})),
         "unbookable": part.unbookable.get(view.name, 0),

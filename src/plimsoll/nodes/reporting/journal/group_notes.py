@@ -30,8 +30,8 @@ class GroupNotes:
     """Notes about groups; remembers the last change of each group."""
 
     def __init__(self) -> None:
-        self._grown: dict[str, str] = {}
-        self._shrunk: dict[str, str] = {}
+        self._scaled_up: dict[str, str] = {}
+        self._scaled_down: dict[str, str] = {}
 
     def build(self, loop: LoopResult) -> tuple[NotDone, ...]:
         """A note for each group that this loop did not change; none if the provider could not be read."""
@@ -39,8 +39,8 @@ class GroupNotes:
         if loop.health is None:
             return ()
         groups = loop.health.groups
-        self._grown = {name: told for name, told in self._grown.items() if name in groups or name in acted}
-        self._shrunk = {name: told for name, told in self._shrunk.items() if name in groups}
+        self._scaled_up = {name: note for name, note in self._scaled_up.items() if name in groups or name in acted}
+        self._scaled_down = {name: note for name, note in self._scaled_down.items() if name in groups}
         return tuple(self._noted(group_standing) for name, group_standing in groups.items() if name not in acted)
 
     def _note(self, loop: LoopResult) -> set[str]:
@@ -48,15 +48,15 @@ class GroupNotes:
         when = f"at {loop.at:%Y-%m-%d %H:%M:%S} UTC"
         acted = {repaired.group for repaired in loop.repairs} | {result.group for result in loop.scale_up_results}
         for group, before, after in _growths(loop):
-            self._grown[group] = f"last grown from {before} to {after} {when}"
+            self._scaled_up[group] = f"last grown from {before} to {after} {when}"
         for ended in loop.scale_down.finished:
             if ended.result is RemovalResult.REMOVED:
-                self._shrunk[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
+                self._scaled_down[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
         return acted
 
     def _noted(self, one: GroupHealth) -> NotDone:
         name = one.group.id
-        known = [told[name] for told in (self._grown, self._shrunk) if name in told]
+        known = [notes[name] for notes in (self._scaled_up, self._scaled_down) if name in notes]
         message = "; ".join([_sizes(one), *_coming(one), *known])
         state = "growing" if one.is_scaling_up else "steady" if one.group.autoscaled else "fixed"
         facts = {"size": one.target_size, "state": state, "min": one.group.min_size, "max": one.group.max_size}
@@ -96,9 +96,9 @@ def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, .
         return ()
     by_node = _by_node(set(asked), loop.snapshot)
     found = {key for keys in by_node.values() for key in keys}
-    told = [_told(_on(node), [asked[key] for key in sorted(keys)]) for node, keys in sorted(by_node.items())]
+    notes = [_not_done(_on(node), [asked[key] for key in sorted(keys)]) for node, keys in sorted(by_node.items())]
     gone = [asked[key] for key in sorted(set(asked) - found)]
-    return (*told, _told(_NOT_SEEN, gone)) if gone else tuple(told)
+    return (*notes, _not_done(_NOT_SEEN, gone)) if gone else tuple(notes)
 
 
 def _by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKey]]:
@@ -106,7 +106,7 @@ def _by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKey]]:
     return {node: met for node, met in found if met}
 
 
-def _told(reason: Reason, refs: list[Ref]) -> NotDone:
+def _not_done(reason: Reason, refs: list[Ref]) -> NotDone:
     return NotDone(what=_WAITS_NO_MORE, about=tuple(refs), reason=reason)
 
 

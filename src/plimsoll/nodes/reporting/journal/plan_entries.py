@@ -54,7 +54,7 @@ def build_plan(loop: LoopResult) -> Plan:
 
 def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
     """The plan and the outcomes of its actions so far."""
-    doings = [*_repairs(loop), *_growths(loop), *build_request_actions(loop), *_removals(loop), *_groups_gone(loop)]
+    doings = [*_repairs(loop), *_scale_ups(loop), *build_request_actions(loop), *_removals(loop), *_groups_gone(loop)]
     plan = Plan(
         subsystem=SUBSYSTEM,
         snapshot=loop.number if loop.snapshot is None else loop.snapshot.number,
@@ -87,27 +87,27 @@ def _repairs(loop: LoopResult) -> Iterator[Doing]:
         yield action, _called(action, repaired.failure)
 
 
-def _growths(loop: LoopResult) -> Iterator[Doing]:
-    grown = loop.scale_up_results
-    for result in grown:
-        action = _growth(result.scale_up, result.group, result.before, result.after)
+def _scale_ups(loop: LoopResult) -> Iterator[Doing]:
+    results = loop.scale_up_results
+    for result in results:
+        action = _scale_up_action(result.scale_up, result.group, result.before, result.after)
         yield action, _grown(action, result)
-    tried = {id(up_result.scale_up) for up_result in grown}
-    for growth in loop.scale_up.plan.scale_ups:
-        if id(growth) not in tried:
-            yield _growth(growth, growth.option.group, growth.before, growth.after), None
+    tried = {id(result.scale_up) for result in results}
+    for scale_up in loop.scale_up.plan.scale_ups:
+        if id(scale_up) not in tried:
+            yield _scale_up_action(scale_up, scale_up.option.group, scale_up.before, scale_up.after), None
 
 
-def _growth(growth: GroupScaleUp, group: str, before: int, after: int) -> Action:
+def _scale_up_action(scale_up: GroupScaleUp, group: str, before: int, after: int) -> Action:
     arguments: dict[str, object] = {"to": after}
-    if not growth.option.exists:
-        arguments |= {"machineType": machine_type_of(growth.option), "zone": growth.option.zone}
+    if not scale_up.option.exists:
+        arguments |= {"machineType": machine_type_of(scale_up.option), "zone": scale_up.option.zone}
     return Action(
-        verb=GROW if growth.option.exists else CREATE,
+        verb=GROW if scale_up.option.exists else CREATE,
         target=_group(group),
-        reason=growth.reason,
+        reason=scale_up.reason,
         arguments=arguments,
-        precondition={"size": before} if growth.option.exists else {},
+        precondition={"size": before} if scale_up.option.exists else {},
     )
 
 
@@ -210,12 +210,12 @@ def _pods(loop: LoopResult) -> Iterator[NotDone]:
         pod = pod_outcome.pending.pod
         if pod_outcome.remaining:
             left = why.get(id(pod_outcome.reasons)) or why.setdefault(
-                id(pod_outcome.reasons), _why_left(pod_outcome.reasons)
+                id(pod_outcome.reasons), _not_triggered_reason(pod_outcome.reasons)
             )
             listed.add_pods("stays without a place", left, pod, pod_outcome.remaining)
         if pod_outcome.helped:
             asked = coming.get(pod_outcome.scale_ups) or coming.setdefault(
-                pod_outcome.scale_ups, _what_comes(pod_outcome.scale_ups)
+                pod_outcome.scale_ups, _triggered_reason(pod_outcome.scale_ups)
             )
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
         if pod_outcome.placed:
@@ -226,12 +226,12 @@ def _pods(loop: LoopResult) -> Iterator[NotDone]:
     yield from listed
 
 
-def _why_left(reasons: tuple[Reason, ...]) -> Reason:
+def _not_triggered_reason(reasons: tuple[Reason, ...]) -> Reason:
     return Reason(code=NOT_TRIGGERED, message="no node can be added for it", because=reasons)
 
 
-def _what_comes(growths: tuple[str, ...]) -> Reason:
-    return Reason(code=TRIGGERED, message=f"nodes were asked for: {' '.join(growths)}")
+def _triggered_reason(scale_ups: tuple[str, ...]) -> Reason:
+    return Reason(code=TRIGGERED, message=f"nodes were asked for: {' '.join(scale_ups)}")
 
 
 def _nodes(loop: LoopResult) -> Iterator[NotDone]:
@@ -241,11 +241,13 @@ def _nodes(loop: LoopResult) -> Iterator[NotDone]:
     for unremovable in part.unremovable:
         listed.add("is kept", unremovable.reason, (_node(unremovable.node),))
     if part.skipped is not None:
-        told = {
+        listed_nodes = {
             *(unremovable_node.node for unremovable_node in part.unremovable),
             *(node_removal.node for node_removal in part.nodes_to_delete.removals),
         }
-        waiting = (_node(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in told)
+        waiting = (
+            _node(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in listed_nodes
+        )
         listed.add("is not needed and stays for now", part.skipped, waiting)
     yield from (not_done for not_done in listed if not_done.about)
 
@@ -254,19 +256,15 @@ def _groups(loop: LoopResult) -> Iterator[NotDone]:
     """Groups that cannot be used, then groups and machine types that were no option for this loop's pods."""
     listed = _Listed()
     unusable: set[str] = set()
-    for name, standing in (loop.health.groups if loop.health is not None else {}).items():
-        if (reason := standing.reason) is not None and standing.group.autoscaled:
+    for name, health in (loop.health.groups if loop.health is not None else {}).items():
+        if (reason := health.reason) is not None and health.group.autoscaled:
             unusable.add(name)
             listed.add("cannot grow", reason, (_group(name),))
-    for not_offered in loop.scale_up.plan.skipped_groups:
-        if not_offered.group in unusable and not_offered.code in {IN_BACKOFF, NOT_READY}:
+    for skipped in loop.scale_up.plan.skipped_groups:
+        if skipped.group in unusable and skipped.code in {IN_BACKOFF, NOT_READY}:
             continue
-        about = (
-            _group(not_offered.group)
-            if not_offered.group
-            else Ref(kind="machinetype", name=not_offered.machine_type or "any")
-        )
-        listed.add("is not grown", Reason(code=not_offered.code, message=not_offered.reason), (about,))
+        about = _group(skipped.group) if skipped.group else Ref(kind="machinetype", name=skipped.machine_type or "any")
+        listed.add("is not grown", Reason(code=skipped.code, message=skipped.reason), (about,))
     yield from listed
 
 

@@ -79,11 +79,11 @@ class Families:
         self._declare_plans_and_requests()
         self._show_zeros()
 
-    def _new(self, kind: type[Family], name: str, told: str, labels: tuple[str, ...] = ()) -> Family:
-        return kind(PREFIX + name, told, labels, registry=self.registry)
+    def _new(self, kind: type[Family], name: str, help_text: str, labels: tuple[str, ...] = ()) -> Family:
+        return kind(PREFIX + name, help_text, labels, registry=self.registry)
 
-    def _histogram(self, name: str, told: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(PREFIX + name, told, labels, registry=self.registry, buckets=buckets)
+    def _histogram(self, name: str, help_text: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(PREFIX + name, help_text, labels, registry=self.registry, buckets=buckets)
 
     def _declare_cluster(self) -> None:
         new = self._new
@@ -105,17 +105,17 @@ class Families:
         self.group_max = new(Gauge, "node_group_max_count", "Most nodes of the group.", labels)
         self.group_target = new(Gauge, "node_group_target_count", "Nodes that the group wants.", labels)
         self.group_health = new(Gauge, "node_group_healthiness", "1 if the group can be scaled, else 0.", labels)
-        told = "1 if the group is in back-off for this reason, else 0."
-        self.group_backoff = new(Gauge, "node_group_backoff_status", told, ("node_group", "reason"))
+        help_text = "1 if the group is in back-off for this reason, else 0."
+        self.group_backoff = new(Gauge, "node_group_backoff_status", help_text, ("node_group", "reason"))
 
     def _declare_work(self) -> None:
         new = self._new
         self.last_activity = new(Gauge, "last_activity", "When a part of the loop last ran.", ("activity",))
-        told = "Time taken by parts of the loop."
+        help_text = "Time taken by parts of the loop."
         self.function_seconds = self._histogram(
-            "function_duration_seconds", told, ("function",), _exponential(0.01, 1.5, 30)
+            "function_duration_seconds", help_text, ("function",), _exponential(0.01, 1.5, 30)
         )
-        self.function_quantile = new(Summary, "function_duration_quantile_seconds", told, ("function",))
+        self.function_quantile = new(Summary, "function_duration_quantile_seconds", help_text, ("function",))
         self.errors = new(Counter, "errors_total", "Turns that failed.", ("type",))
 
     def _declare_growth(self) -> None:
@@ -123,18 +123,18 @@ class Families:
         self.scaled_up = new(Counter, "scaled_up_nodes_total", "Nodes added.", _DEVICES)
         self.scaled_up_gpu = new(Counter, "scaled_up_gpu_nodes_total", "Nodes with accelerators added.", _GPU)
         self.failed_scale_ups = new(Counter, "failed_scale_ups_total", "Growths that failed.", ("reason", *_DEVICES))
-        told = "Machines that could not be made."
-        self.failed_creations = new(Counter, "failed_node_creations_total", told, ("reason",))
-        told = "Growths of groups with accelerators that failed."
-        self.failed_gpu_scale_ups = new(Counter, "failed_gpu_scale_ups_total", told, ("reason", *_GPU))
-        told = "Machines removed that never became nodes."
-        self.unregistered_removed = new(Counter, "old_unregistered_nodes_removed_count", told)
-        told = "Times that a group was not scaled because of a limit."
-        self.skipped_scale_events = new(Counter, "skipped_scale_events_count", told, ("direction", "reason"))
-        told = "Groups made by auto-provisioning."
-        self.created_groups = new(Counter, "created_node_groups_total", told, ("group_type",))
-        told = "Groups deleted by auto-provisioning."
-        self.deleted_groups = new(Counter, "deleted_node_groups_total", told, ("group_type",))
+        help_text = "Machines that could not be made."
+        self.failed_creations = new(Counter, "failed_node_creations_total", help_text, ("reason",))
+        help_text = "Growths of groups with accelerators that failed."
+        self.failed_gpu_scale_ups = new(Counter, "failed_gpu_scale_ups_total", help_text, ("reason", *_GPU))
+        help_text = "Machines removed that never became nodes."
+        self.unregistered_removed = new(Counter, "old_unregistered_nodes_removed_count", help_text)
+        help_text = "Times that a group was not scaled because of a limit."
+        self.skipped_scale_events = new(Counter, "skipped_scale_events_count", help_text, ("direction", "reason"))
+        help_text = "Groups made by auto-provisioning."
+        self.created_groups = new(Counter, "created_node_groups_total", help_text, ("group_type",))
+        help_text = "Groups deleted by auto-provisioning."
+        self.deleted_groups = new(Counter, "deleted_node_groups_total", help_text, ("group_type",))
         self.heterogeneity = self._histogram(
             "binpacking_heterogeneity",
             "Different pods that were packed together.",
@@ -147,15 +147,15 @@ class Families:
         new = self._new
         self.pending_deletions = new(Gauge, "pending_node_deletions", "Nodes whose removal is under way.")
         self.scaled_down = new(Counter, "scaled_down_nodes_total", "Nodes removed.", ("reason", *_DEVICES))
-        told = "Nodes with accelerators removed."
-        self.scaled_down_gpu = new(Counter, "scaled_down_gpu_nodes_total", told, ("reason", *_GPU))
+        help_text = "Nodes with accelerators removed."
+        self.scaled_down_gpu = new(Counter, "scaled_down_gpu_nodes_total", help_text, ("reason", *_GPU))
         self.evicted_pods = new(Counter, "evicted_pods_total", "Pods evicted.", ("eviction_result",))
         self.unneeded_nodes = new(Gauge, "unneeded_nodes_count", "Nodes that are not needed now.")
         self.unremovable_nodes = new(Gauge, "unremovable_nodes_count", "Nodes that stay, by reason.", ("reason",))
         self.in_cooldown = new(Gauge, "scale_down_in_cooldown", "1 if removals wait for a cool-down, else 0.")
-        told = "From being due for removal to being removed (deleted=true) or needed again."
+        help_text = "From being due for removal to being removed (deleted=true) or needed again."
         self.removal_seconds = self._histogram(
-            "node_removal_latency_seconds", told, ("deleted",), _exponential(1, 1.5, 19)
+            "node_removal_latency_seconds", help_text, ("deleted",), _exponential(1, 1.5, 19)
         )
 
     def _declare_plans_and_requests(self) -> None:
@@ -164,10 +164,10 @@ class Families:
             "plan_seconds", "Time taken by planning.", ("phase",), _exponential(0.001, 2, 16)
         )
         self.plan_cost = new(Gauge, "plan_cost_per_hour", "What the last plan adds, in money per hour.")
-        told = "The least that the pods helped by the last plan could cost."
-        self.plan_bound = new(Gauge, "plan_cost_lower_bound_per_hour", told)
-        told = "Classes of pods whose plan the verifier refused."
-        self.verification_failures = new(Counter, "plan_verification_failures_total", told)
+        help_text = "The least that the pods helped by the last plan could cost."
+        self.plan_bound = new(Gauge, "plan_cost_lower_bound_per_hour", help_text)
+        help_text = "Classes of pods whose plan the verifier refused."
+        self.verification_failures = new(Counter, "plan_verification_failures_total", help_text)
         self.rollbacks = new(Counter, "rollbacks_total", "Growths taken back because they came in part.")
         self.requests = new(Counter, "provreq_total", "Requests that came to an end.", ("class", "outcome"))
         self.pending_requests = new(Gauge, "provreq_pending", "Requests that wait.", ("class",))

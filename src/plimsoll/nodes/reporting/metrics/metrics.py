@@ -186,15 +186,15 @@ class Metrics:
         to.plan_cost.set(plan.cost_per_hour)
         to.plan_bound.set(plan.lower_bound_per_hour)
         to.verification_failures.inc(plan.verification_failures)
-        told = {reason.code for unschedulable in plan.unschedulable for reason in unschedulable.reasons}
+        codes = {reason.code for unschedulable in plan.unschedulable for reason in unschedulable.reasons}
         groups = Counter(not_offered.code for not_offered in plan.skipped_groups)
         for limit in RESOURCE_LIMITS:
-            to.skipped_scale_events.labels(UP, limit).inc(max(groups[limit], int(limit in told)))
-        for growth in plan.scale_ups:
-            keys = {key for pattern in growth.patterns for key in pattern.pods}
+            to.skipped_scale_events.labels(UP, limit).inc(max(groups[limit], int(limit in codes)))
+        for scale_up in plan.scale_ups:
+            keys = {key for pattern in scale_up.patterns for key in pattern.pods}
             spaces = {key.partition("/")[0] for key in keys}
-            cores = growth.option.capacity[CPU] // _MILLI
-            to.heterogeneity.labels(growth.option.machine_type, cores, len(spaces)).observe(len(keys))
+            cores = scale_up.option.capacity[CPU] // _MILLI
+            to.heterogeneity.labels(scale_up.option.machine_type, cores, len(spaces)).observe(len(keys))
 
     # ---- shrinking
 

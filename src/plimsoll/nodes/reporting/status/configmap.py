@@ -39,8 +39,8 @@ _AT_LEAST_EVERY: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What was written last."""
+class _Written:
+    """The last status that was written."""
 
     document: documents.Document
     notes: dict[str, str]
@@ -54,7 +54,7 @@ class StatusConfigMapWriter:
         self._client = client
         self._last: documents.Document | None = None
         self._has_read = False
-        self._told: _Told | None = None
+        self._written: _Written | None = None
         self.uid = ""
         """The uid of the ConfigMap, once it was read or written."""
 
@@ -67,7 +67,7 @@ class StatusConfigMapWriter:
             await self._read_once(operation)
             document = _document_of(loop, self._last)
             notes = build_annotations(loop)
-            if self._is_old_news(document, notes, loop.at):
+            if self._is_unchanged(document, notes, loop.at):
                 return None
             written = await put_config_map(
                 self._client,
@@ -80,17 +80,17 @@ class StatusConfigMapWriter:
             log.warning("status.not_written", name=operation.status_name, problem=str(error))
             return error
         self.uid = written.metadata.uid
-        self._told = _Told(document=document, notes=notes, at=loop.at)
+        self._written = _Written(document=document, notes=notes, at=loop.at)
         if loop.health is not None:
             self._last = document
         return None
 
-    def _is_old_news(self, document: documents.Document, notes: dict[str, str], now: datetime) -> bool:
-        told = self._told
-        if told is None or now - told.at >= _AT_LEAST_EVERY:
+    def _is_unchanged(self, document: documents.Document, notes: dict[str, str], now: datetime) -> bool:
+        last = self._written
+        if last is None or now - last.at >= _AT_LEAST_EVERY:
             return False
-        return notes == told.notes and documents.without_probe_times(document) == documents.without_probe_times(
-            told.document
+        return notes == last.notes and documents.without_probe_times(document) == documents.without_probe_times(
+            last.document
         )
 
     async def delete(self, operation: Operation) -> ApiCallFailed | None:
@@ -104,7 +104,7 @@ class StatusConfigMapWriter:
         except ApiCallFailed as error:
             log.warning("status.not_deleted", name=operation.status_name, problem=str(error))
             return error
-        self._last, self._told, self.uid = None, None, ""
+        self._last, self._written, self.uid = None, None, ""
         return None
 
     async def _read_once(self, operation: Operation) -> None:
@@ -120,11 +120,11 @@ class StatusConfigMapWriter:
 
 
 def _document_of(loop: LoopResult, before: documents.Document | None) -> documents.Document:
-    told = "" if loop.ended_early is None else str(loop.ended_early)
+    message = "" if loop.ended_early is None else str(loop.ended_early)
     if loop.health is None:
-        return documents.initializing_document(loop.at, told)
+        return documents.initializing_document(loop.at, message)
     candidates = Counter(unneeded_node.group for unneeded_node in loop.scale_down.unneeded)
-    return documents.status_document(loop.health, documents.LoopSummary(candidates=candidates, message=told), before)
+    return documents.status_document(loop.health, documents.LoopSummary(candidates=candidates, message=message), before)
 
 
 LAST_LOOP_ANNOTATION: Final = "plimsoll.io/last-turn"

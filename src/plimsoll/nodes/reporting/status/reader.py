@@ -54,13 +54,13 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
         "options": in_force,
         "configured": dict(config.options),
         "problems": list(
-            _problems(in_force, config, told_at=None if age_s is None else now - timedelta(seconds=age_s))
+            _problems(in_force, config, reported_at=None if age_s is None else now - timedelta(seconds=age_s))
         ),
     }
 
 
 def _problems(
-    in_force: Mapping[str, Any] | None, steering: RuntimeConfig, *, told_at: datetime | None
+    in_force: Mapping[str, Any] | None, steering: RuntimeConfig, *, reported_at: datetime | None
 ) -> Iterator[str]:
     """Configured options that are not in force."""
     if steering.problem:
@@ -75,19 +75,19 @@ def _problems(
         held = in_force.get(flag.name)
         used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
-            told = f"{flag.name} is configured as {wanted}, and the last loop ran {_with(used)}"
-            yield f"{told}: {_why_not(steering.configured_at, told_at)}"
+            difference = f"{flag.name} is configured as {wanted}, and the last loop ran {_with(used)}"
+            yield f"{difference}: {_why_not(steering.configured_at, reported_at)}"
 
 
 def _with(used: Any) -> str:
     return "without it" if used in (None, (), "") else f"with {','.join(used) if isinstance(used, tuple) else used}"
 
 
-def _why_not(configured_at: datetime | None, told_at: datetime | None) -> str:
+def _why_not(configured_at: datetime | None, reported_at: datetime | None) -> str:
     """Why a configured option is not in force. Times are whole seconds: the same second does not count as after."""
-    if configured_at is None or told_at is None:
+    if configured_at is None or reported_at is None:
         return "the next one takes it up, or the autoscaler's log says why it cannot"
-    if told_at <= configured_at:
+    if reported_at <= configured_at:
         return f"that was before the change at {configured_at:%H:%M:%S} UTC; the next one takes it up"
     return f"although it was changed before, at {configured_at:%H:%M:%S} UTC: the autoscaler's log says why"
 
@@ -95,7 +95,7 @@ def _why_not(configured_at: datetime | None, told_at: datetime | None) -> str:
 def _group(one: Json) -> Json:
     health, growing = _part(one, "health"), _part(one, "scaleUp")
     backoff = _part(growing, "backoffInfo")
-    told = [_text(backoff.get(key)) for key in ("errorCode", "errorMessage")]
+    parts = [_text(backoff.get(key)) for key in ("errorCode", "errorMessage")]
     return {
         "name": _text(one.get("name")),
         "min": _number(health.get("minSize")),
@@ -104,7 +104,7 @@ def _group(one: Json) -> Json:
         "nodes": _counts(health),
         "health": _text(health.get("status")),
         "scaleUp": _text(growing.get("status")),
-        "backoff": ": ".join(part for part in told if part),
+        "backoff": ": ".join(part for part in parts if part),
         "candidates": _number(_part(one, "scaleDown").get("candidates")),
     }
 

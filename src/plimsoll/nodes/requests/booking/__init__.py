@@ -1,1 +1,1 @@
-"""Booked capacity: reservations for provisioned requests, who consumes them, and which nodes arrived."""
+"""Booked capacity: reservations for provisioned requests, their consumers, and the nodes that arrived."""
