@@ -1,7 +1,7 @@
-"""One turn of the node autoscaler: everything anew, after a little changed, and with many pods that wait.
+"""A loop of the node autoscaler: from scratch, after a small change, and with many pending pods.
 
-From the caches of informers to the last event: the real loop, fed from memory (`benchmarks.autoscaler_worlds`), so that
-no API server is in the figures. Processor time; targets of docs/design/nodes.md 7.5. Kernels are machine code.
+The real loop runs from the informers' caches to the last event. `benchmarks.autoscaler_clusters` feeds it from memory,
+so that the figures include no API server. Processor time; targets of docs/design/nodes.md 7.5. Kernels are compiled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from benchmarks.autoscaler_worlds import StandingCluster, cluster_of_n22, waiting_cluster
+from benchmarks.autoscaler_clusters import StandingCluster, cluster_of_n22, waiting_cluster
 from plimsoll.solver import kernels
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from benchmarks import planning_quality, planning_standing, planning_turns
-from benchmarks import planning_worlds as worlds
+from benchmarks import planning_clusters, planning_existing_nodes, planning_loops, planning_quality
 from plimsoll.nodes.planning.scaleup.planner import propose, verified
 from plimsoll.solver import kernels
 
@@ -147,9 +146,13 @@ def one_loop(groups: int, pods: int = 10_000) -> Callable[[int], World]:
     """Pending pods of 100 controllers, all groups empty."""
 
     def make(seed: int) -> World:
-        work = worlds.equal_counts(worlds.workload("lognormal", pods=pods, classes=100, seed=seed), pods // 100)
-        shapes = worlds.synthetic_shapes(groups)
-        return worlds.snapshot(worlds.pending(work), groups=worlds.groups(shapes)), worlds.policy()
+        work = planning_clusters.equal_counts(
+            planning_clusters.workload("lognormal", pods=pods, classes=100, seed=seed), pods // 100
+        )
+        shapes = planning_clusters.synthetic_shapes(groups)
+        return planning_clusters.snapshot(
+            planning_clusters.pending(work), groups=planning_clusters.groups(shapes)
+        ), planning_clusters.policy()
 
     return make
 
@@ -158,27 +161,33 @@ def largest_request(types: int) -> Callable[[int], World]:
     """32 pod sets of 16,384 pods each, all or nothing, groups to be made of so many machine types."""
 
     def make(seed: int) -> World:
-        work = worlds.equal_counts(worlds.workload("lognormal", pods=524_288, classes=32, seed=seed), 16_384)
-        kinds = worlds.machine_types(worlds.synthetic_shapes(types))
-        waiting = worlds.bundle(work, "largest")
-        return worlds.snapshot(waiting, machine_types=kinds), worlds.policy(node_autoprovisioning=True)
+        work = planning_clusters.equal_counts(
+            planning_clusters.workload("lognormal", pods=524_288, classes=32, seed=seed), 16_384
+        )
+        kinds = planning_clusters.machine_types(planning_clusters.synthetic_shapes(types))
+        waiting = planning_clusters.bundle(work, "largest")
+        return planning_clusters.snapshot(waiting, machine_types=kinds), planning_clusters.policy(
+            node_autoprovisioning=True
+        )
 
     return make
 
 
 def five_ways(seed: int) -> World:
-    kinds = worlds.machine_types(worlds.synthetic_shapes(400), worlds.ZONES)
-    waiting = worlds.five_way_mix(pods=20_000, seed=seed)
-    return worlds.snapshot(waiting, machine_types=kinds), worlds.policy(node_autoprovisioning=True)
+    kinds = planning_clusters.machine_types(planning_clusters.synthetic_shapes(400), planning_clusters.ZONES)
+    waiting = planning_clusters.five_way_mix(pods=20_000, seed=seed)
+    return planning_clusters.snapshot(waiting, machine_types=kinds), planning_clusters.policy(
+        node_autoprovisioning=True
+    )
 
 
 def constrained(kind: str) -> Callable[[int], World]:
     """10,000 pods of 100 controllers on 19 types in three zones; all of them, or a third, with a constraint."""
 
     def make(seed: int) -> World:
-        groups = worlds.groups(worlds.n1_shapes(), zones=worlds.ZONES)
-        waiting = worlds.constrained_pending(kind, pods=10_000, classes=100, seed=seed)
-        return worlds.snapshot(waiting, groups=groups), worlds.policy()
+        groups = planning_clusters.groups(planning_clusters.n1_shapes(), zones=planning_clusters.ZONES)
+        waiting = planning_clusters.constrained_pending(kind, pods=10_000, classes=100, seed=seed)
+        return planning_clusters.snapshot(waiting, groups=groups), planning_clusters.policy()
 
     return make
 
@@ -195,8 +204,8 @@ def rows() -> Iterator[dict[str, Any]]:
     for types in (21, 200):
         yield from _largest(types)
     yield from plan_rows("five-way mix 20,000 x 400 types", five_ways, most_ms=1_000, most_cost=None)
-    yield from planning_turns.rows(seeds(), row, cpu_ms)
-    yield from planning_standing.rows(seeds(), row, cpu_ms)
+    yield from planning_loops.rows(seeds(), row, cpu_ms)
+    yield from planning_existing_nodes.rows(seeds(), row, cpu_ms)
     yield _growth()
     yield from _overheads()
     yield from planning_quality.rows(seeds(), row, cpu_ms)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from benchmarks import planning_worlds as worlds
+from benchmarks import planning_clusters
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.solver.bounds.lower_bound import lower_bound
 from plimsoll.solver.pack import pack
@@ -27,11 +27,13 @@ def rows(seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Calla
     for kind in ("uniform", "lognormal"):
         for pods in (100, 1_000, 10_000, 100_000):
             most = {100: 1.12, 1_000: 1.06}.get(pods, 1.01)
-            problems = [_n1(worlds.workload(kind, pods=pods, classes=min(pods, 200), seed=seed)) for seed in seeds]
+            problems = [
+                _n1(planning_clusters.workload(kind, pods=pods, classes=min(pods, 200), seed=seed)) for seed in seeds
+            ]
             yield from _rows(f"{kind} {pods:,} pods, 19 types", problems, most, row, cpu_ms)
     yield from _rows("GPU models 8,000 pods, 45 types", [_gpu(seed) for seed in seeds], 1.02, row, cpu_ms)
     for kind in ("uniform-fine", "lognormal"):
-        problems = [_n1(worlds.workload(kind, pods=1, classes=ALL_DIFFERENT, seed=seed)) for seed in seeds]
+        problems = [_n1(planning_clusters.workload(kind, pods=1, classes=ALL_DIFFERENT, seed=seed)) for seed in seeds]
         least = min(len(packing_problem.counts) for packing_problem in problems)
         yield from _rows(f"10,000 pods all different, {kind}", problems, 1.02, row, cpu_ms, f"{least:,} shapes or more")
 
@@ -54,9 +56,11 @@ def _rows(
     yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, told, plan_ms=statistics.median(times))
 
 
-def _n1(work: worlds.Workload) -> PackingProblem:
-    shapes = worlds.n1_shapes()
-    capacity = [[shape.allocatable["cpu"], shape.allocatable["memory"] // worlds.MIB, 110] for shape in shapes]
+def _n1(work: planning_clusters.Workload) -> PackingProblem:
+    shapes = planning_clusters.n1_shapes()
+    capacity = [
+        [shape.allocatable["cpu"], shape.allocatable["memory"] // planning_clusters.MIB, 110] for shape in shapes
+    ]
     requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
     return PackingProblem(
         requests=requests,
@@ -70,8 +74,11 @@ def _n1(work: worlds.Workload) -> PackingProblem:
 
 def _gpu(seed: int) -> PackingProblem:
     """As the engine sees it: GPU models come in as who may go where."""
-    waiting = worlds.gpu_pending(pods=8_000, classes=370, seed=seed)
-    board = ScaleUpProblem.of(worlds.snapshot(waiting, groups=worlds.groups(worlds.gpu_shapes())), worlds.policy())
+    waiting = planning_clusters.gpu_pending(pods=8_000, classes=370, seed=seed)
+    board = ScaleUpProblem.of(
+        planning_clusters.snapshot(waiting, groups=planning_clusters.groups(planning_clusters.gpu_shapes())),
+        planning_clusters.policy(),
+    )
     possible = board.allowed.any(axis=0)
     return PackingProblem(
         requests=board.requests[possible],

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import structlog
 
-from benchmarks.autoscaler_worlds import SellingProvider, TableGroup, TableProvider, node_of
-from benchmarks.planning_worlds import Shape
+from benchmarks.autoscaler_clusters import SellingProvider, TableGroup, TableProvider, node_of
+from benchmarks.planning_clusters import Shape
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig

@@ -14,7 +14,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.tidb.load.cluster_loads import LOAD
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.web.serving import CannotListen
-from tests.local.tidb.tidb_worlds import CLUSTERS, TidbWorld, base_cluster
+from tests.local.tidb.builders import CLUSTERS, TidbWorld, base_cluster
 
 if TYPE_CHECKING:
     import socket

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from plimsoll.journal.sqlite_file import JournalFile
-from tests.journal.journal_worlds import done, left, plan
+from tests.journal.builders import done, left, plan
 
 
 def main(directory: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.runtime.kernel_warmup import warm_kernels
 from plimsoll.solver import kernels
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

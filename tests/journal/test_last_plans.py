@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.core.plans import Outcome, Plan, Ref, encode
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import MOST_BYTES, key_of, last_plans, read_last_plans
-from tests.journal.journal_worlds import GROUP, done, grow, left, plan, pod
+from tests.journal.builders import GROUP, done, grow, left, plan, pod
 
 
 def entry(said: Plan, number: int = 1, outcomes: tuple[Outcome, ...] = ()) -> Entry:

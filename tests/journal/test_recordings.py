@@ -12,7 +12,7 @@ from plimsoll.journal import recordings
 from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.errors import RecordingTooNew, UnreadableRecording
 from plimsoll.journal.recordings import About, Recording, read_recording, write_recording
-from tests.journal.journal_worlds import NOON
+from tests.journal.builders import NOON
 
 
 def recording(**parts: Any) -> Recording:

@@ -12,7 +12,7 @@ from plimsoll.journal.last_plans import last_plans, read_last_plans
 from plimsoll.journal.rendering import JOURNAL_HEAD, entry_lines, harmless, journal_data, journal_rows
 from plimsoll.journal.rendering import why_data as story_data
 from plimsoll.journal.rendering import why_lines as story_lines
-from tests.journal.journal_worlds import GROUP, at, done, failed, grow, left, plan, pod
+from tests.journal.builders import GROUP, at, done, failed, grow, left, plan, pod
 
 ENTRY = Entry(number=4, plan=plan(2, not_done=(left("a", "b", unnamed=3),)), outcomes=(failed("no quota"),))
 

@@ -12,7 +12,7 @@ from plimsoll.scheduling.cluster_view import ClusterView, PlacedPod, PodKey
 from plimsoll.scheduling.feasibility import elsewhere, feasible, prepared, verdicts
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from tests.scheduling.cluster import HOSTNAME, node, pod, required, spread, term
+from tests.scheduling.builders import HOSTNAME, node, pod, required, spread, term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import explain, feasible
 from plimsoll.scheduling.messages import NotSchedulable, scheduling_outcome
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from tests.scheduling.cluster import ZONE, node, node_affinity, pod, required, spread
+from tests.scheduling.builders import ZONE, node, node_affinity, pod, required, spread
 
 MANY = 10_000
 NODES = [node(f"n{index}", zone=f"z{index % 3}") for index in range(20)]

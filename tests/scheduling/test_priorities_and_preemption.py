@@ -16,7 +16,7 @@ from plimsoll.scheduling.priorities import (
     priority_of,
     resolved_priority,
 )
-from tests.scheduling.cluster import node, node_affinity, pod, required, term
+from tests.scheduling.builders import node, node_affinity, pod, required, term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
 from plimsoll.kube.errors import NotSent
 from tests.cli.commands.test_doctor import HEAVY
 from tests.cli.runner import plimsoll
-from tests.journal.journal_worlds import done, failed, grow, left, plan
+from tests.journal.builders import done, failed, grow, left, plan
 from tests.kube.embedded_api import KubeWorld
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from tests.e2e.patience import PATIENCE_S, speaking_in_time
+from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.local.apiserver.transport.listener import Listener
 from plimsoll.runtime.clocks import RealClock
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

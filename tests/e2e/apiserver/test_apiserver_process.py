@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.apiserver.processes import config_map, running, started
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,12 +13,12 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.e2e.apiserver.processes import running
-from tests.e2e.apiserver_crash.ledger import KINDS, NAMESPACE, Intent, Key, Ledger
-from tests.e2e.apiserver_crash.sessions import Session
+from tests.e2e.apiserver_crash.acknowledged_writes import KINDS, NAMESPACE, Intent, Key, Ledger
+from tests.e2e.apiserver_crash.connections import Session
 from tests.e2e.apiserver_crash.watchers import Watcher
 from tests.e2e.apiserver_crash.writers import Writer
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.apiserver.processes import ApiServer
     from tests.e2e.apiserver.raw_clients import Client
-    from tests.e2e.apiserver_crash.ledger import Json
+    from tests.e2e.apiserver_crash.acknowledged_writes import Json
 
 WRITERS = 6
 KEYS_A_KIND = 2

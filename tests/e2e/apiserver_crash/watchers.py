@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.e2e.apiserver_crash.ledger import NAMESPACE, Event, event_of, is_even, revision_of
-from tests.e2e.apiserver_crash.sessions import LOST
+from tests.e2e.apiserver_crash.acknowledged_writes import NAMESPACE, Event, event_of, is_even, revision_of
+from tests.e2e.apiserver_crash.connections import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.e2e.apiserver.raw_clients import Client
-    from tests.e2e.apiserver_crash.ledger import Json, Write
-    from tests.e2e.apiserver_crash.sessions import Session
+    from tests.e2e.apiserver_crash.acknowledged_writes import Json, Write
+    from tests.e2e.apiserver_crash.connections import Session
 
 
 class Watcher:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.e2e.apiserver_crash.ledger import KINDS, NAMESPACE, Intent, Key
-from tests.e2e.apiserver_crash.sessions import LOST
+from tests.e2e.apiserver_crash.acknowledged_writes import KINDS, NAMESPACE, Intent, Key
+from tests.e2e.apiserver_crash.connections import LOST
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
     from tests.e2e.apiserver.raw_clients import Client
-    from tests.e2e.apiserver_crash.ledger import Json, Ledger
-    from tests.e2e.apiserver_crash.sessions import Session
+    from tests.e2e.apiserver_crash.acknowledged_writes import Json, Ledger
+    from tests.e2e.apiserver_crash.connections import Session
 
 PATCHES = {
     "merge-patch": "application/merge-patch+json",

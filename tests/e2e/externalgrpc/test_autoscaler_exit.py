@@ -15,7 +15,7 @@ from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from tests.e2e.apiserver.processes import running
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 from tests.e2e.nodes.live_clusters import plimsoll
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

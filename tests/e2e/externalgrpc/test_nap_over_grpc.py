@@ -32,7 +32,7 @@ from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.e2e.externalgrpc.authorities import Authority
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
 from tests.local.cloud.builders import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud

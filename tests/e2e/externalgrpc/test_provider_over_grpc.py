@@ -23,7 +23,7 @@ from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import ProviderFailed
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 from tests.nodes.providers.simulated_clusters import DEFAULTS, blueprint
 
 if TYPE_CHECKING:

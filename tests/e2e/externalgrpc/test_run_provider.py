@@ -17,8 +17,8 @@ from plimsoll.nodes.providers.ports import Created
 from tests.e2e.apiserver.processes import running
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.nodes.live_clusters import Cluster, playing, plimsoll
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S
 from tests.nodes.providers.simulated_clusters import blueprint
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SystemEntropy
 from tests.e2e.apiserver.processes import running
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -17,7 +17,7 @@ from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.events import Event
 from tests.e2e.kube.clusters import delete_namespace, exists, make_namespace, until
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -19,7 +19,7 @@ from plimsoll.runtime.supervisor import Supervisor
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
 from tests.e2e.kube.pods_and_maps import config_map
 from tests.e2e.kube.tcp_proxies import proxied
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from plimsoll.kube.access import Access

@@ -19,7 +19,7 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.rbac import Role, RoleBinding, ServiceAccount
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until
 from tests.e2e.kube.pods_and_maps import config_map
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from plimsoll.kube.access import Access

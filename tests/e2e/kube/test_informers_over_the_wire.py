@@ -17,7 +17,7 @@ from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
 from tests.e2e.kube.custom_objects import defined_gauges, gauge
 from tests.e2e.kube.pods_and_maps import config_map, make_maps
 from tests.e2e.kube.tcp_proxies import proxied
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -20,7 +20,7 @@ from plimsoll.objects.registry import KINDS
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, USER_AGENT, until_so
 from tests.e2e.kube.pods_and_maps import config_map
 from tests.e2e.kube.tcp_proxies import proxied
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine

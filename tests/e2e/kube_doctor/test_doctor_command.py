@@ -16,7 +16,7 @@ from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
 from tests.e2e.apiserver.processes import ApiServer, running
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from plimsoll.kube.access import Access, Credential, Tls
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.transport import Request, Response, Stream
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping

@@ -11,7 +11,7 @@ from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut, UnreadableAnswer
 from plimsoll.kube.http import HttpLimits, HttpTransport
 from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import CHUNKED, OK, Answering, Peer, opened, plain, reaching, sent, serving
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
 

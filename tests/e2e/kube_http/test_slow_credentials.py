@@ -10,7 +10,7 @@ from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.errors import Closed, CredentialsFailed, CredentialsLate
 from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import Answering, reaching, serving
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
 

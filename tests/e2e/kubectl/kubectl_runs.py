@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.e2e.patience import PATIENCE_S, speaking_in_time
+from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.e2e.patience import PATIENCE_S, speaking_in_time
+from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.kubectl.server_processes import has_apiserver_command, running_server
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 kubernetes = pytest.importorskip("kubernetes", reason="NOT TESTED: the official Python client is not installed")
 if not has_apiserver_command():

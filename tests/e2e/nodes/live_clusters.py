@@ -21,8 +21,8 @@ import yaml
 
 from tests.e2e.kube.clusters import KUBECONFIG_VARIABLE
 from tests.e2e.nodes.recording_proxies import Recording, cluster_of
-from tests.e2e.patience import PATIENCE_S, speaking_in_time
 from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 from tests.e2e.up import up_processes
 
 if TYPE_CHECKING:

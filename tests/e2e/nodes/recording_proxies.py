@@ -21,7 +21,7 @@ from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import attributes_of
 from tests.e2e.externalgrpc.authorities import Authority
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.e2e.nodes.live_clusters import LEASE, NAMESPACE, QUICK, STATUS, autoscaling, plimsoll
 from tests.e2e.nodes.recording_proxies import recording
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.e2e.nodes.live_clusters import Autoscaler, Cluster

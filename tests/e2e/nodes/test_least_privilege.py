@@ -15,7 +15,7 @@ import yaml
 from plimsoll.local.apiserver.authorization.rules import Rule
 from tests.e2e.nodes.live_clusters import ACCOUNT, NAMESPACE, STATUS, autoscaling
 from tests.e2e.nodes.recording_proxies import recording
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.e2e.nodes.live_clusters import Autoscaler, Cluster

@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.nodes.live_clusters import QUICK, autoscaling, plimsoll
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.e2e.nodes.live_clusters import Cluster

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
 from tests.e2e.tidb.prometheus_processes import wait_for
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

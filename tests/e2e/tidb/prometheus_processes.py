@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.patience import PATIENCE_S
+from tests.e2e.tidb.fake_servers import Exporters, pd_server, serving
 from tests.e2e.tidb.planner_processes import Answer, Planner, planner
-from tests.e2e.tidb.played_servers import Exporters, pd_server, serving
 from tests.e2e.tidb.prometheus_processes import prometheus
 from tests.e2e.tidb.recorded_loads import LOW, end, end_s, pods
+from tests.e2e.timeouts import PATIENCE_S
 from tests.tidb.pd.fake_pd import FakePd
 from tests.tidb.planning.planner.builders import SMALL, strategy
 

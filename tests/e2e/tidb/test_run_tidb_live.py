@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.objects.validation import shipped_definitions
 from tests.e2e.apiserver import processes as apiservers
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
-from tests.e2e.tidb.played_servers import serving
+from tests.e2e.tidb.fake_servers import serving
+from tests.e2e.timeouts import PATIENCE_S
 from tests.tidb.autoscaled_clusters import AUTO, SMALL, TIDB, group, homogeneous
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.web.client import Request, Response
 from tests.cli.runner import Ended, plimsoll
-from tests.e2e.tidb.played_servers import serving
+from tests.e2e.tidb.fake_servers import serving
 from tests.tidb.autoscaled_clusters import AUTO, GROUP, SMALL, group, homogeneous
 from tests.tidb.fake_kubernetes import FakeKubernetes
 from tests.tidb.pd.simulated_pd import SimulatedPd

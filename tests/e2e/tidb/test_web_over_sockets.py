@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from plimsoll.web import client as speaking
 from plimsoll.web.client import AiohttpClient, Request, RequestFailed, Response
 from tests.e2e.ports import lasting_port
-from tests.e2e.tidb.played_servers import serving
+from tests.e2e.tidb.fake_servers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ import socket
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S
 from tests.e2e.up.up_processes import Up, command, named, needs_kubectl, running
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from plimsoll.local.scheduler.cache import SchedulerCache
 from plimsoll.scheduling.cluster_view import pod_key
-from tests.scheduling.cluster import node, pod
+from tests.scheduling.builders import node, pod
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

@@ -18,7 +18,7 @@ from plimsoll.scheduling.cluster_view import pod_key
 from plimsoll.scheduling.verdicts import DoesNotFit
 from tests.faults.crashes import CrashAfter, Crashed
 from tests.local.scheduler.builders import PODS, SchedulerWorld
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
+from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node

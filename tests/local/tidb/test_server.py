@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.local.tidb.server import SimulatedServers, guard_server
 from plimsoll.web.bodies import MAX_BODY_BYTES
-from tests.local.tidb.tidb_worlds import TidbWorld, base_cluster
+from tests.local.tidb.builders import TidbWorld, base_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping

@@ -15,7 +15,7 @@ from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling import ClusterView, DoesNotFit, feasible
 from tests.nodes.planning.scaledown.builders import node
-from tests.simulation.stories import group, outcome, template
+from tests.simulation.builders import group, outcome, template
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod, PodCondition, PodSpec, PodStatus
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.nodes.planning.state.test_snapshot_builder import told
-from tests.scheduling.cluster import node
+from tests.scheduling.builders import node
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 REFUSED = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),)

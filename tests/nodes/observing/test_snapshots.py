@@ -10,7 +10,7 @@ from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.observing.snapshots import UpcomingNodeCache
 from tests.nodes.cluster_state.builders import NOON, node
-from tests.scheduling.cluster import pod
+from tests.scheduling.builders import pod
 
 if TYPE_CHECKING:
     from plimsoll.nodes.observing.upcoming import UpcomingNode

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.scheduling import ClusterView, Storage
-from tests.scheduling.cluster import (
+from tests.scheduling.builders import (
     HOSTNAME,
     ZONE,
     claim,

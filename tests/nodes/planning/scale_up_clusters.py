@@ -11,7 +11,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.snapshot import MachineType, NodeGroup, PendingPods, Snapshot
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.builders import NOON, policy
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, term
+from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,7 +18,7 @@ from plimsoll.objects.api.provisioning_requests import (
     ProvisioningRequestSpec,
 )
 from tests.nodes.planning.builders import NOON
-from tests.scheduling.cluster import pod
+from tests.scheduling.builders import pod
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

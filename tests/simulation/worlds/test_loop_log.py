@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.simulation.worlds.loop_log import LoopLog
-from tests.simulation.stories import group, outcome, template
+from tests.simulation.builders import group, outcome, template
 
 PODS = {"name": "web", "count": 6, "template": template()}
 

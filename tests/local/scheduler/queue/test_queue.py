@@ -17,7 +17,7 @@ from plimsoll.scheduling.cluster_view import pod_key
 from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING
-from tests.scheduling.cluster import pod
+from tests.scheduling.builders import pod
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

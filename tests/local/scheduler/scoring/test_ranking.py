@@ -14,7 +14,7 @@ from plimsoll.local.scheduler.schedule_one import ScheduleResult, schedule_pod
 from plimsoll.local.scheduler.scoring.preferences import best_node, spreads_by_default
 from plimsoll.objects.api.meta import OwnerReference
 from plimsoll.scheduling.cluster_view import pod_key
-from tests.scheduling.cluster import HOSTNAME, node, pod
+from tests.scheduling.builders import HOSTNAME, node, pod
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

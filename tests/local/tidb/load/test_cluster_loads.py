@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from plimsoll.local.tidb.load.cluster_loads import LOAD
-from tests.local.tidb.tidb_worlds import CORE, TidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CORE, TidbWorld, base_cluster, group_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.local.tidb.tidb_worlds import CLUSTERS, CORE, SETS, TidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CLUSTERS, CORE, SETS, TidbWorld, base_cluster, group_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

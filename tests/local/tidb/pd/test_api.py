@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.local.tidb.tidb_worlds import CORE, TidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CORE, TidbWorld, base_cluster, group_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

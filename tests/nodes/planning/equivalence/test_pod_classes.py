@@ -12,7 +12,7 @@ from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
 from plimsoll.scheduling import ClusterView, Storage
-from tests.scheduling.cluster import (
+from tests.scheduling.builders import (
     ZONE,
     claim,
     node,

@@ -11,7 +11,7 @@ from plimsoll.nodes.model.snapshot import MachineType
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, machine, running, waiting, world
-from tests.scheduling.cluster import node
+from tests.scheduling.builders import node
 
 GPU = "nvidia.com/gpu"
 TYPES = (

@@ -11,7 +11,7 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import problems
 from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, on_new_nodes, waiting, world
-from tests.scheduling.cluster import node, required, term
+from tests.scheduling.builders import node, required, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

@@ -13,7 +13,7 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import problems
 from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, waiting, world
-from tests.scheduling.cluster import node, required, term
+from tests.scheduling.builders import node, required, term
 
 if TYPE_CHECKING:
     import pytest

@@ -10,7 +10,7 @@ from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.random_clusters import clusters, waiting
-from tests.scheduling.cluster import node, pod
+from tests.scheduling.builders import node, pod
 
 
 def predicates_of(pending: list[PendingPods], view: ClusterView) -> Predicates:

@@ -8,7 +8,7 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import problems
 from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, waiting, world
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, required, spread, term
+from tests.scheduling.builders import HOSTNAME, ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

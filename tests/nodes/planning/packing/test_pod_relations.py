@@ -23,7 +23,7 @@ from tests.nodes.planning.scale_up_clusters import (
     waiting,
     world,
 )
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, spread
+from tests.scheduling.builders import HOSTNAME, ZONE, node, spread
 
 if TYPE_CHECKING:
     import pytest

@@ -17,7 +17,7 @@ from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
 from tests.nodes.planning.predicates.trial_placements import Trial
 from tests.nodes.planning.random_clusters import clusters, waiting
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
+from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

@@ -11,7 +11,7 @@ from plimsoll.scheduling import Storage
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import problems
 from tests.nodes.planning.scale_up_clusters import added, group, left, on_new_nodes, told, waiting, world
-from tests.scheduling.cluster import HOSTNAME, claim, csi_node, node, pod, required, storage_class, term, uses
+from tests.scheduling.builders import HOSTNAME, claim, csi_node, node, pod, required, storage_class, term, uses
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

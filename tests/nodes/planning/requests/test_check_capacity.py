@@ -13,7 +13,7 @@ from plimsoll.nodes.planning.requests.check_queue import Check
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, running, waiting, world
-from tests.scheduling.cluster import node, term
+from tests.scheduling.builders import node, term
 
 POLICY = policy(expander="cost")
 

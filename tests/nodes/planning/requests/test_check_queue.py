@@ -15,7 +15,7 @@ from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, waiting, world
-from tests.scheduling.cluster import node, required, term
+from tests.scheduling.builders import node, required, term
 
 POLICY = policy(expander="cost")
 

@@ -14,7 +14,7 @@ from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView, Storage
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, VOLUMES, pods
-from tests.scheduling.cluster import node, pod
+from tests.scheduling.builders import node, pod
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaledown.running_classes import RunningClasses

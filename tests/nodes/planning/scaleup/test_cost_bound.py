@@ -10,7 +10,7 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.solver.problem import Effort
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, waiting, world
-from tests.scheduling.cluster import ZONE, required, term
+from tests.scheduling.builders import ZONE, required, term
 
 
 def bound(*pending: Any, effort: Effort | None = None) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from tests.nodes.planning.scale_up_clusters import (
     waiting,
     world,
 )
-from tests.scheduling.cluster import HOSTNAME, ZONE, claim, csi_node, node, required, spread, term, uses, volume
+from tests.scheduling.builders import HOSTNAME, ZONE, claim, csi_node, node, required, spread, term, uses, volume
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

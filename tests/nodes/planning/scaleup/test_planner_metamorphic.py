@@ -19,7 +19,7 @@ from plimsoll.solver.kernels import cache_is_warm
 from tests.nodes.planning.builders import nap, policy
 from tests.nodes.planning.plan_checks import placed
 from tests.nodes.planning.scale_up_clusters import COST, added, group, machine, snapshots, waiting, world
-from tests.scheduling.cluster import spread
+from tests.scheduling.builders import spread
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

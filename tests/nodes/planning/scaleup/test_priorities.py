@@ -25,7 +25,7 @@ from tests.nodes.planning.scale_up_clusters import (
     waiting,
     world,
 )
-from tests.scheduling.cluster import ZONE, node, required, spread, term
+from tests.scheduling.builders import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

@@ -14,7 +14,7 @@ from plimsoll.nodes.planning.scaleup.single_group import AWAITS_A_LATER_LOOP
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import placed, problems
 from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, told, waiting, world
-from tests.scheduling.cluster import ZONE, node, required, spread, term
+from tests.scheduling.builders import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan

@@ -18,7 +18,7 @@ from plimsoll.scheduling.cluster_view import PodKey, pod_key
 from tests.nodes.planning.builders import NOON
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, NODE_NAMES, VOLUMES, nodes, pods
 from tests.nodes.planning.scale_up_clusters import COST, group
-from tests.scheduling.cluster import node, pod
+from tests.scheduling.builders import node, pod
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot

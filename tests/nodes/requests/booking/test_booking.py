@@ -18,7 +18,7 @@ from plimsoll.nodes.requests.model import ClassKind, Phase
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, running, waiting, world
 from tests.nodes.requests.request_views import consumer, pods_of, request_view
-from tests.scheduling.cluster import HOSTNAME, node, term
+from tests.scheduling.builders import HOSTNAME, node, term
 
 POLICY = policy(expander="cost", enable_provisioning_requests=True)
 ONE = pods_of(1)

@@ -14,7 +14,7 @@ from plimsoll.nodes.requests.status import ConditionReason, Conditions, Conditio
 from plimsoll.objects.api.pods import PodCondition, PodStatus
 from tests.nodes.planning.builders import NOON
 from tests.nodes.requests.request_views import ATOMIC, CHECK, consumer, pods_of, request_view
-from tests.scheduling.cluster import pod
+from tests.scheduling.builders import pod
 
 ONE = pods_of(1)
 R = request_view("r", (ONE, 4))

@@ -13,7 +13,7 @@ from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import NO_AUTOSCALER, ScenarioRun, run_scenario
 from plimsoll.simulation.worlds.world import AUTOSCALER, World
-from tests.simulation.stories import SMALL, group, node, outcome, pod, replica_set, template, told
+from tests.simulation.builders import SMALL, group, node, outcome, pod, replica_set, template, told
 
 if TYPE_CHECKING:
     from plimsoll.simulation.ports import LoopDependencies

@@ -12,7 +12,7 @@ from plimsoll.objects.api.pods import Pod, PodStatus
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import Profile, explain, feasible
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal
-from tests.scheduling.cluster import node, node_affinity, pod
+from tests.scheduling.builders import node, node_affinity, pod
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node

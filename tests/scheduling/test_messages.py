@@ -18,7 +18,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.messages import NotSchedulable, Schedulable, scheduling_outcome
 from plimsoll.scheduling.storage import Storage
-from tests.scheduling.cluster import claim, pod, required, storage_class, term, volume
+from tests.scheduling.builders import claim, pod, required, storage_class, term, volume
 
 _FILE = Path(__file__).parents[1] / "fixtures/kubernetes/golden/scheduler.jsonl"
 RECORDED: dict[str, Any] = {line["id"]: line for line in map(json.loads, _FILE.read_text().splitlines())}

@@ -36,7 +36,7 @@ from tests.e2e.kube.clusters import (
     make_namespace,
     until,
 )
-from tests.e2e.patience import PATIENCE_S, speaking_in_time
+from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

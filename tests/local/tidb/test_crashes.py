@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults import CrashAfter
-from tests.local.tidb.tidb_worlds import CrashingTidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CrashingTidbWorld, base_cluster, group_cluster
 
 _CALLS_APART = 4
 _MORE_THAN_THERE_ARE = 400

@@ -15,7 +15,7 @@ from plimsoll.journal.entries import SMALLEST_ENTRY, Entry, Query, Retention, wi
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite_file import JournalFile
 from plimsoll.testing import run_virtual
-from tests.journal.journal_worlds import at, done, failed, grow, left, plan
+from tests.journal.builders import at, done, failed, grow, left, plan
 
 if TYPE_CHECKING:
     from pathlib import Path

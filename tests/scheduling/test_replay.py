@@ -12,7 +12,7 @@ from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.replay import Replay
 from plimsoll.scheduling.verdicts import Fits
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
+from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from benchmarks.planning_worlds import Shape, n1_shapes, synthetic_shapes
+from benchmarks.planning_clusters import Shape, n1_shapes, synthetic_shapes
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.informer.store.cache import WritableCache

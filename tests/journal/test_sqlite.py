@@ -9,7 +9,7 @@ from plimsoll.core.errors import LeftVirtualTime
 from plimsoll.journal.entries import Query, Retention
 from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.testing import run_virtual
-from tests.journal.journal_worlds import GROUP, done, plan
+from tests.journal.builders import GROUP, done, plan
 
 
 def test_a_live_journal_keeps_what_is_said_at_the_same_time(tmp_path: Path):

@@ -14,7 +14,7 @@ from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import explain, feasible, verdicts
 from plimsoll.scheduling.rules.taints import Tolerations, tolerates
 from plimsoll.scheduling.verdicts import Fits, Refusal
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
+from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

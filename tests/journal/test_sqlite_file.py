@@ -10,7 +10,7 @@ import pytest
 from plimsoll.journal.entries import Query, Retention
 from plimsoll.journal.errors import JournalCorrupt, JournalTooNew, JournalUnusable
 from plimsoll.journal.sqlite_file import JOURNAL_FILE, MIGRATIONS, JournalFile, subject_hash
-from tests.journal.journal_worlds import GROUP, done, left, plan, pod
+from tests.journal.builders import GROUP, done, left, plan, pod
 
 
 @pytest.fixture

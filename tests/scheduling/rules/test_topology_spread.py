@@ -9,7 +9,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, spread
+from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, spread
 
 WEB = {"app": "web"}
 NODES = [node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"), node("c1", zone="c")]

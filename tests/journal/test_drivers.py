@@ -16,7 +16,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.ports import Journal
 from plimsoll.journal.sqlite_file import JournalFile
 from plimsoll.testing import run_virtual
-from tests.journal.journal_worlds import GROUP, at, done, failed, left, plan, pod
+from tests.journal.builders import GROUP, at, done, failed, left, plan, pod
 
 Opening = Callable[..., Journal]
 

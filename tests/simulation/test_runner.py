@@ -18,8 +18,8 @@ from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import run_scenario
 from plimsoll.simulation.worlds.world import World
-from tests.simulation.busy_worlds import busy_scenario
-from tests.simulation.stories import group, outcome, replica_set
+from tests.simulation.builders import group, outcome, replica_set
+from tests.simulation.busy_scenario import busy_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable

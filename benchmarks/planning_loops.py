@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
-from benchmarks import planning_worlds as worlds
+from benchmarks import planning_clusters
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import propose
 from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
@@ -77,11 +77,11 @@ def rows(seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Calla
 def _fitting_rows(
     seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Callable[..., float], *, owned: bool
 ) -> Iterator[Any]:
-    policy = worlds.policy()
+    policy = planning_clusters.policy()
     measured = []
     for seed in seeds:
         cluster = _with_waiting(seed, owned=owned)
-        around = SnapshotInputs(at=worlds.NOON)
+        around = SnapshotInputs(at=planning_clusters.NOON)
         keeper = SnapshotBuilder()
         first = cpu_ms(lambda k=keeper, c=cluster, a=around: propose(k.update(c.everything, a), policy))
         later = []
@@ -96,10 +96,12 @@ def _fitting_rows(
 
 
 def _with_waiting(seed: int, *, owned: bool) -> Churning:
-    view = worlds.view_of(1_000, pods_each=5, seed=seed)
-    work = worlds.equal_counts(worlds.workload("lognormal", pods=10_000, classes=100, seed=seed), 100)
+    view = planning_clusters.view_of(1_000, pods_each=5, seed=seed)
+    work = planning_clusters.equal_counts(
+        planning_clusters.workload("lognormal", pods=10_000, classes=100, seed=seed), 100
+    )
     waiting = []
-    for entry in worlds.pending(work):
+    for entry in planning_clusters.pending(work):
         owners = entry.pod.metadata.owner_references if owned else ()
         for index in range(entry.count):
             named = f"{entry.pod.metadata.name}-{index}"
@@ -121,7 +123,9 @@ def _removal_rows(
     cpu_ms: Callable[..., float],
 ) -> Iterator[Any]:
     nodes, pods_each = size
-    measured = [_removals(worlds.used_cluster(nodes, pods_each=pods_each, seed=seed), seed, cpu_ms) for seed in seeds]
+    measured = [
+        _removals(planning_clusters.used_cluster(nodes, pods_each=pods_each, seed=seed), seed, cpu_ms) for seed in seeds
+    ]
     first, turn, quiet, reading, update, unneeded = (statistics.median(times) for times in zip(*measured, strict=True))
     name = f"scale-down simulation {nodes:,} nodes"
     note = f"{nodes * pods_each:,} pods, {unneeded:,.0f} nodes not needed; 1 % of pods changed; {quiet:.3g} ms if none"
@@ -133,7 +137,7 @@ def _removal_rows(
 
 def _removals(world: Snapshot, seed: int, cpu_ms: Callable[..., float]) -> tuple[float, ...]:
     """Times of a first turn, of one after changes, of one after none; of the snapshot, whole and after changes."""
-    policy = worlds.policy()
+    policy = planning_clusters.policy()
     cluster = Churning(*_objects(world.view.nodes.values()), seed=seed)
     around = SnapshotInputs(at=world.at, groups=world.groups, group_of=world.group_of)
     keeper = SnapshotBuilder()

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from tests.scheduling.cluster import ZONE, node, pod, required, term
+from tests.scheduling.builders import ZONE, node, pod, required, term
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod

@@ -1,7 +1,7 @@
 """Nodes that stand, as numbers: how many pods fit on them, and which of them are not needed.
 
 For `benchmarks.planning`: the solver alone, the fill against first fit and consolidation against its bound. Whole
-turns over node and pod objects are measured in `planning_turns`.
+turns over node and pod objects are measured in `planning_loops`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks import planning_worlds as worlds
+from benchmarks import planning_clusters
 from plimsoll.solver.consolidation.consolidate import NodeSet, consolidate
 from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, fill
 
@@ -56,12 +56,16 @@ def _cluster(nodes: int, pods_each: int, seed: int) -> NodeSet:
     """Pods of 300 log-normal classes placed at random on nodes of three types, as far as they have room."""
     random = np.random.default_rng(seed)
     shapes = [
-        shape for shape in worlds.n1_shapes() if shape.name in {"n1-standard-8", "n1-standard-16", "n1-highmem-16"}
+        shape
+        for shape in planning_clusters.n1_shapes()
+        if shape.name in {"n1-standard-8", "n1-standard-16", "n1-highmem-16"}
     ]
-    work = worlds.workload("lognormal", pods=10_000, classes=300, seed=seed)
+    work = planning_clusters.workload("lognormal", pods=10_000, classes=300, seed=seed)
     requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
     types = random.integers(0, len(shapes), nodes)
-    sizes = np.array([[shape.allocatable["cpu"], shape.allocatable["memory"] // worlds.MIB, 110] for shape in shapes])
+    sizes = np.array(
+        [[shape.allocatable["cpu"], shape.allocatable["memory"] // planning_clusters.MIB, 110] for shape in shapes]
+    )
     free = sizes[types].astype(np.int64)
     held: list[dict[int, int]] = [{} for _ in range(nodes)]
     wanted = np.stack(
@@ -94,7 +98,7 @@ def _fill_rows(
     times, ratios, in_leftovers = [], [], []
     for seed in seeds:
         random = np.random.default_rng(seed)
-        work = worlds.workload("lognormal", pods=100_000, classes=5_000, seed=seed)
+        work = planning_clusters.workload("lognormal", pods=100_000, classes=5_000, seed=seed)
         requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
         demand = FillDemand(requests=requests, counts=work.counts, allowed=np.ones((1, len(requests)), dtype=np.bool_))
         used, leftovers = _used_nodes(5_000, random), _leftovers(5_000, random)
@@ -113,7 +117,10 @@ def _placed(demand: FillDemand, free: Ints) -> int:
 
 def _used_nodes(count: int, random: np.random.Generator) -> Ints:
     sizes = np.array(
-        [[shape.allocatable["cpu"], shape.allocatable["memory"] // worlds.MIB] for shape in worlds.n1_shapes()]
+        [
+            [shape.allocatable["cpu"], shape.allocatable["memory"] // planning_clusters.MIB]
+            for shape in planning_clusters.n1_shapes()
+        ]
     )
     parts = sizes[random.integers(0, len(sizes), count)] * random.uniform(0, 1, (count, 2))
     return np.column_stack((parts.astype(np.int64), random.integers(5, 110, count)))

@@ -15,7 +15,7 @@ from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from tests.scheduling.cluster import node, pod
+from tests.scheduling.builders import node, pod
 
 
 def container(cpu: str = "0", *, sidecar: bool = False, name: str = "c", **resources: Any) -> dict[str, Any]:

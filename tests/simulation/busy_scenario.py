@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.simulation.stories import SMALL, group, replica_set, template
+from tests.simulation.builders import SMALL, group, replica_set, template
 
 
 def busy_scenario(world: str) -> dict[str, Any]:

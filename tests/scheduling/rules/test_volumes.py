@@ -13,16 +13,7 @@ from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal
-from tests.scheduling.cluster import (
-    ZONE,
-    claim,
-    csi_node,
-    node,
-    pod,
-    storage_class,
-    uses,
-    volume,
-)
+from tests.scheduling.builders import ZONE, claim, csi_node, node, pod, storage_class, uses, volume
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
