@@ -1,7 +1,7 @@
 """The node autoscaler against a cluster: `plimsoll run nodes`.
 
 Puts together the provider that the flags name and the cluster that a kubeconfig names. A dry run takes no lease, so
-that it can watch beside another autoscaler.
+that it can run together with another autoscaler.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def _ignore_ready(_ready: Ready) -> None:
 
 
 class EmbeddedCluster:
-    """The simulated cluster and the autoscalers beside an API server."""
+    """The simulated cluster and the autoscalers of an API server."""
 
     def __init__(self, serving: Serving, settings: UpSettings, *, clock: Clock, entropy: Entropy) -> None:
         self._ready = serving.ready

@@ -66,7 +66,7 @@ class Action(Value):
     arguments: dict[str, Any] = {}
     precondition: dict[str, Any] = {}
     concerns: tuple[Ref, ...] | msgspec.UnsetType = msgspec.UNSET
-    """What else should be able to tell of it. Not written where there is nothing."""
+    """Further objects that it concerns. Omitted if empty."""
 
     @property
     def subjects(self) -> tuple[Ref, ...]:
@@ -111,7 +111,7 @@ class Plan(Value):
     budgets: dict[str, int] = {}
 
     def sentence(self) -> str:
-        """One human sentence about the turn, for the log."""
+        """One sentence about the loop, for the log."""
         done = _counted([action.verb for action in self.actions]) or "nothing to do"
         left = sum(not_done.count for not_done in self.not_done)
         return f"{self.subsystem}: {done}; {left} left as they are" if left else f"{self.subsystem}: {done}"

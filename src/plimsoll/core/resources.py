@@ -28,7 +28,7 @@ class ResourceVector(Mapping[str, int]):
     __slots__ = ("_amounts",)
 
     def __init__(self, amounts: Mapping[str, int] | None = None) -> None:
-        # Put in order only when somebody looks: vectors are added up a hundred times more often than shown.
+        # Sorted only when read: vectors are added up a hundred times more often than shown.
         self._amounts = {name: amount for name, amount in amounts.items() if amount} if amounts else {}
 
     @classmethod

@@ -226,7 +226,7 @@ def _pairs(match_labels: Iterable[tuple[str, str]]) -> Iterator[Requirement]:
 
 @lru_cache(maxsize=1024)
 def _of_labels(match_labels: tuple[tuple[str, str], ...]) -> LabelSelector:
-    """Controllers ask for the selector of an owner at every turn; its labels seldom change."""
+    """Controllers need the selector of an owner in every reconcile; its labels seldom change."""
     return LabelSelector(_pairs(match_labels))
 
 

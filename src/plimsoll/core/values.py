@@ -46,7 +46,7 @@ def wire_name(field: str) -> str:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _StructMeta(msgspec.StructMeta):
-    """Makes keyword-only inherited (msgspec applies it class by class) and tells type checkers what holds below."""
+    """Makes keyword-only inherited (msgspec applies it class by class) and declares it to type checkers."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
@@ -57,4 +57,4 @@ class Value(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, rename
 
 
 class Wire(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, omit_defaults=True, rename=wire_name):
-    """Base of data that mirrors somebody's API. Unknown fields are dropped, so a `Wire` is never written back whole."""
+    """Base of types that mirror an external API. Unknown fields are dropped, so a `Wire` is never written whole."""

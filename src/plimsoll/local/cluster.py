@@ -69,13 +69,13 @@ class ClusterSettings(Value, frozen=True):
     plays_nodes: bool = True
     """Kubelets report their nodes, and silent nodes are noticed; otherwise nodes are and stay what objects say."""
     writes_heartbeats: bool = True
-    """Leases are renewed, for whoever looks at them; otherwise nobody writes. Who lives, the kubelet tells anyway."""
+    """Whether node Leases are renewed, for their observers. The kubelet reports its nodes directly in any case."""
     kubelet: KubeletSettings = KubeletSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     cloud: CloudSettings = CloudSettings()
     informers: InformerSettings = DEFAULT_SETTINGS
     patience_s: float = 0.0
-    """How long the status of a replica set may wait for what else happens: one write tells of many pods."""
+    """How long the status of a replica set may wait for what else happens: one write covers many pods."""
     pod_collection: PodGcSettings = PodGcSettings()
     plays_tidb: bool = True
     """TidbClusters are made of pods, and have a PD and a Prometheus."""
@@ -100,15 +100,15 @@ class LocalCluster:
         self._settings = settings = settings or ClusterSettings()
         self._spared_owners = spared_owners
         self.components = parts = Components(connect, clock=clock, entropy=entropy, informers=settings.informers)
-        told = ReportedLiveness(clock=clock)
-        self._liveness: Liveness = told
+        reported = ReportedLiveness(clock=clock)
+        self._liveness: Liveness = reported
         if settings.writes_heartbeats:
-            self._liveness = CombinedLiveness(told, LeaseLiveness.over(parts.informers, clock=clock))
+            self._liveness = CombinedLiveness(reported, LeaseLiveness.over(parts.informers, clock=clock))
         self.scheduler = Scheduler(parts.component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler)
         self.kubelet = Kubelet(
             parts.component("kubelet", manager=KUBELET),
             settings=settings.kubelet,
-            liveness=told,
+            liveness=reported,
             writes=settings.writes_heartbeats,
         )
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None

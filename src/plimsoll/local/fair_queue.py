@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LEASES: Final = "/apis/coordination.k8s.io/"
 _EVENTS: Final = "events"
-# Of so many turns one is an event's while others wait.
+# One of so many slots goes to an event while others wait.
 _REQUESTS_PER_EVENT: Final = 8
 
 
@@ -55,7 +55,7 @@ class FairQueue:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                # It was our turn already: somebody else's now.
+                # The slot was granted already: pass it on.
                 self._free += 1
             self._admit_next()
             raise

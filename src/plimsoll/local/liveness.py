@@ -46,7 +46,7 @@ class Liveness(Protocol):
         """Whether the node is alive until a reported change: then it need not be checked before that."""
         ...
 
-    def on_change(self, tell: OnChange) -> None:
+    def on_change(self, callback: OnChange) -> None:
         """Register a callback, which gets the name of every node whose liveness changed."""
         ...
 
@@ -94,8 +94,8 @@ class LeaseLiveness:
     def is_steady(self, node_name: str) -> bool:  # noqa: ARG002 -- the port's signature
         return False
 
-    def on_change(self, tell: OnChange) -> None:
-        self._callbacks.append(tell)
+    def on_change(self, callback: OnChange) -> None:
+        self._callbacks.append(callback)
 
     async def synced(self) -> None:
         """Return once all leases are known."""
@@ -114,8 +114,8 @@ class LeaseLiveness:
                 self._renewals[name] = _Renewal(new.spec.renew_time, renewed_s)
             case _:
                 self._renewals.pop(name, None)
-        for tell in self._callbacks:
-            tell(name)
+        for callback in self._callbacks:
+            callback(name)
 
     def _is_news(self, lease: Lease) -> bool:
         name, renewed = lease.metadata.name, lease.spec.renew_time
@@ -144,8 +144,8 @@ class ReportedLiveness:
     def is_steady(self, node_name: str) -> bool:
         return node_name in self._alive
 
-    def on_change(self, tell: OnChange) -> None:
-        self._callbacks.append(tell)
+    def on_change(self, callback: OnChange) -> None:
+        self._callbacks.append(callback)
 
     async def synced(self) -> None:
         """Nothing to wait for: the reports begin with the kubelet."""
@@ -172,8 +172,8 @@ class ReportedLiveness:
             self._notify(node_name)
 
     def _notify(self, node_name: str) -> None:
-        for tell in self._callbacks:
-            tell(node_name)
+        for callback in self._callbacks:
+            callback(node_name)
 
 
 class CombinedLiveness:
@@ -194,12 +194,12 @@ class CombinedLiveness:
     def is_steady(self, node_name: str) -> bool:
         return self._reported.is_steady(node_name)
 
-    def on_change(self, tell: OnChange) -> None:
+    def on_change(self, callback: OnChange) -> None:
         def if_unknown(node_name: str) -> None:
             if not self._reported.is_steady(node_name):
-                tell(node_name)
+                callback(node_name)
 
-        self._reported.on_change(tell)
+        self._reported.on_change(callback)
         self._leases.on_change(if_unknown)
 
     async def synced(self) -> None:

@@ -1,4 +1,4 @@
-"""Access to the debugging pages: for processes of the same machine, and for users whom the API server lets.
+"""Access to the debugging pages: for processes of the same machine, and for users that the API server authorizes.
 
 A request from another machine needs a bearer token. The API server says whose it is (TokenReview) and whether that user
 may GET the path (SubjectAccessReview), as for kube-apiserver's own pages. A page in a browser must not get in through
@@ -130,7 +130,7 @@ class DebugGuard:
 
 
 class AccessReviewer:
-    """Asks the API server who a token belongs to, and what its owner may see."""
+    """Asks the API server for the user of a token and its permissions."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

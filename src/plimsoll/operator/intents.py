@@ -70,7 +70,7 @@ class Recovered(Generic[H]):
 
 
 async def recover_all(holders: Iterable[H], finish: Callable[[H], Awaitable[bool]]) -> Recovered[H]:
-    """Tries to finish the intent of each object in turn; one that is not done does not stop the others."""
+    """Try to finish the intent of each object; one that fails does not stop the others."""
     finished: list[H] = []
     unfinished: list[H] = []
     for holder in holders:

@@ -80,7 +80,7 @@ class SimulatedCloud:
         self._client = client
         self._clock = clock
         self.log = CallLog() if log is None else log
-        # Of one caller's changes to a group, one at a time: else those that come together take turns in failing.
+        # Of one caller's changes to a group, one at a time: otherwise concurrent ones fail alternately.
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     # ---- reading

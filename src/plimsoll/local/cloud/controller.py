@@ -197,7 +197,7 @@ class CloudController:
         body = {"metadata": {"resourceVersion": cloud.metadata.resource_version}, "status": books}
         await self._client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
 
-    # ---- tell
+    # ---- status
 
     async def _write_group_statuses(self, view: CloudView) -> None:
         machines = self._machines.list()

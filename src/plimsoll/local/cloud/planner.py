@@ -157,7 +157,7 @@ class Planner:
 
     def plan(self) -> Plan:
         self._count_what_is_there()
-        # Groups that grow all or nothing go first: who came after them must not take what they were promised.
+        # Groups that grow all or nothing go first: later groups must not take what was promised to them.
         for group in sorted(
             self._view.groups, key=lambda node_group: (not node_group.spec.atomic, node_group.metadata.name)
         ):

@@ -63,7 +63,7 @@ class AdmittedPods:
         self._used.pop(node_name, None)
 
     def check(self, pod: Pod, node: Node) -> AdmissionFailure | None:
-        """None: the node has room for the pod beside those entered."""
+        """None: the node has room for the pod in addition to those admitted."""
         return admission_failure(_demand(pod), self._used.get(node.metadata.name, ZERO), node)
 
 
@@ -72,7 +72,7 @@ def admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -
     try:
         capacity = ResourceVector.from_quantities(node.status.allocatable)
     except InvalidQuantity:
-        return None  # a size nobody can read is nobody's reason to refuse
+        return None  # an unreadable size is no reason to refuse
     for name in asked:
         if name in node.status.allocatable and asked[name] > capacity[name] - used[name]:
             return AdmissionFailure(

@@ -47,6 +47,6 @@ class Kubelet:
         return (self.nodes.controller, self.pods.controller)
 
     def services(self) -> list[Service]:
-        """To be run beside the informers of the component."""
-        played = [Service(name=controller.name, run=controller.run) for controller in self.controllers]
-        return [*self._heartbeats.services(), *played]
+        """The services to run together with the informers of the component."""
+        services = [Service(name=controller.name, run=controller.run) for controller in self.controllers]
+        return [*self._heartbeats.services(), *services]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class NodeController:
-    """The nodes this kubelet plays, and the controller that does it."""
+    """The simulated nodes of this kubelet, and their controller."""
 
     def __init__(self, component: Component, heartbeats: Heartbeats, settings: KubeletSettings) -> None:
         self._client = component.client
@@ -78,7 +78,7 @@ class NodeController:
         )
         for node in nodes:
             if address := internal_ip(node):
-                # Before anybody is given one: those that are taken.
+                # The taken ones, before any is assigned.
                 self._addresses.address_of(node.metadata.name, has=address)
         return [Key("", node.metadata.name) for node in nodes]
 

@@ -45,7 +45,7 @@ BY_NODE: Final = "kubelet: by node"
 
 
 class PodController:
-    """The pods on the nodes we play, and the controller that plays them."""
+    """The pods on the simulated nodes, and their controller."""
 
     def __init__(self, component: Component, nodes: NodeController, settings: KubeletSettings) -> None:
         self._client = component.client
@@ -81,7 +81,7 @@ class PodController:
         for pod in bound:
             node = self._nodes.simulated_node(pod.spec.node_name)
             if node is not None and pod.status.pod_ip and pod.status.phase not in TERMINAL:
-                # Before anybody is given one: those that are taken.
+                # The taken ones, before any is assigned.
                 self._place(pod, node)
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in bound]
 
@@ -97,7 +97,7 @@ class PodController:
                 return ()
 
     def _of_node(self, change: Change[Node]) -> Iterable[Key]:
-        """All pods of a node that came, went, or may have begun or ceased to be played; not at every heartbeat."""
+        """All pods of a node that came, went, or may have become or ceased to be simulated; not at every heartbeat."""
         match change:
             case Updated(old=old, new=new) if _looks_alike(old, new):
                 return ()

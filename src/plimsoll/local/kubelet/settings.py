@@ -38,7 +38,7 @@ class KubeletSettings(Value, frozen=True):
     """The settings of nodes and pods without annotations of their own."""
 
     selector: str = VIRTUAL_NODES
-    """Labels of the nodes it plays."""
+    """Labels of the nodes it simulates."""
     boot_s: float = 0.0
     start_s: float = 1.0
     stop_s: float = 0.0
@@ -54,7 +54,7 @@ class KubeletSettings(Value, frozen=True):
     tells_events: bool = True
     """Write events as a kubelet does: about four for each pod."""
     tells_ends: bool = True
-    """Write how a pod ended before its object is deleted, as a kubelet does, though nobody can see it for long."""
+    """Write how a pod ended before its object is deleted, as a kubelet does, though it is visible only briefly."""
     resync_s: float = 1_800.0
     """How often all pods are looked at though nothing happened to them: a safety net only. 0: never."""
     workers: int = 16

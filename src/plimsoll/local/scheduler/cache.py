@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
     from plimsoll.objects.codec.decode_problems import BadObject
 
-# Who has not looked for so many changes looks at everything.
+# A reader that is behind by so many changes reads everything.
 _REMEMBERED_CHANGES: Final = 8_192
 
 

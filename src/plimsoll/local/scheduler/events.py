@@ -198,8 +198,8 @@ class SchedulerEventRecorder:
     def _drop(self, announcement: SchedulerEvent, cause: str, error: PlimsollError | None = None) -> None:
         self.dropped[cause] += 1
         if self.dropped[cause] == 1:
-            told = "" if error is None else str(error)
-            log.warning("event.dropped", cause=cause, about=announcement.about.name, error=told)
+            text = "" if error is None else str(error)
+            log.warning("event.dropped", cause=cause, about=announcement.about.name, error=text)
 
 
 def cut(note: str) -> str:

@@ -110,7 +110,7 @@ class Scheduler:
     async def schedule_once(self) -> ScheduledOnce:
         """Try every pending pod in the order of the queue, back-off or not, and write what came of it."""
         await self._watching.synced()
-        while self._watching.is_behind:  # noqa: ASYNC110 - the feeds have work, and only need their turn
+        while self._watching.is_behind:  # noqa: ASYNC110 - the feeds have work, and only need to run
             await asyncio.sleep(0)
         bound: list[tuple[PodKey, str]] = []
         unschedulable: list[PodKey] = []
@@ -210,7 +210,7 @@ class Scheduler:
             if room.choice is not None:
                 await self._make_room(pod, room.choice)
         except PlimsollError as error:
-            # It is tried again with the next change or flush, and told then.
+            # It is tried again with the next change or flush, and reported then.
             log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
 
     async def _make_room(self, pod: Pod, choice: Candidate) -> None:
@@ -265,11 +265,11 @@ class Scheduler:
         self._reserved[key] = Reservation(node=node, since_s=now_s)
         self._queue.add_unschedulable(queued, _WAITS_FOR_VOLUMES, now_s)
         try:
-            told = [await self._claim_writes.select_node(claim, node, volume) for claim, volume in claims if claim]
+            written = [await self._claim_writes.select_node(claim, node, volume) for claim, volume in claims if claim]
         except PlimsollError as error:
             log.warning("scheduler.write_failed", pod=str(key), error=str(error))
-            told = [False]
-        if not all(told):
+            written = [False]
+        if not all(written):
             self._let_go(key)
         return False
 

@@ -1,5 +1,5 @@
-"""Simulated TiDB clusters on any API server: their operator, their PD, the load on them, and what monitoring measures.
+"""Simulated TiDB clusters on any API server: operator, PD, load and monitoring.
 
-`SimulatedTidb` (`simulated`) is the whole. It meets the autoscaler only in objects, in PD's HTTP API and in queries to
-Prometheus, all of which it answers in memory as well as over a socket.
+`SimulatedTidb` (`simulated`) combines them. The autoscaler reaches them only through objects, PD's HTTP API and
+Prometheus queries, in memory or over a socket.
 """

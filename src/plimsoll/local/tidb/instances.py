@@ -1,7 +1,7 @@
-"""Who belongs to a TiDB cluster: its TidbClusters, and their pods as servers that PD and Prometheus know. Pure.
+"""The members of a TiDB cluster: its TidbClusters, and their pods as instances that PD and Prometheus know. Pure.
 
-A cluster is a base TidbCluster, which has the PD, and those that join it (`spec.cluster`), anywhere. Everybody else in
-this package speaks of `TidbInstance`s; only `bodies` knows how their pods are made.
+A cluster is a base TidbCluster, which has the PD, and those that join it (`spec.cluster`), in any namespace. Everything
+else in this package uses `TidbInstance`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SPECIAL_USE: Final = "specialUse"
 
 
 class TidbInstance(Value):
-    """One server: a pod of a TidbCluster. `cpu_cores` is its quota, `capacity_bytes` the disk of a store."""
+    """A server: a pod of a TidbCluster. `cpu_cores` is its quota, `capacity_bytes` the disk of a store."""
 
     component: str
     namespace: str
@@ -103,9 +103,9 @@ def list_instances(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[TidbInsta
 
 
 def read_server_labels(component: str, config: Any) -> dict[str, str]:
-    """What a server tells PD of itself: TiKV's `server.labels`, TiDB's `labels`. A config that is unreadable has none.
+    """The labels that a server registers with PD: TiKV's `server.labels`, TiDB's `labels`.
 
-    It is absent, TOML text or a map.
+    The config is absent, TOML text or a map. An unreadable config has no labels.
     """
     read = _as_map(config)
     place = read.get("server") if component == TIKV else read

@@ -1,7 +1,7 @@
-"""Simulated TiDB on any API server: its operator, its PDs, its load and its monitoring, put together.
+"""Simulated TiDB on any API server: its operator, its PDs, its load and its monitoring, combined.
 
-`LocalCluster` runs the services, and whoever speaks to PD or Prometheus is routed to `answer`: in memory by the
-address (`route_to_simulated`), over a socket by `serving.Doors`. Without a TidbCluster nothing here does anything.
+`LocalCluster` runs the services. Requests to PD or Prometheus are routed to `answer`: in memory by the address
+(`route_to_simulated`), over a socket by `server.SimulatedServers`. Without a TidbCluster nothing runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PROMETHEUS_HOST: Final = "simulated-prometheus"
 PROMETHEUS: Final = f"http://{PROMETHEUS_HOST}:9090"
-"""Where PD says that Prometheus is, unless told otherwise. Nobody resolves it."""
+"""The address of Prometheus that PD reports by default. It is never resolved."""
 METRICS: Final = "/metrics"
 QUERY: Final = "/api/v1/query"
 # http://TC-pd.NAMESPACE:2379, with or without the rest of a name in a cluster.

@@ -1,4 +1,4 @@
-"""Which TidbClusters make one cluster, and which pods are theirs: a view over informers that everybody here shares."""
+"""The TidbClusters and pods of each cluster: a shared view over informers."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Topology:
         return list_instances(cluster, self.pods.cache.by_index(_BY_CLUSTER, key))
 
     def has_pd(self, base: Key) -> bool:
-        """Whether its PD runs, so that somebody answers."""
+        """Whether its PD runs and answers."""
         found = self.base(base)
         return found is not None and any(
             instance.component == PD and instance.is_ready for instance in self.instances_in(found)
         )
 
-    # ---- whom a change concerns
+    # ---- clusters that a change concerns
 
     def bases_of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         keys: dict[Key, None] = {}

@@ -70,7 +70,7 @@ class EphemeralVolumeController:
         try:
             await self._client.create(PersistentVolumeClaim, body, namespace=pod.metadata.namespace)
         except AlreadyExists:
-            # Ours, which the cache will show, or somebody else's, which is told when it does.
+            # Ours, which the cache will show, or that of another owner, which is reported when the cache shows it.
             return
 
     def _is_there(self, pod: Pod, name: str) -> bool:

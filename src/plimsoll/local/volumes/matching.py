@@ -72,7 +72,7 @@ def _could_be_used(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bo
 def _is_free_and_suits(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: LabelSelector) -> bool:
     return (
         volume.spec.claim_ref is None
-        # A volume nobody has looked at yet, or that was another claim's, is not to be had.
+        # A volume that was not processed yet, or that was bound to another claim, is not available.
         and volume.status.phase == "Available"
         and volume_class_name(volume) == class_name(claim)
         and _can_be_accessed(volume, claim)

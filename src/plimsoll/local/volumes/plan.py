@@ -171,7 +171,7 @@ class VolumePlan(Value, frozen=True):
     unbind: bool = False
     """Forget the claim, as far as the binder has chosen it: see `binding_writes.unbinding`."""
     looks_at_claim: bool = False
-    """It is the claim's turn: it does not know of the volume yet."""
+    """The claim is next: it does not name the volume yet."""
     notice: ClaimEvent | None = None
 
 

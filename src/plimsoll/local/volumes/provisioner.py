@@ -93,7 +93,7 @@ class Provisioner:
         except AlreadyExists:
             return Done(said=f"{name} is there already")
         if self._volumes.cache.get(name) is None:
-            # Otherwise it has been seen already, and nobody would take it out again.
+            # Otherwise it has been seen already, and it would never be removed again.
             self._made[name] = made
         self._record(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
         return Done(said=f"made {name}")

@@ -158,7 +158,7 @@ class Observer:
 
         Labels of the groups name these clusters.
         """
-        beside: dict[str, list[Cluster]] = {}
+        joined: dict[str, list[Cluster]] = {}
         for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name):
             name = raw.metadata.labels.get(BASE_CLUSTER, "")
             view = _for_cluster(scaler.view, name)
@@ -169,7 +169,7 @@ class Observer:
                 and is_ours
                 and self._is_certainly_ours(raw, scaler, others)
             ):
-                beside.setdefault(name, []).append(raw)
+                joined.setdefault(name, []).append(raw)
         namespace_of_cluster = namespace_of_base(scaler.view)
         return tuple(
             [
@@ -178,7 +178,7 @@ class Observer:
                     base=await self._get(TidbCluster, name, namespace_of_cluster),
                     clusters=tuple(found),
                 )
-                for name, found in sorted(beside.items())
+                for name, found in sorted(joined.items())
             ]
         )
 

@@ -1,7 +1,7 @@
 """Tells of a pass in every way there is: status, events, metrics, log, journal. The last step of every pass.
 
 The status is part of the work: cool-downs are counted from it, so trouble in writing it is raised. All else never stops
-doing. A dry run tells nothing inside the cluster.
+doing. A dry run reports nothing inside the cluster.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LastPlansStore:
 
 
 class Reporter:
-    """What is None is not told."""
+    """A part that is None is not reported."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Labels in the configuration of an instance: they tell PD and TiDB's topology the group of the instance.
+"""Labels in the configuration of an instance: they carry the group of the instance to PD and TiDB's topology.
 
 The `config` of a component is absent, TOML text or a map, and keeps its form. Comments in TOML are kept.
 """

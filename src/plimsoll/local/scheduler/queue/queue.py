@@ -76,7 +76,7 @@ class SchedulingQueue:
         # Heaps are not searched: an entry that has moved on stays until it comes up, and is left out then.
         self._active: list[tuple[tuple[int, float, datetime, str, str], int, QueuedPodInfo]] = []
         self._waiting: list[tuple[float, tuple[int, float, datetime, str, str], int, QueuedPodInfo]] = []
-        # In the order in which they failed: whoever waits for the longest is the first.
+        # In the order in which they failed: the longest wait comes first.
         self._unschedulable: dict[PodKey, QueuedPodInfo] = {}
         self._in_hand: dict[PodKey, QueuedPodInfo] = {}
         self._number = 0

@@ -148,6 +148,6 @@ def _preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelector]]:
         try:
             nodes = node_selector(NodeSelector(node_selector_terms=(term.preference,)), path="preference")
         except InvalidSelector:
-            continue  # a preference nobody can read is no reason to keep a pod waiting
+            continue  # an unreadable preference is no reason to keep a pod waiting
         terms.append((term.weight, nodes))
     return terms

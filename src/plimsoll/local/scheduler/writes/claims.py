@@ -40,7 +40,7 @@ class ClaimWrites:
         try:
             await self._tell(claim, node, volume)
         except Conflict:
-            # Others write into claims too, and an attempt before may have told this already.
+            # Others write into claims too, and an earlier attempt may have written this already.
             return await self._retry(claim, node, volume)
         except NotFound:
             return False

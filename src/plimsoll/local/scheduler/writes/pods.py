@@ -122,7 +122,7 @@ class PodWrites:
         except NotFound:
             return BindRejected()
         except (Conflict, ServerFailed, Unreachable) as error:
-            # Whether it was done is only known to the server now: by us, with the answer lost, or by somebody else.
+            # Whether it was done is only known to the server now: by us, with the response lost, or by another writer.
             return await self._bound_after_all(pod, node, error)
         except PlimsollError as error:
             return BindFailed(problem=str(error))

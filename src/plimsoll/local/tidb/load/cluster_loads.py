@@ -1,7 +1,7 @@
-"""What simulated TiDB clusters have to do: curves from ConfigMaps, and what of the work falls on which instance.
+"""The load of simulated TiDB clusters: curves from ConfigMaps, and the share of each instance.
 
 A base TidbCluster names the ConfigMap by an annotation; without one it is idle. The ConfigMap has `curve.csv` (see
-`core.load_curves`), and may have `repeat` ("true"), `start` (when the curve begins, else when the ConfigMap was made)
+`curves`), and may have `repeat` ("true"), `start` (when the curve begins, else when the ConfigMap was made)
 and `target` (the usage down to which hot instances hand work over to groups). It is read again at every scrape, so an
 edited curve counts at once.
 """
@@ -58,7 +58,7 @@ class ClusterLoads:
         self._problems: dict[Key, str] = {}
 
     async def read(self, key: Key, base: TidbCluster, *, now: datetime) -> Load:
-        """The load of a cluster at `now`. What cannot be read is told once, and is no load."""
+        """The load of a cluster at `now`. An unreadable curve is logged once and counts as no load."""
         name = base.metadata.annotations.get(LOAD, "")
         try:
             demand = await self._demand(name, key.namespace) if name else None

@@ -1,8 +1,8 @@
-"""Load over time: how many cores a TiDB cluster has work for, how much it stores, and whether some instances are hot.
+"""Load over time: the cores that a TiDB cluster needs, its stored data, and its hot instances.
 
 `plimsoll tidb simulate` reads one from a file, the simulated cluster of `plimsoll up` from a ConfigMap, so that what
 was tuned in the one can be watched in the other. The form is CSV with the columns of `COLUMNS`. Only `seconds` is
-needed, what else is missing is 0. How the work falls on instances is told in `load_spreading`.
+required; other missing columns are 0. `spreading` spreads the load over instances.
 """
 
 from __future__ import annotations

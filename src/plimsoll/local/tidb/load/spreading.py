@@ -1,8 +1,8 @@
-"""How work falls on the instances of one component: what a simulated cluster and a simulation measure.
+"""The spread of load over the instances of a component, for the simulated cluster and for simulations.
 
-Two models, after the two things that auto-scaling reacts to. Without hot instances all work is spread evenly over
-everybody's cores, so that more instances of any kind help. With them a share of the work belongs to a few instances of
-the cluster itself, because the keys that are asked for live there: other instances of the cluster do not help, but a
+There are two models, for the two causes of auto-scaling. Without hot instances all work is spread evenly over all
+cores, so that more instances of any kind help. With them a share of the work belongs to a few instances of
+the cluster itself, because they hold the requested keys: other instances of the cluster do not help, but a
 group does, for PD moves hot regions onto it until the hot instances are down at the target.
 """
 
@@ -35,7 +35,7 @@ def spread(work_cores: float, *, base: Sequence[float], groups: Sequence[float],
     hot = min(heat.instances, len(base))
     if hot == 0 or heat.share == 0:
         return _evenly(work_cores, [*base, *groups])
-    # If nobody is cold, the rest of the work has nowhere else to go.
+    # Without cold instances the rest of the work stays on the hot ones.
     fixed = work_cores * heat.share if hot < len(base) else work_cores
     moved = _moved(fixed, hot_cores=sum(base[:hot]), group_cores=sum(groups), target=heat.target)
     return [*_evenly(fixed - moved, base[:hot]), *_evenly(work_cores - fixed, base[hot:]), *_evenly(moved, groups)]
@@ -49,6 +49,6 @@ def _moved(fixed_cores: float, *, hot_cores: float, group_cores: float, target: 
 
 
 def _evenly(work_cores: float, cores: Sequence[float]) -> list[float]:
-    """By size: everybody has the same usage."""
+    """In proportion to size: all instances have the same usage."""
     together = sum(cores)
     return [work_cores * core / together if together else 0.0 for core in cores]

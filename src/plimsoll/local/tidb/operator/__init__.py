@@ -1,1 +1,1 @@
-"""The simulated TiDB Operator: turns TidbCluster objects into StatefulSets and status."""
+"""The simulated TiDB Operator: creates StatefulSets and status from TidbCluster objects."""

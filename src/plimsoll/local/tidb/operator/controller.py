@@ -1,8 +1,9 @@
-"""A small TiDB operator: what TidbClusters describe becomes StatefulSets and services, and their status tells of it.
+"""A small TiDB operator: creates StatefulSets and services from TidbClusters, and writes their status.
 
-One turn: make or mend the objects of every component, size the sets, tell. A TiKV set shrinks by one, and only when PD
-has buried the store of its last pod: what nobody has drained is taken offline here, and waited for, as the real
-operator does. Objects go with their TidbCluster by their owner references. Nothing is decided about scaling.
+A reconcile creates or corrects the objects of every component, sets the replicas, and writes the status. A TiKV set
+shrinks by one, and only when the store of its last pod is Tombstone in PD: a store that was not drained is taken
+offline first, as by the real operator. Objects are deleted with their TidbCluster by their owner references. Scaling is
+not decided here.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class TidbOperator:
             self.controller.queue.add(Key(member.metadata.namespace, member.metadata.name))
 
     async def reconcile(self, key: Key) -> Done | Again:
-        """Make, size, tell."""
+        """Create the objects, set the replicas, write the status."""
         found = self._clusters.cache.get(key.name, key.namespace)
         if found is None or found.view.metadata.deletion_timestamp is not None:
             return Done()
@@ -77,14 +78,14 @@ class TidbOperator:
         is_waiting = False
         if not found.view.spec.paused:
             for component in components_in(body["spec"]):
-                await self._make(found, body, component)
-                is_waiting |= await self._size(found, body, component)
-        await self._tell(found, body)
+                await self._create_objects(found, body, component)
+                is_waiting |= await self._set_replicas(found, body, component)
+        await self._write_status(found, body)
         return Again(after_s=_LOOK_AGAIN_S) if is_waiting else Done()
 
     # ---- act
 
-    async def _make(self, found: RawObject[TidbCluster], body: Json, component: str) -> None:
+    async def _create_objects(self, found: RawObject[TidbCluster], body: Json, component: str) -> None:
         owner = controller_reference(self._resource, found.view.metadata)
         for service in build_services(body["metadata"], component, owner=owner):
             if self._services.cache.get(service["metadata"]["name"], service["metadata"]["namespace"]) is None:
@@ -116,7 +117,7 @@ class TidbOperator:
         ]
         await self._client.json_patch(StatefulSet, metadata["name"], changes, namespace=metadata["namespace"])
 
-    async def _size(self, found: RawObject[TidbCluster], body: Json, component: str) -> bool:
+    async def _set_replicas(self, found: RawObject[TidbCluster], body: Json, component: str) -> bool:
         """Whether there is something to wait for."""
         name, namespace = set_name(found.view.metadata.name, component), found.view.metadata.namespace
         known = self._sets.cache.get(name, namespace)
@@ -160,9 +161,9 @@ class TidbOperator:
             # It was deleted meanwhile, and is made anew.
             return
 
-    # ---- tell
+    # ---- status
 
-    async def _tell(self, found: RawObject[TidbCluster], body: Json) -> None:
+    async def _write_status(self, found: RawObject[TidbCluster], body: Json) -> None:
         metadata = found.view.metadata
         components = components_in(body["spec"])
         sets = {
@@ -183,8 +184,8 @@ class TidbOperator:
             return
         try:
             # As with the real operator there is no status subresource.
-            told = {"metadata": {"uid": metadata.uid}, "status": patch}
-            await self._client.merge_patch(TidbCluster, metadata.name, told, namespace=metadata.namespace)
+            body = {"metadata": {"uid": metadata.uid}, "status": patch}
+            await self._client.merge_patch(TidbCluster, metadata.name, body, namespace=metadata.namespace)
         except NotFound:
             # It was deleted meanwhile.
             return

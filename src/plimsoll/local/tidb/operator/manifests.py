@@ -1,4 +1,4 @@
-"""The objects a TidbCluster is made of: one StatefulSet and its services for each component. Pure.
+"""The objects of a TidbCluster: one StatefulSet and its services per component. Pure.
 
 `clusters` writes them. Names, labels and ports are those that TiDB Operator gives, because monitoring, PD and people
 go by them. What a container would have to know to start TiDB is left out: nothing starts here.
@@ -54,7 +54,7 @@ def build_services(metadata: Json, component: str, *, owner: Json) -> list[Json]
 
 
 def build_stateful_set(metadata: Json, spec: Json, component: str, *, owner: Json) -> Json:
-    """With as many replicas as the TidbCluster wants. Who writes it decides whether that may be at once."""
+    """The StatefulSet with the replicas of the TidbCluster. The caller decides whether that count applies at once."""
     own = spec[component]
     labels = component_labels(metadata["name"], component)
     name = set_name(metadata["name"], component)

@@ -1,6 +1,6 @@
-"""What an operator does before the last pod of a TiKV set may go. Pure.
+"""The steps of the operator before it removes the last pod of a TiKV set. Pure.
 
-Whoever has drained the store already finds it buried, and the pod goes at once.
+If the store is already drained, it is Tombstone, and the pod is removed at once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Shrink(Value):
-    """The pod holds nothing: the set may lose it."""
+    """The pod holds no data: the set may shrink."""
 
 
 class TakeOffline(Value):
-    """PD is to move everything away from the store."""
+    """PD must move everything away from the store."""
 
     store_id: int
 
 
 class Wait(Value):
-    """It is on its way, or nobody knows."""
+    """The store is being drained, or its state is unknown."""
 
 
 def next_step(store: StoreState | None, *, knows_pd: bool, is_running: bool) -> Shrink | TakeOffline | Wait:

@@ -1,4 +1,4 @@
-"""The status of a TidbCluster, as its operator tells it, and the patch that makes the old one into it. Pure."""
+"""The status of a TidbCluster as its operator writes it, and the merge patch for it. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class ObservedCluster(Value):
-    """What a status is told from. `pd` None: the PD is not known yet."""
+    """The input of a status. `pd` None: the PD is not known yet."""
 
     namespace: str
     name: str
@@ -35,9 +35,9 @@ class ObservedCluster(Value):
 
 def build_status(observed: ObservedCluster, before: Json, *, now: datetime) -> Json:
     """`before` is the status that stands there: what did not change keeps its time."""
-    told = {name: _component(observed, name) for name in observed.wanted}
+    components = {name: _component(observed, name) for name in observed.wanted}
     is_ready = all(_is_ready(observed, name) for name in observed.wanted)
-    return {**told, "conditions": [_condition(before, is_ready=is_ready, now=now)]}
+    return {**components, "conditions": [_condition(before, is_ready=is_ready, now=now)]}
 
 
 def build_merge_patch(before: Any, after: Json) -> Json:
@@ -56,15 +56,15 @@ def build_merge_patch(before: Any, after: Json) -> Json:
 
 def _component(observed: ObservedCluster, component: str) -> Json:
     found = observed.sets.get(component)
-    told: Json = {"synced": True, "phase": _phase(observed, component)}
+    status: Json = {"synced": True, "phase": _phase(observed, component)}
     if found is not None:
-        told["statefulSet"] = _set_status(found)
+        status["statefulSet"] = _set_status(found)
     if component == TIKV:
-        told |= _stores(observed)
+        status |= _stores(observed)
     if component == TIDB:
         members = [instance for instance in observed.instances if instance.component == TIDB]
-        told["members"] = {instance.pod: {"name": instance.pod, "health": instance.is_ready} for instance in members}
-    return told
+        status["members"] = {instance.pod: {"name": instance.pod, "health": instance.is_ready} for instance in members}
+    return status
 
 
 def _phase(observed: ObservedCluster, component: str) -> str:

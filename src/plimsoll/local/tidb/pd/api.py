@@ -1,7 +1,7 @@
-"""PD's HTTP API over a simulated state: what is asked, answered in PD's words, with the state that follows. Pure.
+"""PD's HTTP API over a simulated state: requests are answered in PD's formats, with the state that follows. Pure.
 
-`pds` keeps the state and calls this for every request. Shapes and refusals are those of PD; what nobody here asks for
-(members of etcd, regions one by one) is answered shortly or with 404.
+`simulated_pds` stores the state. Formats and refusals are those of PD; unused endpoints (members of etcd, single
+regions) get a short response or 404.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_PATTERN: Final = 1000
 
 
 class PdRequest(Value):
-    """`target` is path and query."""
+    """A request to PD. `target` is path and query."""
 
     method: str
     target: str
@@ -40,7 +40,7 @@ class PdRequest(Value):
 
 
 class PdResponse(Value):
-    """An answer, and the state after it."""
+    """A response, and the state after it."""
 
     status: int
     body: bytes
@@ -56,7 +56,7 @@ class PdContext(Value):
     metric_storage: str = ""
 
 
-def answer_request(state: PdState, request: PdRequest, around: PdContext) -> PdResponse:
+def answer_request(state: PdState, request: PdRequest, context: PdContext) -> PdResponse:
     """To any request."""
     path, _, query = request.target.partition("?")
     asked = _Asked(
@@ -66,14 +66,14 @@ def answer_request(state: PdState, request: PdRequest, around: PdContext) -> PdR
         body=request.body,
     )
     if path == "/v3/kv/range":
-        return _json(state, _key_range(asked, around))
+        return _json(state, _key_range(asked, context))
     if not path.startswith(f"{_API}/"):
         return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
     if asked.parts[0] in _NEED_STORES and not state.is_bootstrapped:
         return _text(state, HTTPStatus.INTERNAL_SERVER_ERROR, _NOT_BOOTSTRAPPED)
     handler = _HANDLERS.get((request.method, asked.parts[0]))
     return (
-        _text(state, HTTPStatus.NOT_FOUND, "404 page not found") if handler is None else handler(state, asked, around)
+        _text(state, HTTPStatus.NOT_FOUND, "404 page not found") if handler is None else handler(state, asked, context)
     )
 
 
@@ -90,18 +90,18 @@ class _Asked(Value):
 # ---- stores
 
 
-def _stores(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
+def _stores(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     if asked.parts[1:] == ("progress",):
         return _progress(state, asked)
     wanted = asked.query.get("state") or ["0", "1"]
     found = [store_state for store_state in state.stores if str(store_state.state) in wanted]
-    return _json(state, _listed(state, found, around))
+    return _json(state, _listed(state, found, context))
 
 
-def _listed(state: PdState, stores: Sequence[StoreState], around: PdContext) -> dict[str, Any]:
-    per_peer = around.used_bytes / max(1, sum(store_state.regions for store_state in state.stores))
+def _listed(state: PdState, stores: Sequence[StoreState], context: PdContext) -> dict[str, Any]:
+    per_peer = context.used_bytes / max(1, sum(store_state.regions for store_state in state.stores))
     bodies = [
-        build_store_json(store_state, now=around.now, used_bytes=per_peer * store_state.regions)
+        build_store_json(store_state, now=context.now, used_bytes=per_peer * store_state.regions)
         for store_state in stores
     ]
     return {"count": len(bodies), "stores": bodies}
@@ -117,11 +117,11 @@ def _progress(state: PdState, asked: _Asked) -> PdResponse:
     if not leaving:
         return _text(state, HTTPStatus.NOT_FOUND, "no progress found for the given action")
     share = 1 - leaving[0].regions / max(1, state.regions)
-    told = {"action": "removing", "store_id": leaving[0].id, "progress": round(share, 2)}
-    return _json(state, {**told, "current_speed": 0, "left_seconds": 0})
+    progress = {"action": "removing", "store_id": leaving[0].id, "progress": round(share, 2)}
+    return _json(state, {**progress, "current_speed": 0, "left_seconds": 0})
 
 
-def _store(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
+def _store(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     number = asked.parts[1] if len(asked.parts) > 1 else ""
     store = state.store(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
     if store is None:
@@ -129,33 +129,33 @@ def _store(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
         return _text(state, status, f"store {number} not found")
     match asked.method, asked.parts[2:]:
         case "GET", ():
-            return _json(state, _listed(state, [store], around)["stores"][0])
+            return _json(state, _listed(state, [store], context)["stores"][0])
         case "DELETE", ():
-            return _taken_offline(state, store, around)
+            return _taken_offline(state, store, context)
         case "POST", ("state",):
-            return _put_into(state, store, asked.one("state"), around)
+            return _put_into(state, store, asked.one("state"), context)
         case "POST", ("label",):
             return _relabelled(state, store, asked)
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _taken_offline(state: PdState, store: StoreState, around: PdContext) -> PdResponse:
+def _taken_offline(state: PdState, store: StoreState, context: PdContext) -> PdResponse:
     if store.state == TOMBSTONE:
         return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
     if store.state == UP:
-        left = sum(store_state.is_healthy(around.now) for store_state in state.stores if store_state.id != store.id)
+        left = sum(store_state.is_healthy(context.now) for store_state in state.stores if store_state.id != store.id)
         if left < state.max_replicas:
-            told = (
+            problem = (
                 f"can not remove store {store.id} since the number of up stores would be {left} "
                 f"while need {state.max_replicas}"
             )
-            return _text(state, HTTPStatus.BAD_REQUEST, told)
+            return _text(state, HTTPStatus.BAD_REQUEST, problem)
     return _json(state.with_store(replace(store, state=OFFLINE)), "The store is set as Offline.")
 
 
-def _put_into(state: PdState, store: StoreState, wanted: str, around: PdContext) -> PdResponse:
+def _put_into(state: PdState, store: StoreState, wanted: str, context: PdContext) -> PdResponse:
     if wanted == "Offline":
-        return _taken_offline(state, store, around)
+        return _taken_offline(state, store, context)
     if wanted != "Up":
         return _text(state, HTTPStatus.BAD_REQUEST, f"invalid state {wanted}")
     if store.state == TOMBSTONE:
@@ -171,7 +171,7 @@ def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
     return _json(state.with_store(changed), "The store's label is updated.")
 
 
-def _labels(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
+def _labels(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     """Both parameters are patterns that may match anywhere, in any case."""
     patterns = asked.one("name"), asked.one("value")
     if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
@@ -186,13 +186,13 @@ def _labels(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
         if store_state.state != TOMBSTONE
         and any(name.search(key) and value.search(text) for key, text in store_state.labels.items())
     ]
-    return _json(state, _listed(state, found, around))
+    return _json(state, _listed(state, found, context))
 
 
 # ---- configuration, schedulers
 
 
-def _config(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
+def _config(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     replication = {
         "max-replicas": state.max_replicas,
         "location-labels": "",
@@ -202,7 +202,7 @@ def _config(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     }
     match asked.parts[1:]:
         case ():
-            server = {"metric-storage": around.metric_storage}
+            server = {"metric-storage": context.metric_storage}
             return _json(state, {"replication": replication, "pd-server": server})
         case ("replicate",):
             return _json(state, replication)
@@ -211,7 +211,7 @@ def _config(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _schedulers(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
+def _schedulers(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     if asked.method == "GET":
         return _json(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
     wanted = _decoded(asked.body)
@@ -222,7 +222,7 @@ def _schedulers(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse
     return _json(replace(state, evicting=evicting), "The scheduler is created.")
 
 
-def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
+def _scheduler_gone(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     name = asked.parts[1] if len(asked.parts) > 1 else ""
     if name == _EVICT and state.evicting:
         return _json(replace(state, evicting=()), "The scheduler is removed.")
@@ -233,7 +233,7 @@ def _scheduler_gone(state: PdState, asked: _Asked, _around: PdContext) -> PdResp
     return _json(replace(state, evicting=left), "The scheduler is removed.")
 
 
-def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
+def _scheduler_config(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
         return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     everything = [{"start-key": "", "end-key": ""}]
@@ -243,7 +243,7 @@ def _scheduler_config(state: PdState, asked: _Asked, _around: PdContext) -> PdRe
 # ---- regions, health, etcd
 
 
-def _regions(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
+def _regions(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     match asked.parts[1:]:
         case ("count",):
             count = state.regions
@@ -256,7 +256,7 @@ def _regions(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
             lost = [
                 store_state
                 for store_state in state.stores
-                if store_state.state_name(around.now) in {"Disconnected", "Down"}
+                if store_state.state_name(context.now) in {"Disconnected", "Down"}
             ]
             count = min(state.regions, sum(store_state.regions for store_state in lost))
         case ("check", "offline-peer"):
@@ -269,7 +269,7 @@ def _regions(state: PdState, asked: _Asked, around: PdContext) -> PdResponse:
     return _json(state, {"count": count, "regions": None})
 
 
-def _health(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
+def _health(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     member = {"name": "pd-0", "member_id": 1, "client_urls": []}
     if asked.parts[0] == "leader":
         return _json(state, member)
@@ -278,25 +278,25 @@ def _health(state: PdState, asked: _Asked, _around: PdContext) -> PdResponse:
     return _json(state, [{**member, "health": True}])
 
 
-def _key_range(asked: _Asked, around: PdContext) -> dict[str, Any]:
+def _key_range(asked: _Asked, context: PdContext) -> dict[str, Any]:
     """As etcd's gateway says it: numbers are text, and what is empty is left out."""
     wanted = _decoded(asked.body)
     wanted = wanted if isinstance(wanted, dict) else {}
     first = _from_base64(wanted.get("key"))
     after = _from_base64(wanted.get("range_end")) or first + b"\0"
-    found = sorted((key, value) for key, value in _topology(around) if first <= key < after)
+    found = sorted((key, value) for key, value in _topology(context) if first <= key < after)
     kvs = [{"key": b64encode(key).decode(), "value": b64encode(value).decode()} for key, value in found]
     return {"header": {"revision": "1"}, **({"kvs": kvs, "count": str(len(kvs))} if kvs else {})}
 
 
-def _topology(around: PdContext) -> list[tuple[bytes, bytes]]:
+def _topology(context: PdContext) -> list[tuple[bytes, bytes]]:
     keys = []
-    for instance in around.tidb:
-        started = int((instance.since or around.now).timestamp())
+    for instance in context.tidb:
+        started = int((instance.since or context.now).timestamp())
         info = {"version": "v7.5.0", "start_timestamp": started, "labels": instance.labels}
         place = f"/topology/tidb/{instance.address}".encode()
         keys.append((place + b"/info", msgspec.json.encode(info)))
-        keys.append((place + b"/ttl", str(int(around.now.timestamp() * 1e9)).encode()))
+        keys.append((place + b"/ttl", str(int(context.now.timestamp() * 1e9)).encode()))
     return keys
 
 

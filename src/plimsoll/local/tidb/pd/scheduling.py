@@ -1,8 +1,8 @@
-"""How a simulated PD moves regions and leaders about, one of each per step, at a steady speed. Pure.
+"""Region scheduling of the simulated PD: one region and one leader per step, at a constant speed. Pure.
 
-As the real one: peers that are missing are made first, then those of leaving and lost stores are moved, then stores are
+As in PD, missing peers are created first, then those of leaving and lost stores are moved, then stores are
 balanced. Stores for hot regions get a few of them and are never a place for anything else, so what leaves one must find
-room on ordinary stores; where there is none it stays. An Offline store without regions is buried.
+room on ordinary stores; where there is none it stays. An Offline store without regions becomes Tombstone.
 """
 
 from __future__ import annotations
@@ -156,6 +156,6 @@ class _RegionCounts:
         return busiest if is_busy else None
 
     def _follower(self) -> int | None:
-        """Who may lead one region more, and leads the fewest."""
+        """The store with the fewest leaders among those that may take one more."""
         able = [store_id for store_id in self._led if self._leaders[store_id] < self._regions[store_id]]
         return min(able, key=lambda store_id: (self._leaders[store_id], store_id), default=None)

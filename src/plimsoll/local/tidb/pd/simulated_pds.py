@@ -1,8 +1,8 @@
-"""The simulated PDs: one for each TidbCluster that has a PD, its state in a ConfigMap beside it.
+"""The simulated PDs: one per TidbCluster that has a PD, with its state in a ConfigMap in the same namespace.
 
-A turn hears which pods run, lets regions move for as long as it has been, and keeps what has come about. Requests to
-PD's API see the state of their moment. What is kept is what a restart must know (stores, their states, whose leaders
-move away); how far regions have moved since follows from the time. So a PD that is killed loses nothing.
+Each step reads which pods run, moves regions for the elapsed time, and stores the result. Requests to PD's API see the
+current state. Only what a restart must know is stored (stores, their states, leader evictions); the moves of regions
+follow from the time. So a PD that is killed loses nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 NAME: Final = "simulated-pd"
 _STATE: Final = "state.json"
 _LEAST_WAIT_S: Final = 0.1
-# While regions move, statuses are told about as often as an operator would.
+# While regions move, the status is written about as often as by an operator.
 _LONGEST_WAIT_S: Final = 30.0
 
 

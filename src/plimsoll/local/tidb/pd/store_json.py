@@ -1,4 +1,4 @@
-"""A store in PD's own words: sizes as people write them, times with their zone, a state of 0 left out. Pure."""
+"""A store in PD's JSON format: sizes with units, times with their zone, a state of 0 left out. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a simulated PD knows: its stores, how many regions and leaders each has, and whose leaders it moves away. Pure.
+"""The state of a simulated PD: its stores, their counts of regions and leaders, and its leader evictions. Pure.
 
-The state is a value that stands in a ConfigMap and tells of one moment, `as_of`; `moving.advanced` brings it to
-another. Regions are counted, not told apart: one of a region's peers is on a store or it is not, and a store never has
-two peers of one region.
+The state is a value, stored in a ConfigMap, of one moment, `as_of`; `scheduling.advance` moves it to another. Regions
+are counted, not identified: a store has a peer of a region or not, and never two peers of one region.
 """
 
 from __future__ import annotations

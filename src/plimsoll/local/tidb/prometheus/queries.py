@@ -1,7 +1,7 @@
-"""The few queries that a planner asks, answered from simulated series, and the same as text to be scraped. Pure.
+"""The queries of the planner, answered from simulated series, and the series in the text format for scraping. Pure.
 
-Prometheus' HTTP API as far as `GET` and `POST /api/v1/query` go, for exactly three forms: a metric, when it was
-measured, and what a counter grew by in a window, by instance. Anything else is refused as a query that cannot be read.
+This is `GET` and `POST /api/v1/query` of Prometheus' HTTP API for exactly three forms: a metric, its timestamp, and the
+increase of a counter in a window, by instance. Anything else is refused as a query that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def answer_query(series: SeriesStore, *, query: str, body: bytes, now_s: float) 
 
 
 def exposition(series: SeriesStore, *, now_s: float) -> bytes:
-    """All that is measured now, as an exporter tells it (text format 0.0.4)."""
+    """All current values in the text format 0.0.4 of an exporter."""
     lines: list[str] = []
     for name, metric in _METRICS.items():
         kind = "counter" if metric.value is None else "gauge"
@@ -162,5 +162,5 @@ def _written(value: float) -> str:
 
 
 def _refused(problem: str) -> tuple[int, bytes]:
-    told: dict[str, Any] = {"status": "error", "errorType": "bad_data", "error": problem}
-    return HTTPStatus.BAD_REQUEST, msgspec.json.encode(told)
+    response: dict[str, Any] = {"status": "error", "errorType": "bad_data", "error": problem}
+    return HTTPStatus.BAD_REQUEST, msgspec.json.encode(response)

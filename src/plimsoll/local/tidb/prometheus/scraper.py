@@ -80,6 +80,6 @@ class Scraper:
             if store is not None and store.state != TOMBSTONE:
                 used = min(float(store.capacity_bytes), per_peer * store.regions)
                 available = store.capacity_bytes - used
-                told = {"capacity": float(store.capacity_bytes), "used": used, "available": available}
-                sizes[instance.namespace, instance.pod] = told
+                store_sizes = {"capacity": float(store.capacity_bytes), "used": used, "available": available}
+                sizes[instance.namespace, instance.pod] = store_sizes
         return sizes

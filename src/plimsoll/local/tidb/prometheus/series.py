@@ -1,7 +1,7 @@
-"""What monitoring has measured of simulated instances: counters and quotas, scraped every 15 s, kept for ten minutes.
+"""Series of simulated instances: counters and quotas, scraped every 15 s, stored for ten minutes.
 
-A very small Prometheus without a server: `monitoring` scrapes into it, `queries` answers from it. Nothing outlives a
-restart, and need not: a cluster whose metrics are missing is not scaled in.
+A very small Prometheus without a server: `scraper` writes to it, `queries` reads from it. Nothing survives a restart,
+and need not: a cluster without metrics is not scaled in.
 """
 
 from __future__ import annotations

@@ -97,17 +97,17 @@ def find_problems(
 
 def find_warnings(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
     """Settings that are valid but probably not intended."""
-    told = []
+    warnings = []
     if autoscaler.spec.resources is not None:
-        told.append("spec.resources: ignored; resource types belong to a component, spec.<component>.resources")
+        warnings.append("spec.resources: ignored; resource types belong to a component, spec.<component>.resources")
     effective = apply_defaults(autoscaler, None)
     for component in Component:
         scaled = scaled_component(effective, component)
         for name, rule in sorted(scaled.rules.items()) if scaled else ():
             high, low = rule.max_threshold, rule.min_threshold
             if high is not None and low is not None and 0 < high - low < _NARROW_GAP - 1e-9:
-                told.append(f"spec.{component}.rules.{name}: thresholds {low:g} and {high:g} lie close together")
-    return tuple(told)
+                warnings.append(f"spec.{component}.rules.{name}: thresholds {low:g} and {high:g} lie close together")
+    return tuple(warnings)
 
 
 def _reference_problems(autoscaler: TidbClusterAutoScaler, open_namespaces: Collection[str]) -> Iterator[FieldProblem]:

@@ -52,8 +52,8 @@ def build_base_entry(desired: DesiredBaseCount, step: Step, context: ReconcileCo
     if step is None and before is None and lost is None:
         return None
     entry = build_entry(context, desired.key, current=base.replicas, wanted=desired.count, step=step)
-    told = entry.last_auto_scaling_timestamp
-    if lost is None or (told is not None and told >= lost):
+    recorded = entry.last_auto_scaling_timestamp
+    if lost is None or (recorded is not None and recorded >= lost):
         return entry
     return replace(entry, last_auto_scaling_timestamp=lost, last_direction=OUT)
 
