@@ -111,7 +111,7 @@ class PodGarbageCollector:
         with suppress(NotFound, Conflict):
             await self._client.delete(Pod, pod.metadata.name, namespace=pod.metadata.namespace, options=options)
 
-    # ---- whom a change concerns
+    # ---- pods that a change concerns
 
     def _missing_nodes(self) -> list[str]:
         names = dict.fromkeys(pod.spec.node_name for pod in self._pods.cache if pod.spec.node_name)

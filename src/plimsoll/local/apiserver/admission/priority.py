@@ -59,15 +59,15 @@ class Priority:
         priority, policy = found.get("value", 0), found.get("preemptionPolicy")
         given = spec.get("priority")
         if given is not None and given != priority:
-            told = f"the integer value of priority ({given}) must not be provided in pod spec"
-            raise forbidden(attempt, f"{told}; {_COMPUTED.format(priority)}")
+            refusal = f"the integer value of priority ({given}) must not be provided in pod spec"
+            raise forbidden(attempt, f"{refusal}; {_COMPUTED.format(priority)}")
         spec["priority"] = priority
         if policy is None:
             return
         given = spec.get("preemptionPolicy")
         if given is not None and given != policy:
-            told = f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec"
-            raise forbidden(attempt, f"{told}; {_COMPUTED.format(policy)}")
+            refusal = f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec"
+            raise forbidden(attempt, f"{refusal}; {_COMPUTED.format(policy)}")
         spec["preemptionPolicy"] = policy
 
     def _class_of(self, attempt: AdmissionAttributes, spec: Json) -> Json:

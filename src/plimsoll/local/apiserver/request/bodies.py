@@ -103,15 +103,17 @@ def _object(value: Any, text: bytes, *, kind: str) -> Json:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        told = f"cannot unmarshal {_JSON_NAMES[type(value)]} into Go value of type {_TYPE_META}"
-        raise _unrecognised(text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {told}")
+        go_error = f"cannot unmarshal {_JSON_NAMES[type(value)]} into Go value of type {_TYPE_META}"
+        raise _unrecognised(text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {go_error}")
     for name, field in (("apiVersion", "apiVersion"), ("kind", "kind")):
         item = value.get(name)
         if item is not None and not isinstance(item, str):
-            told = (
+            go_error = (
                 f"cannot unmarshal {_JSON_NAMES.get(type(item), 'object')} into Go struct field .{field} of type string"
             )
-            raise _unrecognised(text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {told}")
+            raise _unrecognised(
+                text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {go_error}"
+            )
     return value
 
 

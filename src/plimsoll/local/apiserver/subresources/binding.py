@@ -66,9 +66,9 @@ def _check_preconditions(pod: Json, given: Json) -> None:
         wanted = given.get(field)
         if wanted and wanted != metadata.get(field):
             key = f"/registry/pods/{metadata['namespace']}/{metadata['name']}"
-            told = f"{called} in precondition: {wanted}, {called} in object meta: {metadata.get(field)}"
+            mismatch = f"{called} in precondition: {wanted}, {called} in object meta: {metadata.get(field)}"
             error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-            why = f"{error}Precondition failed: {told}"
+            why = f"{error}Precondition failed: {mismatch}"
             raise status_errors.conflict(metadata["name"], group="", resource="pods", why=why)
 
 

@@ -93,14 +93,14 @@ def _why_none(name: str, status: Json) -> str:
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     conditions = status.get("conditions") or ()
     found: Json = next((condition for condition in conditions if condition.get("type") == "DisruptionAllowed"), {})
-    told = found.get("message") if found.get("status") == "False" else None
+    detail = found.get("message") if found.get("status") == "False" else None
     refused = f"The disruption budget {name} does not allow evicting pods currently"
     # The numbers are not to be trusted when the controller could not make them.
-    if told and found.get("reason") == "SyncFailed":
-        return f"{refused} because it failed sync: {told}"
+    if detail and found.get("reason") == "SyncFailed":
+        return f"{refused} because it failed sync: {detail}"
     if healthy <= desired:
         return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
-    return f"{refused} ({found.get('reason')}): {told}" if told else refused
+    return f"{refused} ({found.get('reason')}): {detail}" if detail else refused
 
 
 def _exhausted(status: Json, now: datetime) -> list[Json]:

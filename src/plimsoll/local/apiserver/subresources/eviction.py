@@ -44,9 +44,11 @@ def _options(call: RequestContext, body: Json) -> Json:
     """The DeleteOptions of the eviction, with the dry run that the query may ask for."""
     version, kind = body.get("apiVersion") or "", body.get("kind") or "Eviction"
     if version not in _VERSIONS:
-        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+        mismatch = (
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+        )
         said = version.rpartition("/")[2]
-        raise status_errors.bad_request(f'{kind} in version "{said}" cannot be handled as a Eviction: {told}')
+        raise status_errors.bad_request(f'{kind} in version "{said}" cannot be handled as a Eviction: {mismatch}')
     eviction = decode_body(call, body, api_version="policy/v1", kind="Eviction")
     if eviction["metadata"].get("name", "") != call.name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")
@@ -182,6 +184,6 @@ def _check(pod: Json, preconditions: Json) -> None:
     ):
         wanted, present = preconditions.get(field), metadata.get(field)
         if wanted and wanted != present:
-            told = f"the {called} in the precondition ({wanted}) does not match the {called} in record ({present})"
-            why = f"{told}. The object might have been {what}"
+            mismatch = f"the {called} in the precondition ({wanted}) does not match the {called} in record ({present})"
+            why = f"{mismatch}. The object might have been {what}"
             raise status_errors.conflict(metadata["name"], group="", resource="Pod", why=why)

@@ -14,10 +14,16 @@ Json = dict[str, Any]
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def set_condition(pod: Json, kind: str, *, now: datetime, **told: str) -> None:
+def set_condition(pod: Json, kind: str, *, now: datetime, **fields: str) -> None:
     """Make the condition true, in its place or at the end; its time is that of the last change of its status."""
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-    condition = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": written_time(now), **told}
+    condition = {
+        "type": kind,
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": written_time(now),
+        **fields,
+    }
     for index, present in enumerate(conditions):
         if present.get("type") == kind:
             if present.get("status") == "True":

@@ -79,19 +79,19 @@ class InFlight:
     def admit(self, request: Request) -> Iterator[None]:
         """Count a request as long as the block lasts. Raises the 429 if its credential has too many."""
         lane = priority_level_of(request)
-        who = (request.header("authorization"), lane)
-        count = self._counts.get(who, 0)
+        caller = (request.header("authorization"), lane)
+        count = self._counts.get(caller, 0)
         if count >= self._most(lane):
             raise too_many_requests()
-        self._counts[who] = count + 1
+        self._counts[caller] = count + 1
         try:
             yield
         finally:
-            left = self._counts[who] - 1
+            left = self._counts[caller] - 1
             if left:
-                self._counts[who] = left
+                self._counts[caller] = left
             else:
-                del self._counts[who]
+                del self._counts[caller]
 
     def _most(self, lane: PriorityLevel) -> int:
         limits = self._limits

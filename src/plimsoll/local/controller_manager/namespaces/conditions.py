@@ -64,11 +64,11 @@ def conditions(namespace: Namespace, remains: RemainingContent, now: datetime) -
 
 
 def are_up_to_date(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
-    told = [
+    present_conditions = [
         (condition.type, condition.status, condition.reason, condition.message)
         for condition in namespace.status.conditions
     ]
-    return told == [(item["type"], item["status"], item["reason"], item["message"]) for item in wanted]
+    return present_conditions == [(item["type"], item["status"], item["reason"], item["message"]) for item in wanted]
 
 
 def _troubles(remains: RemainingContent) -> dict[str, tuple[str, str]]:

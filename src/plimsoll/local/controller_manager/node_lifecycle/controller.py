@@ -187,10 +187,10 @@ class NodeLifecycleController:
         # The version holds it to what was looked at: a report that came meanwhile must not be overwritten.
         identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         body = {"metadata": identity, "status": {"conditions": conditions}}
-        told = await self._client.strategic_patch(Node, metadata.name, body, subresource="status")
+        patched = await self._client.strategic_patch(Node, metadata.name, body, subresource="status")
         if was_ready:
-            self._record(told, "NodeNotReady", f"Node {metadata.name} status is now: NodeNotReady")
-        return told
+            self._record(patched, "NodeNotReady", f"Node {metadata.name} status is now: NodeNotReady")
+        return patched
 
     async def _mark_pods(self, node: Node) -> None:
         for pod in pods_on(self._pods, node.metadata.name):

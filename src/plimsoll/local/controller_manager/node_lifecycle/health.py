@@ -151,8 +151,8 @@ def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
 def missing_metadata(node: Node, cluster_size: int) -> dict[str, dict[str, str]]:
     """The labels of older names, and how long kubelets may cache: what every node gets. Empty if it is all there."""
     labels = node.metadata.labels
-    told = {old: labels[new] for old, new in OLD_SYSTEM_LABELS.items() if new in labels}
-    copied = {old: value for old, value in told.items() if labels.get(old) != value}
+    old_labels = {old: labels[new] for old, new in OLD_SYSTEM_LABELS.items() if new in labels}
+    copied = {old: value for old, value in old_labels.items() if labels.get(old) != value}
     body: dict[str, dict[str, str]] = {"labels": copied} if copied else {}
     if _TTL not in node.metadata.annotations:
         ttl_s = next((seconds for size, seconds in _TTL_SECONDS if cluster_size <= size), _LONGEST_TTL_S)

@@ -144,7 +144,7 @@ class TaintEvictionController:
         about = ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name)
         self._component.recorder.record(about, EventType.NORMAL, reason="TaintManagerEviction", message=message)
 
-    # ---- whom a change concerns
+    # ---- pods that a change concerns
 
     def _on_tainted_nodes(self) -> list[Key]:
         tainted = (node for node in self._nodes.cache if evicting_taints(node))

@@ -61,9 +61,11 @@ class ResourceQuotas:
         stored_as = attempt.resource.stored_as
         pertinent = [(quota, ledger) for quota, ledger in ledgers if ledger.about(stored_as, attempt.obj)]
         for quota, ledger in pertinent:
-            told = missing_resources(attempt.obj, ledger.about(stored_as, attempt.obj)) if stored_as == "pods" else None
-            if told is not None:
-                raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {told}")
+            unspecified = (
+                missing_resources(attempt.obj, ledger.about(stored_as, attempt.obj)) if stored_as == "pods" else None
+            )
+            if unspecified is not None:
+                raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {unspecified}")
         asked = self._asked(attempt) if pertinent else {}
         charged = [(quota, ledger) for quota, ledger in pertinent if ledger.terms.names.intersection(asked)]
         for quota, ledger in charged:

@@ -93,8 +93,8 @@ def missing_resources(pod: Json, names: Iterable[str]) -> str | None:
             missing.setdefault(name, set()).add(container.get("name", ""))
     if not missing:
         return None
-    told = (f"{name} for: {','.join(sorted(containers))}" for name, containers in sorted(missing.items()))
-    return f"must specify {'; '.join(told)}"
+    missing_lines = (f"{name} for: {','.join(sorted(containers))}" for name, containers in sorted(missing.items()))
+    return f"must specify {'; '.join(missing_lines)}"
 
 
 def _is_charged(pod: Json, now: datetime) -> bool:

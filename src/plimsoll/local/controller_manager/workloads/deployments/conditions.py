@@ -66,7 +66,7 @@ def count_replicas(
     available = sum(replica_set.status.available_replicas for replica_set in sets)
     wanted = sum(replicas_of(replica_set) for replica_set in sets)
     is_enough = available >= replicas_of(deployment) - max_unavailable(deployment)
-    told = (
+    present_condition = (
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         if is_enough
         else ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -79,7 +79,7 @@ def count_replicas(
         available_replicas=available,
         unavailable_replicas=max(0, wanted - available),
         collision_count=deployment.status.collision_count,
-        conditions=put(deployment.status.conditions, _condition(AVAILABLE, *told, now)),
+        conditions=put(deployment.status.conditions, _condition(AVAILABLE, *present_condition, now)),
     )
 
 
@@ -129,8 +129,12 @@ def _condition(type_: str, status: str, reason: str, message: str, now: datetime
 
 def _was_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """A rollout that ended well makes no further progress, whatever becomes of its pods."""
-    told = condition_of(deployment.status.conditions, PROGRESSING)
-    return status.replicas == status.updated_replicas and told is not None and told.reason == NEW_SET_AVAILABLE
+    present_condition = condition_of(deployment.status.conditions, PROGRESSING)
+    return (
+        status.replicas == status.updated_replicas
+        and present_condition is not None
+        and present_condition.reason == NEW_SET_AVAILABLE
+    )
 
 
 def _progressed(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime) -> Conditions:
@@ -141,9 +145,9 @@ def _progressed(deployment: Deployment, status: DeploymentStatus, new: ReplicaSe
         return put(conditions, progress("True", NEW_SET_AVAILABLE, message, now))
     if _is_progress(deployment.status, status):
         condition = progress("True", "ReplicaSetUpdated", f"{whose} is progressing.", now)
-        told = condition_of(deployment.status.conditions, PROGRESSING)
-        if told is not None and told.status == "True":
-            condition = msgspec.structs.replace(condition, last_transition_time=told.last_transition_time)
+        present_condition = condition_of(deployment.status.conditions, PROGRESSING)
+        if present_condition is not None and present_condition.status == "True":
+            condition = msgspec.structs.replace(condition, last_transition_time=present_condition.last_transition_time)
         # Taken out first: its update time is what the deadline counts from, so it is written anew each time.
         return put(without(conditions, PROGRESSING), condition)
     if _is_out_of_time(deployment, status, now):

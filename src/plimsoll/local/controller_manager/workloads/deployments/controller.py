@@ -194,8 +194,8 @@ class DeploymentController:
         if change.replicas is not None:
             before = replicas_of(change.replica_set)
             way = "up" if change.replicas > before else "down"
-            told = f"Scaled {way} replica set {metadata.name} from {before} to {change.replicas}"
-            self._record(deployment, "ScalingReplicaSet", told)
+            scaled_message = f"Scaled {way} replica set {metadata.name} from {before} to {change.replicas}"
+            self._record(deployment, "ScalingReplicaSet", scaled_message)
 
     async def _remove(self, deployment: Deployment, replica_set: ReplicaSet) -> None:
         metadata = replica_set.metadata
@@ -213,7 +213,7 @@ class DeploymentController:
             await self._patch_status(deployment, {"status": {"observedGeneration": deployment.metadata.generation}})
         return Done()
 
-    # ---- tell
+    # ---- status
 
     async def _tell(self, deployment: Deployment, status: DeploymentStatus | None, revision: str) -> None:
         body: dict[str, Any] = {}

@@ -161,8 +161,8 @@ def _plan(
         deployment = _with_new_set_found(deployment, new, now)
     views = [_resized(owned_set.view, sizes) for owned_set in (*old, *([] if new is None else [new]))]
     new_view = None if new is None else views[-1]
-    tell = rollout_status if rolls else count_replicas
-    status = tell(deployment, views, new_view, now)
+    build_status = rollout_status if rolls else count_replicas
+    status = build_status(deployment, views, new_view, now)
     if new is not None and _is_silent(new.view, now):
         # Written now, the status would say "no pods", and the first pod would look like progress.
         return RolloutPlan(changes=changes, revision=revision, look_again_s=_SILENCE_CHECK_S)
@@ -209,13 +209,13 @@ def _change(
 
 def _with_pause_condition(deployment: Deployment, now: datetime) -> Deployment:
     """The Progressing condition reports a pause; a missed deadline stays."""
-    told = condition_of(deployment.status.conditions, PROGRESSING)
-    if not has_deadline(deployment) or (told is not None and told.reason == TIMED_OUT):
+    present_condition = condition_of(deployment.status.conditions, PROGRESSING)
+    if not has_deadline(deployment) or (present_condition is not None and present_condition.reason == TIMED_OUT):
         return deployment
-    is_told = told is not None and told.reason == PAUSED
-    if deployment.spec.paused and not is_told:
+    is_paused_condition = present_condition is not None and present_condition.reason == PAUSED
+    if deployment.spec.paused and not is_paused_condition:
         return _with_progress(deployment, "Unknown", PAUSED, "Deployment is paused", now)
-    if not deployment.spec.paused and is_told:
+    if not deployment.spec.paused and is_paused_condition:
         return _with_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
     return deployment
 
@@ -228,8 +228,8 @@ def _with_new_set_found(deployment: Deployment, new: OwnedSet, now: datetime) ->
 
 def _with_progress(deployment: Deployment, status: str, reason: str, message: str, now: datetime) -> Deployment:
     conditions = put(deployment.status.conditions, progress(status, reason, message, now))
-    told = msgspec.structs.replace(deployment.status, conditions=conditions)
-    return msgspec.structs.replace(deployment, status=told)
+    new_status = msgspec.structs.replace(deployment.status, conditions=conditions)
+    return msgspec.structs.replace(deployment, status=new_status)
 
 
 def _is_silent(new: ReplicaSet, now: datetime) -> bool:

@@ -279,8 +279,8 @@ class _Reconciliation:
             uncounted_terminated_pods=uncounted_in(job),
         )
         if self.verdict is not None:
-            told = condition(self.verdict.interim, "True", self.verdict.reason, self.verdict.message, now=now)
-            return msgspec.structs.replace(status, conditions=with_condition(status.conditions, told))
+            interim = condition(self.verdict.interim, "True", self.verdict.reason, self.verdict.message, now=now)
+            return msgspec.structs.replace(status, conditions=with_condition(status.conditions, interim))
         if not self.plan.is_managed:
             return status
         reason, message, value = ("JobSuspended", "Job suspended", "True")

@@ -170,7 +170,7 @@ def _verdict(view: JobView) -> JobOutcome | None:
     """The outcome is decided once: an existing condition is kept."""
     job = view.job
     for final, interim in ((COMPLETE, SUCCESS_CRITERIA_MET), (FAILED, FAILURE_TARGET)):
-        told = next(
+        failure_condition = next(
             (
                 job_condition
                 for job_condition in job.status.conditions
@@ -178,8 +178,8 @@ def _verdict(view: JobView) -> JobOutcome | None:
             ),
             None,
         )
-        if told is not None:
-            return JobOutcome(final=final, reason=told.reason, message=told.message)
+        if failure_condition is not None:
+            return JobOutcome(final=final, reason=failure_condition.reason, message=failure_condition.message)
     if message := _fail_job_message(view):
         return JobOutcome(final=FAILED, reason="PodFailurePolicy", message=message)
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit

@@ -73,10 +73,10 @@ def _why(rule: PodFailurePolicyRule, pod: Pod) -> str:
             return ""
         return f"Container {found.name} for pod {name} failed with exit code {found.state.terminated.exit_code}"
     wanted = {(pattern.type, pattern.status) for pattern in rule.on_pod_conditions}
-    told = next(
+    matching_condition = next(
         (condition for condition in pod.status.conditions if (condition.type, condition.status) in wanted), None
     )
-    return "" if told is None else f"Pod {name} has condition {told.type}"
+    return "" if matching_condition is None else f"Pod {name} has condition {matching_condition.type}"
 
 
 def _container(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> ContainerStatus | None:

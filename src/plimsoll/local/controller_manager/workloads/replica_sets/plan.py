@@ -101,11 +101,11 @@ def next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> 
 def _conditions(
     replica_set: ReplicaSet, active: int, failure: Failure | None, now: datetime
 ) -> tuple[ReplicaSetCondition, ...]:
-    told = replica_set.status.conditions
+    present_conditions = replica_set.status.conditions
     if failure is None:
-        return tuple(set_condition for set_condition in told if set_condition.type != REPLICA_FAILURE)
-    if any(set_condition.type == REPLICA_FAILURE for set_condition in told):
-        return told
+        return tuple(set_condition for set_condition in present_conditions if set_condition.type != REPLICA_FAILURE)
+    if any(set_condition.type == REPLICA_FAILURE for set_condition in present_conditions):
+        return present_conditions
     is_short = active < desired_replicas(replica_set)
     condition = ReplicaSetCondition(
         type=REPLICA_FAILURE,
@@ -114,4 +114,4 @@ def _conditions(
         reason="FailedCreate" if is_short else "FailedDelete",
         message=failure.message,
     )
-    return (*told, condition)
+    return (*present_conditions, condition)
