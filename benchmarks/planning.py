@@ -1,4 +1,4 @@
-"""The planning engine against specs of its own size: whole plans, timed, verified, and measured against a bound.
+"""The planning engine against specs of its own size: whole plans, timed, verify_proposal, and measured against a bound.
 
 Times are processor time of this process, as in the tables these rows are compared with: other work on the machine then
 disturbs less. A plan's row is the median over seeds that no test uses (`PLIMSOLL_BENCH_SEEDS` of them, five if not
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from benchmarks import planning_clusters, planning_existing_nodes, planning_loops, planning_quality
-from plimsoll.nodes.planning.scaleup.planner import propose, verified
+from plimsoll.nodes.planning.scaleup.planner import propose, verify_proposal
 from plimsoll.solver import kernels
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def row(name: str, value: float, unit: str, most: float | None = None, note: str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One world, planned and verified; times in ms."""
+    """One world, planned and verify_proposal; times in ms."""
 
     plan_ms: float
     dense_ms: float
@@ -93,7 +93,7 @@ def measured(world: World) -> Measured:
     peak_mib = _memory_mib("VmHWM") - before_mib
     plan_ms = min(cpu_ms(lambda: propose(snapshot, policy)) for _ in range(3))
     answers: list[ScaleUpPlan] = []
-    verify_ms = cpu_ms(lambda: answers.append(verified(proposal)))
+    verify_ms = cpu_ms(lambda: answers.append(verify_proposal(proposal)))
     plan = answers[0]
     _check(plan, pods)
     return Measured(

@@ -61,7 +61,7 @@ def plan(
       kubectl get nodes,pods,ds,pv,pvc,sc,pdb -A -o json | plimsoll plan -f - --catalogue gce-n1
       kubectl get nodes,pods,ds -A -o json | plimsoll plan -f - -f groups.yaml --expander least-waste
     """
-    from plimsoll.nodes.planning.scaleup.planner import verified
+    from plimsoll.nodes.planning.scaleup.planner import verify_proposal
     from plimsoll.simulation.plan.inputs import read_plan_input
 
     files = [(name, read_file(name)) for name in filenames]
@@ -71,7 +71,7 @@ def plan(
     policy = _policy(given, expander, makes_groups=bool(catalogue))
     wanted = _key_of(given, explain) if explain else ""
     planned = _planned(given, policy, prove=prove)
-    answer = verified(planned.proposal)
+    answer = verify_proposal(planned.proposal)
     if wanted:
         _explain(planned.proposal, answer, wanted, output)
     elif output is Output.TABLE:

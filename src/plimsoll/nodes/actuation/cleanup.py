@@ -55,7 +55,7 @@ class TaintCleaner:
 
     async def _remove_taint(self, node: Node, options: ScaleDown) -> CleanedNode:
         written = await remove_deletion_taint(self._writer, node, uncordon=options.cordon_first)
-        return _cleaned(node, written, "deletion taint")
+        return _clean_node(node, written, "deletion taint")
 
     async def _find_running(self, nodes: Iterable[Node]) -> list[Node]:
         """Nodes whose instances run, and nodes that do not belong to the provider."""
@@ -75,10 +75,10 @@ class TaintCleaner:
         if options.candidate_ttl_s > 0:
             return ()
         candidates = [node for node in nodes if has_soft_taint(node)]
-        return tuple([_cleaned(node, await self._soft.remove(node), "soft taint") for node in candidates])
+        return tuple([_clean_node(node, await self._soft.remove(node), "soft taint") for node in candidates])
 
 
-def _cleaned(node: Node, written: object, what: str) -> CleanedNode:
+def _clean_node(node: Node, written: object, what: str) -> CleanedNode:
     failure = written if isinstance(written, Reason) else None
     if failure is None:
         log.info("cleaning.done", node=node.metadata.name, what=what)

@@ -173,7 +173,7 @@ def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler:
         return _on_its_node(pod)
     if pod.metadata.deletion_timestamp is not None or is_gated(pod):
         return None
-    if (reason := _why_not_planned(pod, rules) or _too_new(pod, rules, now)) is not None:
+    if (reason := _find_exclusion_reason(pod, rules) or _too_new(pod, rules, now)) is not None:
         return FilteredPod(pod=pod, reason=reason)
     if waits_for_scheduler and not is_unschedulable(pod) and not _is_bypassed(pod, rules):
         return UNPROCESSED
@@ -193,7 +193,7 @@ def find_filter_reason(pod: Pod, rules: PodRules) -> Reason | None:
         return Reason(code=GATED, message="it is held back by scheduling gates")
     if is_expendable(pod, below=rules.expendable_below):
         return _expendable(rules)
-    return _why_not_planned(pod, rules)
+    return _find_exclusion_reason(pod, rules)
 
 
 def _on_its_node(pod: Pod) -> Pod:
@@ -202,7 +202,7 @@ def _on_its_node(pod: Pod) -> Pod:
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name=pod.status.nominated_node_name))
 
 
-def _why_not_planned(pod: Pod, rules: PodRules) -> Reason | None:
+def _find_exclusion_reason(pod: Pod, rules: PodRules) -> Reason | None:
     if is_mirror_pod(pod) or is_daemon_pod(pod):
         return Reason(code=DAEMON, message="it belongs to a daemon set, for which no node is added")
     if any(pod.metadata.annotations.get(key) for key in CONSUME_ANNOTATIONS):

@@ -14,7 +14,7 @@ from plimsoll.nodes.model.gpus import is_gpu
 from plimsoll.nodes.model.reasons import MAX_NODES_REACHED, PODS_TOO_NEW
 from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.planning.scaleup.nominations import PodNominations
-from plimsoll.nodes.planning.scaleup.planner import propose, verified
+from plimsoll.nodes.planning.scaleup.planner import propose, verify_proposal
 from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class ScaleUpOrchestrator:
         async def plan(policy: Policy) -> ScaleUpPlan:
             with context.stopwatch.timing("scaleUp:estimate"):
                 proposal: Proposal = await self._run_planner(lambda: propose(context.snapshot, policy))
-            proven: ScaleUpPlan = await self._run_planner(lambda: verified(proposal))
+            proven: ScaleUpPlan = await self._run_planner(lambda: verify_proposal(proposal))
             return proven
 
         return await (plan(context.policy) if self._expander is None else self._expander.plan(context.policy, plan))

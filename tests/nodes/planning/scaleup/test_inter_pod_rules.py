@@ -10,7 +10,7 @@ import pytest
 from plimsoll.nodes.model.scale_up_plan import NodePattern
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup import planner
-from plimsoll.nodes.planning.scaleup.planner import plan_scale_up, propose, verified
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up, propose, verify_proposal
 from plimsoll.scheduling import Storage
 from tests.nodes.planning.builders import daemon_set, policy
 from tests.nodes.planning.plan_checks import problems
@@ -393,7 +393,7 @@ class TestVerifier:
         assert "anti-affinity" in refuted[0].reason
 
     def test_it_is_replaced_and_counted(self):
-        plan = verified(self.wrong())
+        plan = verify_proposal(self.wrong())
         assert plan.verification_failures == 1
         assert verify(self.SNAPSHOT, plan) == ()
         assert on_new_nodes(plan)["db"] == [1, 1, 1]

@@ -31,7 +31,7 @@ def name_daemons(
         return tuple(refusals)
     taken = total_demand(daemons)
     crowded = {
-        f"{_INSUFFICIENT}{name}": _told(name, free[name] + taken[name], daemons)
+        f"{_INSUFFICIENT}{name}": _describe(name, free[name] + taken[name], daemons)
         for name, wanted in demand.items()
         if name != PODS and free[name] < wanted <= free[name] + taken[name]
     }
@@ -41,7 +41,7 @@ def name_daemons(
     )
 
 
-def _told(name: str, there: int, daemons: Sequence[Pod]) -> str:
+def _describe(name: str, there: int, daemons: Sequence[Pod]) -> str:
     """No comma in it: Events count what stands between commas."""
     asked = {_owner(pod): total_demand((pod,))[name] for pod in daemons}
     largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))

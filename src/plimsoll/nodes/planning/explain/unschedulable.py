@@ -151,7 +151,7 @@ def explain_unschedulable(
         *_skipped_groups(problem),
     ]
     if not placement.refused.get(number) and may_interact(problem, number):
-        found += _refused_beside_others(problem, placement, number, usable)
+        found += _explain_other_pods(problem, placement, number, usable)
     if not found and _lacks_a_group(problem, number):
         # A group could be made for them, were others not made before.
         return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be made now"),)
@@ -221,7 +221,7 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
         if nodes[option] >= problem.options[option].max_size - problem.options[option].size:
             full.append(_name(problem, option))
     found = [
-        Reason(code=ceiling.code, message=_used_up(ceiling, problem, placement, limit))
+        Reason(code=ceiling.code, message=_explain_used_up(ceiling, problem, placement, limit))
         for limit in sorted(limits)
         for ceiling in [problem.limits.resource_limits[limit]]
     ]
@@ -232,7 +232,7 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
     return found
 
 
-def _refused_beside_others(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
+def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
     """Of groups that could grow, and whose next node would not take such a pod because of where others are."""
     nodes = placement.nodes_of(len(problem.options))
     left = placement.room_left(problem)
@@ -258,7 +258,7 @@ def _refused_beside_others(problem: ScaleUpProblem, placement: Placement, number
     return [_reason(code, message, names) for (code, message), names in groups.items()]
 
 
-def _used_up(ceiling: ResourceLimit, problem: ScaleUpProblem, placement: Placement, limit: int) -> str:
+def _explain_used_up(ceiling: ResourceLimit, problem: ScaleUpProblem, placement: Placement, limit: int) -> str:
     planned = int(placement.nodes_of(len(problem.options)) @ problem.limits.use[:, limit])
     return f"{ceiling}" if not planned else f"{ceiling.with_more(planned)}"
 

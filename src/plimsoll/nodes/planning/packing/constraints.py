@@ -23,7 +23,7 @@ from plimsoll.nodes.planning.packing.demand_slices import (
     Feedback,
     LoweredConstraints,
 )
-from plimsoll.nodes.planning.packing.node_caps import NodeTerms, hopeful_caps, over_nodes, risen
+from plimsoll.nodes.planning.packing.node_caps import NodeTerms, hopeful_caps, over_nodes, split_evenly
 from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, shift_to_cheap_domains
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Lowering:
 
     def _level_nodes(self, demand_slice: DemandSlice) -> None:
         even = (
-            risen(self._view, demand_slice, self._feedback.heights.get(demand_slice.number))
+            split_evenly(self._view, demand_slice, self._feedback.heights.get(demand_slice.number))
             if self._may_rise(demand_slice)
             else []
         )

@@ -80,11 +80,11 @@ def _row_levels(view: PlacementView, number: int, one: SpreadCount) -> Ints:
 # ---- as high as all can rise
 
 
-def risen(view: PlacementView, demand_slice: DemandSlice, height: int | None) -> list[DemandSlice]:
+def split_evenly(view: PlacementView, demand_slice: DemandSlice, height: int | None) -> list[DemandSlice]:
     """A share as an even load on existing nodes, and on new ones; `height`: so many pods on a new node."""
     one = over_nodes(view, demand_slice.number)[0]
     rows = len(view.problem.arrays)
-    existing, lowest = _risen_rows(view, demand_slice, one)
+    existing, lowest = _split_rows(view, demand_slice, one)
     held = view.levels_of_batches(one)[view.counts_batches(demand_slice.number, one)]
     most = min(lowest, int(held.min(initial=UNBOUNDED))) + one.max_skew
     caps = np.zeros(rows + len(view.placement.batches), dtype=np.int64)
@@ -111,11 +111,11 @@ def hopeful_caps(view: PlacementView, demand_slice: DemandSlice) -> Ints:
         if demand_slice.caps is None
         else demand_slice.caps
     )
-    given, _ = _risen_rows(view, demand_slice, one)
+    given, _ = _split_rows(view, demand_slice, one)
     return np.concatenate((given, caps[len(given) :]))
 
 
-def _risen_rows(view: PlacementView, demand_slice: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
+def _split_rows(view: PlacementView, demand_slice: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
     """[N] pods for existing nodes, and the level of the lowest eligible one afterwards."""
     arrays = view.problem.arrays
     room = view.room(demand_slice.number)

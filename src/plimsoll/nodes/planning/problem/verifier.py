@@ -55,7 +55,7 @@ class _Spot:
 def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
     """Everything that does not hold; empty when the plan may be used."""
     pods = {pending.key: pending for pending in snapshot.pending}
-    refuted = tuple(_refuted_alone(snapshot, plan, pods))
+    refuted = tuple(_replay_alone(snapshot, plan, pods))
     if refuted:
         return refuted
     interact = snapshot.view.has_anti_affinity or any(depends_on_other_pods(pods[key].pod) for key in _keys(plan))
@@ -81,7 +81,7 @@ def _keys(plan: ScaleUpPlan) -> set[str]:
 # ---- each filling alone on its node
 
 
-def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
+def _replay_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
     for scale_up in plan.scale_ups:
         node = planned_node(scale_up.option, 0)
         for pattern in scale_up.patterns:
@@ -167,7 +167,7 @@ def _replay_in_order(
     # Pods that depend on no others fit at any time.
     others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], queue)
     left = _place_in_order(replay, groups, [*others[: budget - len(second)], *left])
-    return [_refuted(replay, groups, key, node) for key, node in left]
+    return [_refute(replay, groups, key, node) for key, node in left]
 
 
 def _add_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
@@ -224,7 +224,7 @@ def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple
     return later
 
 
-def _refuted(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> RefutedPod:
+def _refute(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> RefutedPod:
     verdict = replay.verdict(groups[key], node)
     reason = str(verdict.reason) if isinstance(verdict, DoesNotFit) else "fits only after others"
     return RefutedPod(key=key, node=node, reason=reason)

@@ -114,7 +114,7 @@ class CheckQueue:
         low, high, best = 0, keepers, self._left.placement
         while low < high:
             middle = high if high == keepers and not low else (low + high + 1) // 2
-            tried = self._tried(checks[:middle])
+            tried = self._place_checks(checks[:middle])
             if self._is_whole(checks[:middle], tried):
                 low, best = middle, tried
             else:
@@ -172,7 +172,7 @@ class CheckQueue:
 
     def _take(self, check: Check) -> None:
         before = self._left.placement
-        tried = self._tried([check])
+        tried = self._place_checks([check])
         classes = len(self._problem.table)
         got = tried.placed(classes) - before.placed(classes)
         self._record(check, dict(enumerate(got.tolist())))
@@ -187,15 +187,15 @@ class CheckQueue:
             self._pods[index] = taken
 
     def _pack(self, check: Check) -> None:
-        tried = self._tried([check])
+        tried = self._place_checks([check])
         settled: SearchResult = Unknown()
         if not self._is_whole([check], tried):
-            settled = self._settled(check, tried)
+            settled = self._search_exactly(check, tried)
             if isinstance(settled, Placed):
                 tried = self._with(settled)
         if not self._is_whole([check], tried):
-            missing = self._missing([check], tried)
-            self.answers.append(self._refused(check, settled, missing, tried))
+            missing = self._find_missing([check], tried)
+            self.answers.append(self._refuse(check, settled, missing, tried))
         elif check.reserves:
             self._left.set_placement(tried)
             self._accept(check)
@@ -208,7 +208,7 @@ class CheckQueue:
 
     # ---- packing
 
-    def _tried(self, checks: Sequence[Check]) -> Placement:
+    def _place_checks(self, checks: Sequence[Check]) -> Placement:
         return place(self._problem, self._relations, self._demand(checks), self._packing, self._left.placement)
 
     def _demand(self, checks: Sequence[Check]) -> Ints:
@@ -218,16 +218,16 @@ class CheckQueue:
                 demand[self.class_of[pending.key]] += pending.count
         return demand
 
-    def _missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
+    def _find_missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
         """[C]: pods of these checks without a place."""
         classes = len(self._problem.table)
         missing: Ints = self._demand(checks) - tried.placed(classes) + self._left.placement.placed(classes)
         return missing.clip(0)
 
     def _is_whole(self, checks: Sequence[Check], tried: Placement) -> bool:
-        return not self._missing(checks, tried).any()
+        return not self._find_missing(checks, tried).any()
 
-    def _settled(self, check: Check, tried: Placement) -> SearchResult:
+    def _search_exactly(self, check: Check, tried: Placement) -> SearchResult:
         """An exact search, only for pods that depend on no others: each node can be checked by itself."""
         problem = self._problem
         demand = self._demand([check])
@@ -243,7 +243,7 @@ class CheckQueue:
             counts=demand[numbers],
             allowed=np.stack(allowed, axis=1) if rows else np.zeros((0, len(numbers)), dtype=np.bool_),
         )
-        if not rows or not is_worth_searching(asked.counts, self._missing([check], tried)[numbers]):
+        if not rows or not is_worth_searching(asked.counts, self._find_missing([check], tried)[numbers]):
             return Unknown()
         free = np.maximum(self._left.placement.free_rows(problem), 0)
         found = place_or_prove(asked, ExistingNodes(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
@@ -270,15 +270,17 @@ class CheckQueue:
         searched = len(self._problem.arrays) and is_worth_searching(counts, missing)
         settled: SearchResult = Impossible(proof=Proof.SUMS) if searched else Unknown()
         free = self._left.free - room[:, None] * self._problem.rules.requests[number]
-        return self._rejected(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
+        return self._reject(check, settled, int(missing[0]), {number: self._explain_missing(number, free, {})})
 
-    def _refused(self, check: Check, settled: SearchResult, missing: Ints, tried: Placement) -> CheckResult:
+    def _refuse(self, check: Check, settled: SearchResult, missing: Ints, tried: Placement) -> CheckResult:
         free, placed = self._left.after(tried), tried.rows_of(len(self._problem.arrays))
         numbers = np.flatnonzero(missing).tolist()
-        why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
-        return self._rejected(check, settled, int(missing.sum()), why)
+        why = {
+            number: [*tried.refused.get(number, ()), *self._explain_missing(number, free, placed)] for number in numbers
+        }
+        return self._reject(check, settled, int(missing.sum()), why)
 
-    def _rejected(
+    def _reject(
         self, check: Check, settled: SearchResult, missing: int, why: Mapping[int, Sequence[Reason]]
     ) -> CheckResult:
         """`why` by class, of those that found too little room."""
@@ -298,7 +300,7 @@ class CheckQueue:
             },
         )
 
-    def _why_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
+    def _explain_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
         """What each node says to one more such pod when the others are there, in kube-scheduler's words."""
         problem = self._problem
         refusal = problem.table.classes[number].problem

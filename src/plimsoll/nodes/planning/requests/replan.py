@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, NodePattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem.verifier import verify
-from plimsoll.nodes.planning.scaleup.nominations import merged, place_pending
+from plimsoll.nodes.planning.scaleup.nominations import merge_places, place_pending
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _merge(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPl
     return replace(
         plan,
         scale_ups=tuple(scale_ups),
-        existing=merged(plan.existing, anew.existing),
+        existing=merge_places(plan.existing, anew.existing),
         cost_per_hour=round(others + anew.cost_per_hour, 9),
         lower_bound_per_hour=round(others * part + anew.lower_bound_per_hour, 9),
     )

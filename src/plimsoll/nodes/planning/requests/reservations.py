@@ -75,7 +75,7 @@ def reserve(
         booking = _Booking(problem, doubts)
         booking.keep(before, distrusted)
         booking.fill()
-        refuted = booking.refuted()
+        refuted = booking.find_refuted()
         if not refuted:
             break
         # Held where they were before, then placed anew, then one by one.
@@ -117,7 +117,7 @@ class _Booking:
         found: list[tuple[int, str, int]] = []
         for position in range(max(map(len, lines), default=0)):
             # One entry per row, so that all rows can be counted at once.
-            found += self._fitting([queue[position] for queue in lines if len(queue) > position], free)
+            found += self._select_fitting([queue[position] for queue in lines if len(queue) > position], free)
         self._take(found)
 
     def _is_plain(self, number: int) -> bool:
@@ -138,7 +138,7 @@ class _Booking:
         found += [(free[filling.group].popleft(), filling) for filling in largest_first if free[filling.group]]
         return sorted(found, key=lambda pair: pair[0])
 
-    def _fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
+    def _select_fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
         """(row, key, pods) as far as there is room, which is taken from `free`. No row twice."""
         rules = self._problem.rules.node_predicates
         rows = np.array([queue[0] for queue in lines], dtype=np.int64)
@@ -186,9 +186,9 @@ class _Booking:
             if first == len(queue):
                 return
             # The next in line gets what there is for it.
-            self._deal(queue[first : first + 1], self._packed(queue[first : first + 1]))
+            self._deal(queue[first : first + 1], self._pack(queue[first : first + 1]))
             queue = queue[first + 1 :]
-        self._deal(queue, self._packed(queue))
+        self._deal(queue, self._pack(queue))
 
     def _queue(self) -> list[list[str]]:
         """Keys of each request that lack places."""
@@ -204,7 +204,7 @@ class _Booking:
         best: dict[int, Mapping[int, int]] = {}
         while low < high:
             middle = high if not low and high == len(queue) else (low + high + 1) // 2
-            packed = self._packed(queue[:middle])
+            packed = self._pack(queue[:middle])
             if self._is_whole(queue[:middle], packed):
                 low, best = middle, packed
             else:
@@ -212,7 +212,7 @@ class _Booking:
         self._deal(queue[:low], best)
         return low
 
-    def _packed(self, queue: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
+    def _pack(self, queue: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
         """Row to pods by class, of these beyond what is booked already."""
         problem = self._problem
         demand = np.zeros(len(problem.table), dtype=np.int64)
@@ -268,15 +268,18 @@ class _Booking:
 
     # ---- whether it holds
 
-    def refuted(self) -> frozenset[int]:
+    def find_refuted(self) -> frozenset[int]:
         """Classes that look at other pods, and may not be where they are."""
         looking = {key for key, number in self._class_of.items() if self._interacts[number]}
-        places = {name: {key: pods for key, pods in counts.items() if key in looking} for name, counts in self._named()}
+        places = {
+            name: {key: pods for key, pods in counts.items() if key in looking} for name, counts in self._name_nodes()
+        }
         places = {name: counts for name, counts in places.items() if counts}
         if not places:
             return frozenset()
         others = {
-            name: {key: pods for key, pods in counts.items() if key not in looking} for name, counts in self._named()
+            name: {key: pods for key, pods in counts.items() if key not in looking}
+            for name, counts in self._name_nodes()
         }
         others = {name: counts for name, counts in others.items() if counts}
         snapshot = self._problem.snapshot
@@ -286,9 +289,9 @@ class _Booking:
 
     def places(self) -> Reservations:
         short = {key: left for key, left in self._left.items() if left}
-        return Reservations(by_node=dict(self._named()), unplaced=short)
+        return Reservations(by_node=dict(self._name_nodes()), unplaced=short)
 
-    def _named(self) -> list[tuple[str, dict[str, int]]]:
+    def _name_nodes(self) -> list[tuple[str, dict[str, int]]]:
         names = self._problem.arrays.names
         return [(names[row], self._on[row]) for row in sorted(self._on) if self._on[row]]
 

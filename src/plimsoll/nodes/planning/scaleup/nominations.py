@@ -150,7 +150,7 @@ def place_nominated(snapshot: Snapshot) -> Snapshot:
     return place_pending(snapshot, snapshot.nominations)
 
 
-def merged(some: Places, others: Places) -> dict[str, dict[str, int]]:
+def merge_places(some: Places, others: Places) -> dict[str, dict[str, int]]:
     found = {node: dict(counts) for node, counts in some.items()}
     for node, counts in others.items():
         here = found.setdefault(node, {})

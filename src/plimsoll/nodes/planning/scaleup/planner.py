@@ -25,7 +25,7 @@ from plimsoll.nodes.planning.problem.placement import Placement
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup.balancing import balance
-from plimsoll.nodes.planning.scaleup.nominations import merged, place_nominated
+from plimsoll.nodes.planning.scaleup.nominations import merge_places, place_nominated
 from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
 from plimsoll.nodes.planning.scaleup.pruning import PruningContext, ZonePruning, new_groups_used, ways_with_fewer_groups
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
@@ -66,7 +66,7 @@ class Proposal:
 def plan_scale_up(
     snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, cache: PlannerCache | None = None
 ) -> ScaleUpPlan:
-    return verified(propose(snapshot, policy, effort=effort, cache=cache))
+    return verify_proposal(propose(snapshot, policy, effort=effort, cache=cache))
 
 
 def propose(
@@ -78,7 +78,7 @@ def propose(
     return _propose(problem, chosen, FailedClasses())
 
 
-def verified(proposal: Proposal) -> ScaleUpPlan:
+def verify_proposal(proposal: Proposal) -> ScaleUpPlan:
     """The plan that the verifier accepts; classes that it refuses are placed again, pod by pod, and counted."""
     failures, rounds = 0, 0
     while refuted := verify(proposal.problem.snapshot, proposal.plan):
@@ -99,7 +99,7 @@ def _with_nominations(plan: ScaleUpPlan, nominations: Mapping[str, Mapping[str, 
     if not nominations:
         return plan
     pods = sum(sum(counts.values()) for counts in nominations.values())
-    return replace(plan, existing=merged(nominations, plan.existing), scheduled=plan.scheduled + pods)
+    return replace(plan, existing=merge_places(nominations, plan.existing), scheduled=plan.scheduled + pods)
 
 
 def _propose(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> Proposal:

@@ -50,7 +50,7 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
     at_once = serve_units(problem, queue, together)
     return (
         at_once
-        if _ranked(queue, at_once) > _ranked(queue, in_order) and _is_whole(problem, queue, at_once)
+        if _count_served(queue, at_once) > _count_served(queue, in_order) and _is_whole(problem, queue, at_once)
         else in_order
     )
 
@@ -62,7 +62,7 @@ def _retry_affinity(problem: ScaleUpProblem, accepted: Sequence[Unit], placement
     return place(left, placement) if left.any() else placement
 
 
-def _ranked(queue: Sequence[Unit], served: ServedPlacement) -> list[int]:
+def _count_served(queue: Sequence[Unit], served: ServedPlacement) -> list[int]:
     """Pods served per unit, in queue order: more for one unit counts more than anything for units behind it."""
     return [sum(served.pods[index] for index in unit.entries) for unit in queue]
 

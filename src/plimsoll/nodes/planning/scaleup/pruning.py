@@ -137,14 +137,14 @@ class ZonePruning:
         usable = asked.packing.usable
         while self._left and (closed := self._next_to_close(asked, tried)) is not None:
             usable = usable & ~closed
-            tried = self._tried(asked, usable)
+            tried = self._try_without(asked, usable)
             best = self._better(best, tried)
         for kept in self._one_each(asked, best):
             if self._left and self._short(best, asked):
-                best = self._better(best, self._tried(asked, asked.packing.usable & kept))
+                best = self._better(best, self._try_without(asked, asked.packing.usable & kept))
         return best
 
-    def _tried(self, asked: PruningContext, usable: Flags) -> Placement:
+    def _try_without(self, asked: PruningContext, usable: Flags) -> Placement:
         self._left -= 1
         return asked.place(replace(asked.packing, usable=usable))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_queued_requests
 from plimsoll.nodes.planning.requests.reservations import ReservedNode, reserve
-from plimsoll.nodes.planning.scaleup.nominations import merged, place_nominated
+from plimsoll.nodes.planning.scaleup.nominations import merge_places, place_nominated
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 from plimsoll.nodes.requests.booking.consumption import Consumption, PodSetMatcher, count_consumption
 from plimsoll.nodes.requests.booking.idle_nodes import is_upcoming_node
@@ -71,7 +71,7 @@ class BookingHints:
         for node, pods in added.items():
             before = reserved[node].pods if node in reserved else {}
             group = reserved[node].group if node in reserved else (group_of or {}).get(node, "")
-            reserved[node] = ReservedNode(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
+            reserved[node] = ReservedNode(group=group, node=node, pods=merge_places({node: before}, {node: pods})[node])
         coming = [filling for filling in self.fillings if not filling.node]
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
         for group, nodes, scale_up in scaled_up:
