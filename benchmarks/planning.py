@@ -1,4 +1,4 @@
-"""The planning engine against specs of its own size: whole plans, timed, verify_proposal, and measured against a bound.
+"""The planning engine against specs of its own size: whole plans, timed, verified, and measured against a bound.
 
 Times are processor time of this process, as in the tables these rows are compared with: other work on the machine then
 disturbs less. A plan's row is the median over seeds that no test uses (`PLIMSOLL_BENCH_SEEDS` of them, five if not
@@ -57,7 +57,7 @@ def row(name: str, value: float, unit: str, most: float | None = None, note: str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One world, planned and verify_proposal; times in ms."""
+    """One world, planned and verified; times in ms."""
 
     plan_ms: float
     dense_ms: float
