@@ -56,7 +56,7 @@ def test_many_things_left_are_counted_after_the_first_three():
 def test_things_without_names_are_counted():
     left = NotDone(what="fit no machine type", about=(), unnamed=5, reason=reason("NoGpu", "gpu"))
     assert str(left) == "5 fit no machine type: gpu"
-    assert plan(not_done=(left,)).sentence() == "nodes: nothing to do; 5 left as they are"
+    assert plan(not_done=(left,)).sentence() == "nodes: nothing to do; 5 unchanged"
 
 
 def test_causes_stand_behind_their_reason():
@@ -65,7 +65,7 @@ def test_causes_stand_behind_their_reason():
 
 
 def test_the_log_sentence_counts_what_is_done_and_what_is_left():
-    assert plan(increase(), increase("web"), not_done=(kept(),)).sentence() == "nodes: resize x2; 1 left as they are"
+    assert plan(increase(), increase("web"), not_done=(kept(),)).sentence() == "nodes: resize x2; 1 unchanged"
     assert plan().sentence() == "nodes: nothing to do"
 
 

@@ -117,7 +117,7 @@ def test_outcomes_are_among_the_data():
 
 def test_the_journal_is_a_row_an_entry():
     (row,) = journal_rows([ENTRY])
-    assert row == ("4", "2026-01-01 12:00:02", "nodes", "2", "1", "5", "nodes: grow x1; 5 left as they are")
+    assert row == ("4", "2026-01-01 12:00:02", "nodes", "2", "1", "5", "nodes: grow x1; 5 unchanged")
     assert len(row) == len(JOURNAL_HEAD)
     (data,) = journal_data([ENTRY])
     assert json.loads(json.dumps(data))["plan"]["snapshot"] == 2
@@ -125,7 +125,7 @@ def test_the_journal_is_a_row_an_entry():
 
 def test_one_entry_is_told_in_full():
     assert list(entry_lines(ENTRY)) == [
-        "4  2026-01-01 12:00:02  nodes: grow x1; 5 left as they are",
+        "4  2026-01-01 12:00:02  nodes: grow x1; 5 unchanged",
         "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]",
         "- pod/default/a, pod/default/b and 3 more left pending: fits no machine type",
     ]

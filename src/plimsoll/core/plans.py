@@ -114,7 +114,7 @@ class Plan(Value):
         """One sentence about the loop, for the log."""
         done = _counted([action.verb for action in self.actions]) or "nothing to do"
         left = sum(not_done.count for not_done in self.not_done)
-        return f"{self.subsystem}: {done}; {left} left as they are" if left else f"{self.subsystem}: {done}"
+        return f"{self.subsystem}: {done}; {left} unchanged" if left else f"{self.subsystem}: {done}"
 
     def lines(self) -> list[str]:
         """The whole plan for a terminal: what is done, then what is not, a line each."""

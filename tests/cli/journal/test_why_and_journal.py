@@ -181,7 +181,7 @@ def test_entries_are_lines_newest_first(data: Path):
     head, *rows = plimsoll("journal", "--data", data).stdout.splitlines()
     assert head.split() == ["NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "LEFT", "SENTENCE"]
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
-    assert rows[1].endswith("nodes: grow x1; 2 left as they are")
+    assert rows[1].endswith("nodes: grow x1; 2 unchanged")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_everything_can_be_asked_of_a_running_cluster(tmp_path: Path):
             return "pod_default_too-large" in named.get("plimsoll-nodes-last-plans", {})
 
         up.until(last_plan, "the last plans are in the cluster")
-        assert "stays without a place" in plimsoll("why", "pod/too-large", *cluster)
+        assert "stays unschedulable" in plimsoll("why", "pod/too-large", *cluster)
 
         recording = tmp_path / "recording.json.gz"
         plimsoll("record", *cluster, "--out", recording)

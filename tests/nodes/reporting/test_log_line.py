@@ -40,7 +40,7 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
         ),
         (
             unschedulable_loop(waiting("p"), reasons=(LIMIT,)),
-            "1 pod left without a place: max cluster cpu limit reached",
+            "1 pod unschedulable: max cluster cpu limit reached",
         ),
         (loop_result(scale_down=scale_down(removal("n1"), removal("n2", "p"))), "removing empty n1; draining n2"),
         (

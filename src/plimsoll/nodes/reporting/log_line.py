@@ -71,7 +71,7 @@ def _left(loop: LoopResult) -> Iterator[str]:
         reasons = dict.fromkeys(
             str(reason) for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
         )
-        yield f"{_counted(left, 'pod')} left without a place: {_few([*reasons])}"
+        yield f"{_counted(left, 'pod')} unschedulable: {_few([*reasons])}"
 
 
 def _removals(loop: LoopResult) -> Iterator[str]:

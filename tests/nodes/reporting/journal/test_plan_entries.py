@@ -58,7 +58,7 @@ def test_why_a_pod_stays_without_a_place():
 
     (line,) = about(one, "pod/default/p")
     assert line == (
-        "- pod/default/p stays without a place: no node can be added for it "
+        "- pod/default/p stays unschedulable: no node can be added for it "
         "(max cluster cpu limit reached (13 of 5 in use); no room is left)"
     )
 
@@ -67,7 +67,7 @@ def test_what_a_pod_waits_for():
     one = scaled_up_loop(scale_up(option("g"), waiting("p"), nodes=1), pending=(waiting("p"),))
 
     assert about(one, "pod/default/p") == [
-        "- pod/default/p waits for new nodes: nodes were asked for: {g 0->1 (max: 10)}"
+        "- pod/default/p waits for new nodes: nodes were requested: {g 0->1 (max: 10)}"
     ]
 
 
@@ -103,7 +103,7 @@ def test_why_a_group_is_not_grown():
     full = SkippedGroup(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
     one = loop_result(scale_up=ScaleUpPart(plan=planned(skipped_groups=(full,))))
 
-    assert about(one, "nodegroup/g") == ["- nodegroup/g is not grown: max size reached"]
+    assert about(one, "nodegroup/g") == ["- nodegroup/g is not scaled up: max size reached"]
 
 
 def test_growth_names_the_group_the_size_and_its_end():
@@ -291,12 +291,12 @@ WAITS = unschedulable_loop(waiting("p"), reasons=(LIMIT,))
 def test_a_pod_that_got_its_place_is_said_to_have_one_once():
     (_, *then) = lines_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
 
-    assert then == [["- pod/default/p waits no more: it has a place on node n1"], []]
+    assert then == [["- pod/default/p is no longer pending: it has a place on node n1"], []]
 
 
 def test_a_pod_that_is_nowhere_is_not_said_to_run():
     assert lines_of(WAITS, after(loop_result(), seconds=10))[1] == [
-        "- pod/default/p waits no more: it is not among the pods without a place any more"
+        "- pod/default/p is no longer pending: it is no longer among the unschedulable pods"
     ]
 
 
@@ -306,7 +306,7 @@ def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
 
     assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
     assert lines_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
-        "- pod/default/p waits no more: it has a place on node n1"
+        "- pod/default/p is no longer pending: it has a place on node n1"
     ]
 
 

@@ -82,8 +82,8 @@ def _coming(one: GroupHealth) -> list[str]:
     return [f"{one.upcoming} on the way"] if one.upcoming else []
 
 
-_WAITS_NO_MORE: Final = "waits no more"
-_NOT_SEEN: Final = Reason(code="WaitsNoMore", message="it is not among the pods without a place any more")
+_WAITS_NO_MORE: Final = "is no longer pending"
+_NOT_SEEN: Final = Reason(code="WaitsNoMore", message="it is no longer among the unschedulable pods")
 
 
 def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, ...]:

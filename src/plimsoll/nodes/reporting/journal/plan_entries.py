@@ -42,7 +42,7 @@ _ENDINGS: Final = {
     RemovalResult.OVERTAKEN: Result.OVERTAKEN,
 }
 _EMPTY_GROUP: Final = Reason(code="EmptyGroup", message="auto-provisioning made it, and it is empty")
-_FITS: Final = Reason(code="FitsOnNodes", message="there is room for it on nodes that are there or on their way")
+_FITS: Final = Reason(code="FitsOnNodes", message="an existing or upcoming node has room for it")
 
 Doing = tuple[Action, Outcome | None]
 """None: the action was begun and has not ended."""
@@ -212,7 +212,7 @@ def _pods(loop: LoopResult) -> Iterator[NotDone]:
             left = why.get(id(pod_outcome.reasons)) or why.setdefault(
                 id(pod_outcome.reasons), _not_triggered_reason(pod_outcome.reasons)
             )
-            listed.add_pods("stays without a place", left, pod, pod_outcome.remaining)
+            listed.add_pods("stays unschedulable", left, pod, pod_outcome.remaining)
         if pod_outcome.helped:
             asked = coming.get(pod_outcome.scale_ups) or coming.setdefault(
                 pod_outcome.scale_ups, _triggered_reason(pod_outcome.scale_ups)
@@ -231,7 +231,7 @@ def _not_triggered_reason(reasons: tuple[Reason, ...]) -> Reason:
 
 
 def _triggered_reason(scale_ups: tuple[str, ...]) -> Reason:
-    return Reason(code=TRIGGERED, message=f"nodes were asked for: {' '.join(scale_ups)}")
+    return Reason(code=TRIGGERED, message=f"nodes were requested: {' '.join(scale_ups)}")
 
 
 def _nodes(loop: LoopResult) -> Iterator[NotDone]:
@@ -259,12 +259,12 @@ def _groups(loop: LoopResult) -> Iterator[NotDone]:
     for name, health in (loop.health.groups if loop.health is not None else {}).items():
         if (reason := health.reason) is not None and health.group.autoscaled:
             unusable.add(name)
-            listed.add("cannot grow", reason, (_group(name),))
+            listed.add("cannot be scaled up", reason, (_group(name),))
     for skipped in loop.scale_up.plan.skipped_groups:
         if skipped.group in unusable and skipped.code in {IN_BACKOFF, NOT_READY}:
             continue
         about = _group(skipped.group) if skipped.group else Ref(kind="machinetype", name=skipped.machine_type or "any")
-        listed.add("is not grown", Reason(code=skipped.code, message=skipped.reason), (about,))
+        listed.add("is not scaled up", Reason(code=skipped.code, message=skipped.reason), (about,))
     yield from listed
 
 
