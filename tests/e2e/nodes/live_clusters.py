@@ -222,7 +222,7 @@ def playing(cluster: Cluster, part: str, *options: str) -> Iterator[None]:
         assert process.stdout is not None
         with speaking_in_time(process):
             said = process.stdout.readline()
-        assert said.startswith("playing "), (said, errors.read_text()[-2000:])
+        assert said.startswith("simulating "), (said, errors.read_text()[-2000:])
         yield
     finally:
         process.terminate()

@@ -82,7 +82,7 @@ def test_an_answer_that_does_not_come() -> None:
 
 
 def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speaking, "LARGEST_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(speaking, "MAX_RESPONSE_BYTES", 1000)
     with serving(always(200, b" " * 1001)) as url:
         found = exchanged(Request(method="GET", url=f"{url}/"))
     assert isinstance(found, RequestFailed)
