@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from plimsoll.nodes.model.node_templates import planned_node
 from plimsoll.nodes.planning.problem.options import find_options
@@ -31,10 +31,12 @@ def test_every_plan_with_interactions_holds(snapshot: Snapshot, policy: Policy):
 
 
 def check_first_plans_hold(clusters: int) -> None:
-    """With interactions too: hardly ever is a plan refuted and mended."""
+    """With interactions too, the verifier hardly ever refutes a plan."""
     refuted: list[bool] = []
 
-    @settings(many, max_examples=clusters, derandomize=True)
+    # A seed, not derandomize: the examples must not depend on the text of this function, and refutations come in rows.
+    @seed(1)
+    @settings(many, max_examples=clusters)
     @given(snapshots(), policies())
     def collect(snapshot: Snapshot, policy: Policy) -> None:
         refuted.append(plan_scale_up(snapshot, policy).verification_failures > 0)
