@@ -14,6 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.autoscaler import Autoscaler
 from plimsoll.nodes.config.policy import Policy
@@ -54,7 +56,6 @@ from tests.nodes.requests.request_views import consumer, pods_of, request_view
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pytest
 
 GOLDEN = Path(__file__).parent / "sentences.json"
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -91,6 +92,7 @@ Sentence = tuple[str, str, str]
 """Where it appears, its reason code, the sentence."""
 
 
+@pytest.mark.slow
 def test_sentences_are_as_reviewed(monkeypatch: pytest.MonkeyPatch) -> None:
     loops = [*_built_loops(), *_scenario_loops(monkeypatch)]
     found = _collect(sentence for loop in loops for sentence in _sentences_of(loop))

@@ -13,7 +13,11 @@ REPOSITORY = Path(__file__).parents[2]
 FILES = sorted([*Path(__file__).parent.glob("*.yaml"), *(REPOSITORY / "examples" / "scenarios").glob("*.yaml")])
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+SLOW = {"n18", "n21"}
+CASES = [pytest.param(file, id=file.stem, marks=[pytest.mark.slow] if file.stem in SLOW else []) for file in FILES]
+
+
+@pytest.mark.parametrize("file", CASES)
 def test_what_the_file_expects_holds(file: Path):
     story = run_scenario(read_scenario(file.read_bytes(), source=file.name))
     assert [str(failed_expectation) for failed_expectation in story.failed] == []

@@ -93,6 +93,7 @@ def told_by_a_process(scenario: dict[str, Any], *, hash_seed: str) -> bytes:
 
 
 @pytest.mark.parametrize("world", ["stepped", "live"])
+@pytest.mark.slow
 def test_two_processes_with_two_hash_seeds_give_the_same_bytes(world: str):
     first = told_by_a_process(busy_scenario(world), hash_seed="1")
     assert first == told_by_a_process(busy_scenario(world), hash_seed="4242")

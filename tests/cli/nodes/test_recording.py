@@ -43,7 +43,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         found: LoopResult = asked["turn"]
         return found
 
-    monkeypatch.setattr("plimsoll.cli.nodes.recording._one_turn", one_turn)
+    monkeypatch.setattr("plimsoll.cli.nodes.recording._run_one_loop", one_turn)
     monkeypatch.setattr("plimsoll.cli.nodes.recording._in_force", lambda *_: {"max-cpu": 10, "max-memory": 5})
     return asked
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from plimsoll.local.cloud.faults.call_log import NOBODY_WAITED
 from tests.nodes.autoscaler.loop_scenarios import crash_after, group, lived, pods, replica_set
 
@@ -103,6 +105,7 @@ def empty_made_groups(ended: Lived) -> list[str]:
     return [name for name, settings in groups if settings["autoprovisioned"] and settings["target"] == 0]
 
 
+@pytest.mark.slow
 def test_growth_comes_once_wherever_the_autoscaler_dies():
     undisturbed = growing()
     assert kinds_of_nodes(undisturbed) == {
@@ -129,6 +132,7 @@ def test_what_was_to_go_goes_and_nothing_else_wherever_the_autoscaler_dies():
         assert (ended.waiting_pods, ended.marked_nodes) == ([], []), f"after write {writes}"
 
 
+@pytest.mark.slow
 def test_a_group_that_was_made_is_used_and_deleted_wherever_the_autoscaler_dies():
     assert len(passing().calls("Create", "IncreaseSize", "DeleteNodes", "Delete")) == 4
     for writes, ended in swept(passing):

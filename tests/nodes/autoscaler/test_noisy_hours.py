@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.nodes.autoscaler.noisy_days import LivedDay
 
 
+@pytest.mark.slow
 def test_hours_of_noise_cost_little_more_than_they_must_and_no_node_goes_in_vain():
     hours = LivedDay(seed="an afternoon", first_hour=15).run(3)
     assert hours.regained == 0

@@ -97,6 +97,7 @@ def test_what_was_added_is_taken_back_when_one_group_fails():
     assert "no quota" in ended.outcome["requests"]["default/r"]["conditions"][-1]["message"]
 
 
+@pytest.mark.slow
 def test_everything_is_taken_back_wherever_the_autoscaler_dies_on_the_way():
     for writes in range(1, MOST_WRITES):
         ended = three_groups(faults(FAILING), crash_after(writes))
@@ -115,6 +116,7 @@ def test_an_answer_that_is_lost_makes_nobody_grow_twice(call: str, times: int):
     assert_whole(ended, f"{times} answers to {call} lost")
 
 
+@pytest.mark.slow
 def test_lost_answers_and_a_crash_wherever_it_comes():
     lost = {"name": "lost", "kind": "TimeOut", "call": "IncreaseSize", "seconds": 1, "times": 2}
     for writes in range(1, MOST_WRITES):
