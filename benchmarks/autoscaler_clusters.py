@@ -100,7 +100,7 @@ class FilledInformer:
 
 
 class FilledInformers:
-    """One of each kind."""
+    """One object of each kind."""
 
     def __init__(self) -> None:
         self._known: dict[type, FilledInformer] = {}

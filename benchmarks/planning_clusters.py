@@ -125,7 +125,7 @@ def node(name: str, shape: Shape, **labels: str) -> Node:
 
 
 def groups(shapes: Sequence[Shape], *, zones: Sequence[str] = ("",)) -> tuple[NodeGroup, ...]:
-    """One a shape and zone, empty, with as much room as anybody asks for."""
+    """One empty group per shape and zone, large enough for every request."""
     found = []
     for shape in shapes:
         for zone in zones:
@@ -211,7 +211,7 @@ def pod(name: str, requests: dict[str, str], *, app: str = "", **spec: Any) -> P
 
 
 def pending(work: Workload, *, prefix: str = "web", **spec: Any) -> tuple[PendingPods, ...]:
-    """One controller a class."""
+    """Pods with one controller per class."""
     return tuple(
         PendingPods(
             key=f"default/{prefix}-{index}",
@@ -226,7 +226,7 @@ def pending(work: Workload, *, prefix: str = "web", **spec: Any) -> tuple[Pendin
 
 
 def bundle(work: Workload, name: str) -> tuple[PendingPods, ...]:
-    """One request for all of it, a pod set a class."""
+    """One request for all pods, with a pod set per class."""
     return tuple(
         replace(pending_pods, key=f"default/{name}/{index}", bundle=f"default/{name}")
         for index, pending_pods in enumerate(pending(work, prefix=name))

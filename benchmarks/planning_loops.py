@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TURNS = 5
 CHURN = 100
-"""One pod in so many goes, and another comes."""
+"""The share of pods that are replaced per loop iteration: one in so many."""
 
 
 class Churning:

@@ -1,7 +1,7 @@
 """Exponential back-off as data: delays are values that can be printed, compared and tested.
 
 `Backoff` is the policy, `BackoffState` the history of one subject under it, `BackoffTable` the histories of many keys
-(a work queue, node groups that failed to scale up). Nothing here reads a clock or decides *what* is retried.
+(a work queue). Nothing here reads a clock or decides *what* is retried.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which built-in kind is judged by which rules: the one table of this package.
+"""The table of this package: which rules validate which built-in kind.
 
-Used by `checking`. A kind without an entry is decoded, and its metadata judged, but nothing else. A
-CustomResourceDefinition is not ours at all: `objects.schema` judges it.
+A kind without an entry is decoded, and only its metadata is validated. `objects.schema` validates
+CustomResourceDefinitions.
 """
 
 from __future__ import annotations
