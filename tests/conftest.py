@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.effort import IS_LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 END_TO_END = Path(__file__).parent / "e2e"
 FEW_EXAMPLES = 60
@@ -20,6 +24,13 @@ FEW_EXAMPLES = 60
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("desk"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+@pytest.fixture(autouse=True)
+def _default_log() -> Iterator[None]:
+    """Undo what a command under test configured: a later test that captures the log would miss its levels."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,20 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 
 from tests.cli.runner import plimsoll
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def _own_logging() -> Iterator[None]:
-    """The command says where logs go; that must not outlive it here."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

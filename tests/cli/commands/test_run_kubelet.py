@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 
 from plimsoll.cli.commands.run import report_if_slow
 from plimsoll.testing import run_virtual
 from tests.cli.runner import plimsoll
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from plimsoll.core.clock import Clock
-
-
-@pytest.fixture(autouse=True)
-def _own_logging() -> Iterator[None]:
-    """The command says where logs go; that must not outlive it here."""
-    yield
-    structlog.reset_defaults()
 
 
 def test_a_kubeconfig_that_is_not_there(tmp_path: Path):

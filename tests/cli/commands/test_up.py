@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -12,16 +11,6 @@ from plimsoll.app.up import UpStatus
 from plimsoll.cli.commands.up import first_screen
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from tests.cli.runner import plimsoll
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True)
-def _own_logging() -> Iterator[None]:
-    """The command says where logs go; that must not outlive it here."""
-    yield
-    structlog.reset_defaults()
 
 
 def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus:

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-import structlog
-
 from tests.local.apiserver.builders import ADMIN, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import pytest
 
 PASSWORD = "aHVudGVyMg=="
 
 
-@pytest.fixture
-def unconfigured_log() -> Iterator[None]:
-    before = structlog.get_config()
-    structlog.reset_defaults()
-    yield
-    structlog.configure(**before)
-
-
-@pytest.mark.usefixtures("unconfigured_log")
 def test_a_mistake_is_logged_with_its_place_and_without_values(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
