@@ -16,7 +16,12 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.actuation.node_groups import EmptyGroups, delete_groups, fix_group_sizes, raise_to_minimum
+from plimsoll.nodes.actuation.node_group_maintenance import (
+    EmptyGroups,
+    delete_groups,
+    fix_group_sizes,
+    raise_to_minimum,
+)
 from plimsoll.nodes.actuation.taints import restore_unneeded_since
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of

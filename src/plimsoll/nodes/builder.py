@@ -22,7 +22,7 @@ from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
 from plimsoll.nodes.controller import LoopTimer, health_timeouts
 from plimsoll.nodes.observing.listers import ClusterListers
-from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods
 from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
@@ -87,7 +87,7 @@ class NodeAutoscaler:
 
     def __init__(self, dependencies: Dependencies) -> None:
         policy = dependencies.configuration.current().policy
-        as_scheduled = ProfiledPods(dependencies.profiles).of if dependencies.profiles else None
+        as_scheduled = SchedulerProfilePods(dependencies.profiles).of if dependencies.profiles else None
         self.listers = ClusterListers(
             dependencies.informers, knows_owners=dependencies.knows_owner, as_scheduled=as_scheduled
         )

@@ -16,8 +16,8 @@ from plimsoll.kube.diagnosis.requirements import (
     lease_permissions,
     permissions_of,
 )
+from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE, AUTOSCALER_RIVALS, check_autoscaler_lease
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
-from plimsoll.nodes.rivals import AUTOSCALER_LEASE, AUTOSCALER_RIVALS, check_autoscaler_lease
 
 LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
 """The ConfigMap with the last plan of each object."""

@@ -14,8 +14,8 @@ from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.providers.externalgrpc.channels import believing
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
-from plimsoll.nodes.scaleup.expander_builder import make_expander
 from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
+from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.nodes.planning.scaleup.test_expanders import option
 

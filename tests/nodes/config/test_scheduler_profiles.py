@@ -11,7 +11,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile, profiles_from, profiles_in
 from plimsoll.nodes.observing.pod_store import PodStore
-from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
+from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods, apply_profile
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling import ClusterView, DoesNotFit, feasible
 from tests.nodes.planning.scaledown.builders import node
@@ -137,13 +137,13 @@ def test_a_file_of_another_kind_and_a_missing_one(tmp_path: Path):
 def test_taints_are_not_asked_where_that_filter_is_off():
     tainted = {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}
     assert not fits(pod(), **tainted)
-    assert fits(profiled(pod(), without("TaintToleration")), **tainted)
+    assert fits(apply_profile(pod(), without("TaintToleration")), **tainted)
 
 
 def test_node_affinity_is_not_asked_where_that_filter_is_off():
     one = pod(nodeSelector={"disk": "ssd"})
     assert not fits(one)
-    assert fits(profiled(one, without("NodeAffinity")))
+    assert fits(apply_profile(one, without("NodeAffinity")))
 
 
 def test_added_affinity_holds_besides_the_pods_own():
@@ -152,8 +152,8 @@ def test_added_affinity_holds_besides_the_pods_own():
         return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
     profile = with_arguments("NodeAffinity", addedAffinity=required("pool", "a", "b"))
-    plain = profiled(pod(), profile)
-    picky = profiled(pod(affinity={"nodeAffinity": required("disk", "ssd")}), profile)
+    plain = apply_profile(pod(), profile)
+    picky = apply_profile(pod(affinity={"nodeAffinity": required("disk", "ssd")}), profile)
 
     assert [fits(plain, labels={"pool": pool}) for pool in ("a", "b", "c")] == [True, True, False]
     assert [fits(picky, labels={"pool": pool, "disk": "ssd"}) for pool in ("b", "c")] == [True, False]
@@ -162,13 +162,13 @@ def test_added_affinity_holds_besides_the_pods_own():
 
 def test_ports_are_free_where_that_filter_is_off():
     one = pod(containers=[{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}])
-    assert profiled(one, without("NodePorts")).spec.containers[0].ports[0].host_port == 0
+    assert apply_profile(one, without("NodePorts")).spec.containers[0].ports[0].host_port == 0
 
 
 def test_affinity_between_pods_is_dropped_where_that_filter_is_off():
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
     one = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
-    assert profiled(one, without("InterPodAffinity")).spec.affinity is None
+    assert apply_profile(one, without("InterPodAffinity")).spec.affinity is None
 
 
 def test_resources_that_the_scheduler_ignores_are_not_asked_for():
@@ -183,8 +183,8 @@ def test_resources_that_the_scheduler_ignores_are_not_asked_for():
             }
         ]
     )
-    by_name = profiled(one, with_arguments("NodeResourcesFit", ignoredResources=["example.com/fpga", "cpu"]))
-    by_group = profiled(one, with_arguments("NodeResourcesFit", ignoredResourceGroups=["example.com"]))
+    by_name = apply_profile(one, with_arguments("NodeResourcesFit", ignoredResources=["example.com/fpga", "cpu"]))
+    by_group = apply_profile(one, with_arguments("NodeResourcesFit", ignoredResourceGroups=["example.com"]))
 
     assert set(by_name.spec.containers[0].resources.requests) == {"cpu", "example.com/nic", "other.io/x"}
     assert by_name.spec.containers[0].resources.limits == {}
@@ -196,20 +196,20 @@ def test_default_constraints_are_for_pods_of_an_owner_that_name_none():
     profile = with_arguments("PodTopologySpread", defaultingType="List", defaultConstraints=[DO_NOT, wish])
     labels = {"app": "db", "statefulset.kubernetes.io/pod-name": "db-0"}
 
-    [spread] = profiled(pod(owner="StatefulSet", labels=labels), profile).spec.topology_spread_constraints
+    [spread] = apply_profile(pod(owner="StatefulSet", labels=labels), profile).spec.topology_spread_constraints
     assert (spread.topology_key, spread.max_skew) == (ZONE, 1)
     assert spread.label_selector is not None
     assert spread.label_selector.match_labels == {"app": "db"}
     alone, own = pod(owner="", labels=labels), pod(labels=labels, topologySpreadConstraints=[wish])
-    assert profiled(alone, profile) is alone
-    assert profiled(own, profile) is own
+    assert apply_profile(alone, profile) is alone
+    assert apply_profile(own, profile) is own
 
 
 def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
     off = {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}
     mine, theirs = pod(schedulerName="mine"), pod(schedulerName="theirs")
-    only = ProfiledPods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
-    several = ProfiledPods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
+    only = SchedulerProfilePods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
+    several = SchedulerProfilePods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
 
     assert [bool(only.of(pod).spec.tolerations) for pod in (mine, theirs)] == [True, True]
     assert [bool(several.of(pod).spec.tolerations) for pod in (mine, theirs)] == [True, False]
@@ -218,7 +218,7 @@ def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
 def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():
     cache: WritableCache[Pod] = WritableCache()
     cache.put(("default", "p"), pod())
-    book = PodStore(cache, as_scheduled=ProfiledPods([without("TaintToleration")]).of)
+    book = PodStore(cache, as_scheduled=SchedulerProfilePods([without("TaintToleration")]).of)
     book.renew()
     [first] = book
     cache.put(("default", "other"), pod())
@@ -226,7 +226,7 @@ def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():
 
     assert book.get(("default", "p")) is first
     assert first.spec.tolerations
-    assert ProfiledPods([]).of(first) is first
+    assert SchedulerProfilePods([]).of(first) is first
 
 
 # ---- in the loop

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider, management_access
-from plimsoll.nodes.scaleup.expander_builder import make_expander
+from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 

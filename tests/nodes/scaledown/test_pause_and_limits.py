@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.config.disruption_budgets import BudgetScope, allowed_disruptions, parse_budget
 from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.config.node_disruption_budgets import BudgetScope, allowed_disruptions, parse_budget
 from plimsoll.nodes.config.options import read_options
 
 MONDAY_NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.actuation.node_groups import fix_group_sizes
+from plimsoll.nodes.actuation.node_group_maintenance import fix_group_sizes
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.config.policy import Policy

@@ -16,8 +16,8 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.actuation.deletion_batch import NODE_GONE, DeletionBatch, DeletionDependencies, NodeDeletion
-from plimsoll.nodes.actuation.evicted_pods import RecentEvictions
 from plimsoll.nodes.actuation.provider_deletions import ProviderDeletions
+from plimsoll.nodes.actuation.recently_evicted_pods import RecentEvictions
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
 

@@ -25,7 +25,7 @@ from plimsoll.core.value_parsing import (
     parse_text,
     quote,
 )
-from plimsoll.nodes.config.disruption_budgets import parse_budget
+from plimsoll.nodes.config.node_disruption_budgets import parse_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

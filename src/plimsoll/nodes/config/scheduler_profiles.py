@@ -1,8 +1,9 @@
-"""The file of `--scheduler-config-file`: what of a cluster's own scheduler profiles bears on where pods may run.
+"""The file of `--scheduler-config-file`: the parts of the scheduler's profiles that decide where pods may run.
 
-Read at start, from a KubeSchedulerConfiguration; `observing.profiled_pods` gives it its meaning. What only scores,
-orders or preempts is passed over. What would change where pods fit and cannot be simulated is refused with its place: a
-plan with places that the scheduler does not accept would be repeated for ever (docs/design/nodes.md 6.3).
+The file is a KubeSchedulerConfiguration and is read at start; `observing.scheduler_profile_pods` applies it to pods.
+Plugins that only score, order or preempt are ignored. A setting that changes where pods fit and that cannot be
+simulated is refused with its path: a plan that the scheduler does not accept would be repeated for ever
+(docs/design/nodes.md 6.3).
 """
 
 from __future__ import annotations

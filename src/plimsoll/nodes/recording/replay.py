@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.plans import encode
 from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import Recording
-from plimsoll.nodes.config.disruption_budgets import DEFAULT_BUDGETS, parse_budget
+from plimsoll.nodes.config.node_disruption_budgets import DEFAULT_BUDGETS, parse_budget
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.observing.snapshots import with_placed_pods

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.results import RemovalResult
-from plimsoll.nodes.reporting.min_size import is_raised, raised_groups
+from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups, is_min_size_repair
 from plimsoll.nodes.reporting.requests import build_request_clauses
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _repairs(loop: LoopResult) -> Iterator[str]:
     for failed in loop.changes.failed:
         yield failed.reason.message
     for repaired in loop.repairs:
-        if is_raised(repaired):
+        if is_min_size_repair(repaired):
             continue
         if repaired.failure is not None:
             yield f"could not repair group {repaired.group}: {repaired.failure.message}"
@@ -52,7 +52,7 @@ def _growth(loop: LoopResult) -> Iterator[str]:
     for result in results:
         if result.failure is not None:
             yield f"could not scale up {result.group}: {result.failure.message}"
-    for raised in raised_groups(loop):
+    for raised in find_raised_groups(loop):
         verb = "raised" if raised.failure is None else "could not raise"
         why = "" if raised.failure is None else f": {raised.failure.message}"
         yield f"{verb} {raised.group} from {raised.before} to its minimum {raised.after}{why}"

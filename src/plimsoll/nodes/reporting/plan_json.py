@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, PODS_TOO_NEW, WAITS_FOR_COMPLETION
 from plimsoll.nodes.model.scale_up_plan import Result
-from plimsoll.nodes.reporting.min_size import raised_groups
+from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups
 from plimsoll.operator.pause import DRY_RUN
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
     from plimsoll.nodes.model.results import ScaleUpResult
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpOption, ScaleUpPlan, UnschedulablePods
-    from plimsoll.nodes.reporting.min_size import Raised
+    from plimsoll.nodes.reporting.min_size_enforcement import RaisedGroup
     from plimsoll.objects.api.nodes import Taint
 
 
@@ -120,14 +120,14 @@ def _scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
         for scale_up, planned in zip(part.plan.scale_ups, found["plan"], strict=True)
         for entry in _as_done(planned, done.get(id(scale_up), []))
     ]
-    raised = raised_groups(loop)
+    raised = find_raised_groups(loop)
     found["plan"] += [_raised(raised_group) for raised_group in raised]
     if found["result"] == Result.NOT_NEEDED and any(raised_group.failure is None for raised_group in raised):
         found["result"] = str(Result.NEEDED)
     return found
 
 
-def _raised(one: Raised) -> Json:
+def _raised(one: RaisedGroup) -> Json:
     """A scale-up without pods, in the form of the others."""
     sizes = {"from": one.before, "to": one.after, "max": one.max_size, "created": False}
     entry: Json = {"group": one.group, "machineType": one.machine_type, **sizes}

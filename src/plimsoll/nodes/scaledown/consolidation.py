@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.config.disruption_budgets import DEFAULT_BUDGETS, parse_budget
+from plimsoll.nodes.config.node_disruption_budgets import DEFAULT_BUDGETS, parse_budget
 from plimsoll.nodes.planning.consolidation.planner import Consolidation, ConsolidationOptions, consolidate
 
 if TYPE_CHECKING:

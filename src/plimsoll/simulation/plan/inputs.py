@@ -19,7 +19,7 @@ from plimsoll.nodes.config.scheduler_profiles import profiles_from
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_filter_reason, is_pending
-from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods
 from plimsoll.nodes.requests.classes import BUILT_IN
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.reader import ListedRequests
@@ -114,7 +114,7 @@ class _Reading:
 
     def input(self) -> PlanInput:
         file = str(self._scenario.options.get("scheduler-config-file") or "")
-        as_scheduled = ProfiledPods(profiles_from(file, path="options.scheduler-config-file"))
+        as_scheduled = SchedulerProfilePods(profiles_from(file, path="options.scheduler-config-file"))
         pods = [as_scheduled.of(self._with_priority(pod)) for pod in self._all(Pod)]
         nodes = self._all(Node)
         requests = self._requests(as_scheduled)
@@ -210,7 +210,7 @@ class _Reading:
                 continue
             yield PendingPods(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
 
-    def _requests(self, as_scheduled: ProfiledPods) -> PlanRequests:
+    def _requests(self, as_scheduled: SchedulerProfilePods) -> PlanRequests:
         found = self._all(ProvisioningRequest)
         check_requests(request for request in found if request.spec.provisioning_class_name in BUILT_IN)
         listed = ListedRequests(

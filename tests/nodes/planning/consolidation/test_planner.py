@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.config.disruption_budgets import DisruptionBudget
+from plimsoll.nodes.config.node_disruption_budgets import DisruptionBudget
 from plimsoll.nodes.planning.consolidation.planner import Consolidation, ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from tests.nodes.planning.scaledown.builders import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot

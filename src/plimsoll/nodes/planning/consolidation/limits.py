@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.config.disruption_budgets import (
+from plimsoll.nodes.config.node_disruption_budgets import (
     EMPTY,
     UNDERUTILIZED,
     UNLIMITED,
@@ -28,7 +28,7 @@ from plimsoll.scheduling.priorities import priority_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.nodes.config.disruption_budgets import DisruptionBudget
+    from plimsoll.nodes.config.node_disruption_budgets import DisruptionBudget
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.planning.scaledown.eligibility import EligibilityChecker
     from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem

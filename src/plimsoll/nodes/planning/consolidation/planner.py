@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.config.disruption_budgets import DEFAULT_BUDGETS, EMPTY, UNDERUTILIZED
+from plimsoll.nodes.config.node_disruption_budgets import DEFAULT_BUDGETS, EMPTY, UNDERUTILIZED
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, PodMove, UnremovableNode
 from plimsoll.nodes.model.snapshot import PendingPods
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.config.disruption_budgets import DisruptionBudget
+    from plimsoll.nodes.config.node_disruption_budgets import DisruptionBudget
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot

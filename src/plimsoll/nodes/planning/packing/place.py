@@ -1,7 +1,7 @@
 """Places pods onto existing nodes, then onto planned ones, then onto new ones, one layer of classes after the other.
 
 `place(problem, relations, demand, packing)` returns a placement on top of another one; pods that do not fit stay
-without a place. `scaleup.priorities` decides which pods come first when not all fit.
+without a place. `scaleup.queue_order` decides which pods come first when not all fit.
 
 A layer is lowered to demand slices (`constraints`) and packed (`binpacking`). Quotas and caps are guesses made before
 the packing; each attempt shows what really fits, and the next one uses that feedback. Attempts are counted.

@@ -26,8 +26,8 @@ from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup.balancing import balance
 from plimsoll.nodes.planning.scaleup.nominations import merge_places, place_nominated
-from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
 from plimsoll.nodes.planning.scaleup.pruning import PruningContext, ZonePruning, new_groups_used, ways_with_fewer_groups
+from plimsoll.nodes.planning.scaleup.queue_order import serve_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.scaleup.single_group import plan_single_group
 from plimsoll.solver.problem import Effort

@@ -24,7 +24,7 @@ from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 from plimsoll.nodes.planning.problem.served import ServedPlacement, serve_placement
 from plimsoll.nodes.planning.scaleup.balancing import balance, similar_options
 from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose
-from plimsoll.nodes.planning.scaleup.priorities import serve_by_priority
+from plimsoll.nodes.planning.scaleup.queue_order import serve_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.state.resource_limits import MAX_NODES_PER_SCALEUP
 from plimsoll.solver.packing.first_fit import estimate

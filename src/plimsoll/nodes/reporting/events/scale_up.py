@@ -28,7 +28,7 @@ from plimsoll.nodes.reporting.events.messages import (
     status_config_map,
 )
 from plimsoll.nodes.reporting.events.pod_outcomes import PodEventGroups, find_pod_outcomes
-from plimsoll.nodes.reporting.min_size import is_raised, raised_groups
+from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups, is_min_size_repair
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 
@@ -74,7 +74,7 @@ def _repairs(loop: LoopResult) -> Iterator[EventMessage]:
     for repaired in loop.repairs:
         if repaired.reason.code == DELETE_UNREGISTERED:
             yield from _unregistered(repaired, loop)
-        elif not is_raised(repaired) and not repaired.instances and repaired.failure is not None:
+        elif not is_min_size_repair(repaired) and not repaired.instances and repaired.failure is not None:
             message = f"Failed to revert scale-up of group {repaired.group}: {repaired.failure.message}"
             yield EventMessage(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
 
@@ -93,7 +93,7 @@ def _growths(loop: LoopResult) -> Iterator[EventMessage]:
     for result in loop.scale_up_results:
         if result.held_back is None:
             yield from _growth(result, loop)
-    for raised in raised_groups(loop):
+    for raised in find_raised_groups(loop):
         sizes = _Sizes(raised.before, raised.after, raised.max_size)
         yield from _resized(raised.group, sizes, raised.failure, about=status_config_map(loop.policy))
 

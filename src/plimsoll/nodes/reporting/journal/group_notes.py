@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import NotDone, Reason, Ref
 from plimsoll.nodes.model.results import RemovalResult
-from plimsoll.nodes.reporting.min_size import raised_groups
+from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups
 from plimsoll.scheduling.cluster_view import PodKey
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ class GroupNotes:
 
 def _growths(loop: LoopResult) -> Iterator[tuple[str, int, int]]:
     yield from ((result.group, result.before, result.after) for result in loop.scale_up_results if result.is_done)
-    yield from ((raised.group, raised.before, raised.after) for raised in raised_groups(loop) if raised.failure is None)
+    yield from (
+        (raised.group, raised.before, raised.after) for raised in find_raised_groups(loop) if raised.failure is None
+    )
 
 
 def _sizes(one: GroupHealth) -> str:

@@ -14,7 +14,7 @@ from plimsoll.nodes.model.reasons import IN_BACKOFF, NOT_READY
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
-from plimsoll.nodes.reporting.min_size import is_raised
+from plimsoll.nodes.reporting.min_size_enforcement import is_min_size_repair
 from plimsoll.nodes.reporting.plan_json import machine_type_of
 from plimsoll.nodes.reporting.requests import build_request_actions, list_unserved_requests
 
@@ -78,7 +78,7 @@ def _repairs(loop: LoopResult) -> Iterator[Doing]:
             )
         else:
             action = Action(
-                verb=GROW if is_raised(repaired) else SHRINK,
+                verb=GROW if is_min_size_repair(repaired) else SHRINK,
                 target=_group(repaired.group),
                 reason=repaired.reason,
                 arguments={"to": repaired.after},

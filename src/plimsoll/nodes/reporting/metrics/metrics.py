@@ -28,7 +28,7 @@ from plimsoll.nodes.reporting.metrics.families import (
     Families,
 )
 from plimsoll.nodes.reporting.metrics.requests import observe_requests
-from plimsoll.nodes.reporting.min_size import raised_groups
+from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups
 
 if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
@@ -60,7 +60,7 @@ class Metrics:
         self._observe_failures(loop)
         for result in loop.scale_up_results:
             self._observe_growth(result)
-        for raised in raised_groups(loop):
+        for raised in find_raised_groups(loop):
             devices = NO_DEVICES if raised.template is None else gpu_labels_of(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
         self._observe_plan(loop)
@@ -249,7 +249,7 @@ def _has_failed(loop: LoopResult) -> bool:
     """Whether a scale-up was rejected."""
     failures = [
         *(result.failure for result in loop.scale_up_results),
-        *(raised.failure for raised in raised_groups(loop)),
+        *(raised.failure for raised in find_raised_groups(loop)),
     ]
     return any(call_failed is not None for call_failed in failures)
 

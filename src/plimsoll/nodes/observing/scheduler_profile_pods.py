@@ -38,7 +38,7 @@ _OF_ONE_POD: Final = frozenset(
 )
 
 
-class ProfiledPods:
+class SchedulerProfilePods:
     """By the profiles of a cluster's scheduler."""
 
     def __init__(self, profiles: Sequence[SchedulerProfile]) -> None:
@@ -51,10 +51,10 @@ class ProfiledPods:
         if self._is_plain:
             return pod
         profile = self._only or self._by_scheduler.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
-        return pod if profile is None else profiled(pod, profile)
+        return pod if profile is None else apply_profile(pod, profile)
 
 
-def profiled(pod: Pod, profile: SchedulerProfile) -> Pod:
+def apply_profile(pod: Pod, profile: SchedulerProfile) -> Pod:
     changes: dict[str, Any] = {}
     spec = pod.spec
     if TAINTS in profile.off:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Raised:
+class RaisedGroup:
     """A group that was raised. `failure` None: the provider accepted it."""
 
     group: str
@@ -32,26 +32,27 @@ class Raised:
     failure: CallFailed | None
 
 
-def is_raised(one: GroupRepair) -> bool:
-    return one.reason.code == MIN_SIZE_ENFORCED
+def is_min_size_repair(repair: GroupRepair) -> bool:
+    """Whether a repair raises a group to its minimum size."""
+    return repair.reason.code == MIN_SIZE_ENFORCED
 
 
-def raised_groups(loop: LoopResult) -> tuple[Raised, ...]:
+def find_raised_groups(loop: LoopResult) -> tuple[RaisedGroup, ...]:
     """The groups in the order in which they were raised."""
-    return tuple(_raised(repaired, loop) for repaired in loop.repairs if is_raised(repaired))
+    return tuple(_raised_group(repair, loop) for repair in loop.repairs if is_min_size_repair(repair))
 
 
-def _raised(one: GroupRepair, loop: LoopResult) -> Raised:
-    standing = None if loop.health is None else loop.health.groups.get(one.group)
+def _raised_group(repair: GroupRepair, loop: LoopResult) -> RaisedGroup:
+    health = None if loop.health is None else loop.health.groups.get(repair.group)
     groups = () if loop.snapshot is None else loop.snapshot.groups
-    before, after = one.before or 0, one.after or 0
-    return Raised(
-        group=one.group,
+    before, after = repair.before or 0, repair.after or 0
+    return RaisedGroup(
+        group=repair.group,
         before=before,
         after=after,
-        max_size=after if standing is None else standing.group.max_size,
-        machine_type="" if standing is None else standing.group.machine_type,
-        zone="" if standing is None else standing.group.zone,
-        template=next((group.template for group in groups if group.id == one.group), None),
-        failure=one.failure,
+        max_size=after if health is None else health.group.max_size,
+        machine_type="" if health is None else health.group.machine_type,
+        zone="" if health is None else health.group.zone,
+        template=next((group.template for group in groups if group.id == repair.group), None),
+        failure=repair.failure,
     )

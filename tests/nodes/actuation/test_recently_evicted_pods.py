@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.actuation.evicted_pods import RecentEvictions
+from plimsoll.nodes.actuation.recently_evicted_pods import RecentEvictions
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod, PodSpec, PodStatus
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.config.disruption_budgets import (
+from plimsoll.nodes.config.node_disruption_budgets import (
     DEFAULT_BUDGETS,
     EMPTY,
     UNDERUTILIZED,
