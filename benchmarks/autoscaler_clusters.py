@@ -81,7 +81,7 @@ class FilledInformer:
     def age_s(self) -> float:
         return 0.0
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """At once."""
 
     def add_handler(self, _handler: Any, *, name: str) -> None:

@@ -109,7 +109,7 @@ async def plimsoll_sync(kubeconfig: str, count: int) -> dict[str, float]:
         watching = asyncio.create_task(stalls.watch())
         running = asyncio.create_task(informer.run())
         async with asyncio.timeout(_PATIENCE_S):
-            await informer.synced()
+            await informer.wait_until_synced()
         found = meter.read()
         await asyncio.sleep(10 * _TICK_S)  # the stall that ends the sync counts too
         assert len(informer.cache) == count, len(informer.cache)

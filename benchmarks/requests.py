@@ -146,7 +146,7 @@ class Served:
 
     def turn(self) -> Took:
         self._world.run.advance_by(10)
-        self._world.run_now(self._loop.synced())
+        self._world.run_now(self._loop.wait_until_synced())
         held, began_s = _resident_mib(), time.process_time()
         turn = self._world.run_now(self._loop.turn())
         took_s = time.process_time() - began_s
@@ -189,8 +189,8 @@ class TableLoop:
     def services(self) -> Sequence[Service]:
         return self._parts.services()
 
-    async def synced(self) -> None:
-        await self._parts.autoscaler.synced()
+    async def wait_until_synced(self) -> None:
+        await self._parts.autoscaler.wait_until_synced()
 
     async def turn(self) -> LoopResult:
         return await self._parts.autoscaler.run_once()

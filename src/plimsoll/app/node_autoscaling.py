@@ -145,7 +145,7 @@ class NodeAutoscalerProcess:
         ended: asyncio.Future[LoopResult] = asyncio.get_running_loop().create_future()
 
         async def iterate() -> None:
-            await parts.autoscaler.synced()
+            await parts.autoscaler.wait_until_synced()
             result = await parts.autoscaler.run_once()
             await parts.wait_until_idle()
             ended.set_result(result)

@@ -258,9 +258,9 @@ class ReadinessWait:
 
     async def wait_for_nodes(self) -> tuple[int, int]:
         """The number of ready nodes, and the number that there are to be."""
-        await self._nodes.synced()
-        await self._groups.synced()
-        await self._machines.synced()
+        await self._nodes.wait_until_synced()
+        await self._groups.wait_until_synced()
+        await self._machines.wait_until_synced()
         until_s = self._clock.monotonic_s() + _NODES_TIMEOUT_S
         while self._ready() < self._expected() and self._clock.monotonic_s() < until_s:
             await self._clock.sleep(_POLL_S)

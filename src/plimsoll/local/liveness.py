@@ -50,7 +50,7 @@ class Liveness(Protocol):
         """Register a callback, which gets the name of every node whose liveness changed."""
         ...
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once everything is known that was there to know at the start."""
         ...
 
@@ -97,9 +97,9 @@ class LeaseLiveness:
     def on_change(self, callback: OnChange) -> None:
         self._callbacks.append(callback)
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once all leases are known."""
-        await self._leases.synced()
+        await self._leases.wait_until_synced()
 
     def _changed(self, change: Change[Lease]) -> None:
         name = change.key.name
@@ -147,7 +147,7 @@ class ReportedLiveness:
     def on_change(self, callback: OnChange) -> None:
         self._callbacks.append(callback)
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Nothing to wait for: the reports begin with the kubelet."""
 
     # ---- for the kubelet
@@ -202,5 +202,5 @@ class CombinedLiveness:
         self._reported.on_change(callback)
         self._leases.on_change(if_unknown)
 
-    async def synced(self) -> None:
-        await self._leases.synced()
+    async def wait_until_synced(self) -> None:
+        await self._leases.wait_until_synced()

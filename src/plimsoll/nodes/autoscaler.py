@@ -132,12 +132,12 @@ class Autoscaler:
         self._has_started = False
         self._timings = LoopTimings(dependencies.stopwatch_clock)
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once every cache that a loop iteration reads has been filled."""
-        await self._dependencies.listers.synced()
-        await self._dependencies.configuration.synced()
+        await self._dependencies.listers.wait_until_synced()
+        await self._dependencies.configuration.wait_until_synced()
         if self._dependencies.requests is not None:
-            await self._dependencies.requests.synced()
+            await self._dependencies.requests.wait_until_synced()
 
     # ---- the main flow
 

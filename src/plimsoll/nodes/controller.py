@@ -53,7 +53,7 @@ class LoopTimer:
     async def run(self) -> None:
         self._health.begin(self._clock.monotonic_s())
         try:
-            await self._autoscaler.synced()
+            await self._autoscaler.wait_until_synced()
             while True:
                 await self._wait(await self._run_loop())
         finally:

@@ -39,7 +39,7 @@ async def running(informer: Informer[Any]) -> AsyncIterator[None]:
     task = asyncio.create_task(informer.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await informer.synced()
+            await informer.wait_until_synced()
         yield
     finally:
         task.cancel()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.e2e.up.test_journal_of_up import plimsoll
+from tests.e2e.up.test_journal import plimsoll
 from tests.e2e.up.up_processes import Up, needs_kubectl, running
 
 if TYPE_CHECKING:

@@ -247,7 +247,7 @@ class Source:
     def __init__(self) -> None:
         self.ready = asyncio.Event()
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         await self.ready.wait()
 
 
@@ -256,7 +256,7 @@ def test_work_starts_when_all_informers_are_in_sync():
     with desk.run:
         sources = [Source(), Source()]
         for source in sources:
-            desk.controller.starts_after(source)
+            desk.controller.add_source(source)
         desk.start()
         desk.add("b")
         sources[0].ready.set()

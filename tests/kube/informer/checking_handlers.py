@@ -40,7 +40,7 @@ class Witness:
                 self._check(last is None or isinstance(last, BadObject), change)
                 self.told[name] = new
             case Updated(old=old, new=new):
-                # Equal, not the same: an object that went and was restored unheard of is one it knows.
+                # Equal, not identical: a restored server lists again an object that a slow handler still knows.
                 self._check(old == last, change)
                 self._check(identity_of(old)[0] == identity_of(new)[0], change)
                 self._check(self._world.has_gone_back or _number(new) > _number(old), change)
@@ -52,7 +52,7 @@ class Witness:
                 self._check(self._world.has_gone_back or _number(final) >= _number(last), change)
                 del self.told[name]
             case BecameUnreadable(bad=bad, last=known):
-                self._check(known is (None if isinstance(last, BadObject) else last), change)
+                self._check(known == (None if isinstance(last, BadObject) else last), change)
                 self._check(identity_of(bad) != identity_of(last) if isinstance(last, BadObject) else True, change)
                 self.told[name] = bad
             case UnreadableDeleted():

@@ -133,7 +133,7 @@ class WidgetWorld:
     def running(self, settings: InformerSettings | None = None, *, keep_raw: bool = False) -> Informer[Any]:
         informer = self.informer(settings, keep_raw=keep_raw)
         self.run.spawn(informer.run())
-        self.run.until(informer.synced())
+        self.run.until(informer.wait_until_synced())
         self.run.settle()
         return informer
 

@@ -90,7 +90,7 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
     def parts(components: Components) -> list[Service]:
         collection = GarbageCollector(components.component("garbage"))
         last = list(collection._shared.values())[-1]
-        waits, failures = last.synced, [AnswerLost("the connection broke")]
+        waits, failures = last.wait_until_synced, [AnswerLost("the connection broke")]
 
         async def fails_once() -> None:
             if failures:

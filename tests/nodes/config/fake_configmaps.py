@@ -17,5 +17,5 @@ def followed(world: KubeWorld, flags: dict[str, Any]) -> ConfigMapConfig:
     options = ConfigMapConfig(flags, informers)
     for service in informers.services():
         world.run.spawn(service.run())  # type: ignore[arg-type]
-    world.do(options.synced())
+    world.do(options.wait_until_synced())
     return options

@@ -47,7 +47,7 @@ def watched(world: KubeWorld) -> RequestLister:
     made = RequestLister(informers, clock=world.clock)
     for service in informers.services():
         world.run.spawn(service.run())  # type: ignore[arg-type]
-    world.do(made.synced())
+    world.do(made.wait_until_synced())
     return made
 
 

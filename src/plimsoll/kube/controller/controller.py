@@ -86,10 +86,10 @@ class ControllerStatus(Value):
     queue: QueueStatus
 
 
-class Syncing(Protocol):
+class Syncable(Protocol):
     """An informer, as far as it matters here."""
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once its cache holds what the server had."""
         ...
 
@@ -115,7 +115,7 @@ class Controller(Generic[K]):
         self._all_keys = all_keys
         self._clock = clock
         self._entropy = entropy
-        self._sources: list[Syncing] = []
+        self._sources: list[Syncable] = []
         self._busy: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self._has_started = False
@@ -128,7 +128,7 @@ class Controller(Generic[K]):
         results = dict(sorted(self._results.items()))
         return ControllerStatus(name=self.name, has_started=self._has_started, results=results, queue=self.queue.status)
 
-    def starts_after(self, source: Syncing) -> None:
+    def add_source(self, source: Syncable) -> None:
         """Work only on what is fully known: wait for this informer first."""
         self._sources.append(source)
 
@@ -139,7 +139,7 @@ class Controller(Generic[K]):
     async def run(self) -> None:
         """Work until cancelled, or until the queue is closed and empty."""
         for source in self._sources:
-            await source.synced()
+            await source.wait_until_synced()
         log.info("controller.started", controller=self.name, workers=self.settings.workers)
         self._is_stopping = False
         await self._add_everything()

@@ -35,7 +35,7 @@ def enqueue_on(informer: Informer[Any], controller: Controller[H], keys: Keys[H]
         for key in keys(change):
             controller.queue.add(key)
 
-    controller.starts_after(informer)
+    controller.add_source(informer)
     informer.add_handler(enqueue, name=controller.name)
 
 

@@ -109,21 +109,21 @@ class Deletion(NamedTuple, Generic[V]):
 
 
 def changes_between(
-    before: V | BadObject | None, after: V | BadObject | None, departure: Deletion[V] | None = None
+    before: V | BadObject | None, after: V | BadObject | None, deletion: Deletion[V] | None = None
 ) -> tuple[Change[V], ...]:
     """What a handler that was told of `before` must hear now that there is `after`; None is an object not there."""
     if before is None:
-        return () if after is None else (_arrival(after),)
+        return () if after is None else (_build_added(after),)
     if after is None:
-        return (_leaving(before, departure),)
+        return (_build_deleted(before, deletion),)
     if type(before) is not BadObject and type(after) is not BadObject and _is_next_version(before, after):
         return (Updated(old=before, new=after),)
     if is_other_object(before, after):
-        return (_leaving(before, departure), _arrival(after))
+        return (_build_deleted(before, deletion), _build_added(after))
     if is_unchanged(before, after):
         return ()
     if type(before) is BadObject:
-        return (_arrival(after),)
+        return (_build_added(after),)
     if type(after) is BadObject:
         return (BecameUnreadable(bad=after, last=before),)
     return (Updated(old=before, new=after),)
@@ -146,26 +146,26 @@ def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
     return bool(version) and version == version_of(new) and not is_other_object(old, new) and old == new
 
 
-def is_other_object(one: V | BadObject, other: V | BadObject) -> bool:
+def is_other_object(value: V | BadObject, other: V | BadObject) -> bool:
     """Whether they are known to be two objects, of one name perhaps."""
-    uid = one.uid if type(one) is BadObject else one.metadata.uid
+    uid = value.uid if type(value) is BadObject else value.metadata.uid
     other_uid = other.uid if type(other) is BadObject else other.metadata.uid
     return uid != other_uid and bool(uid and other_uid)
 
 
-def _arrival(after: V | BadObject) -> Added[V] | BecameUnreadable[V]:
+def _build_added(after: V | BadObject) -> Added[V] | BecameUnreadable[V]:
     return BecameUnreadable(bad=after) if type(after) is BadObject else Added(new=after)
 
 
-def _leaving(before: V | BadObject, departure: Deletion[V] | None) -> Deleted[V] | UnreadableDeleted:
+def _build_deleted(before: V | BadObject, deletion: Deletion[V] | None) -> Deleted[V] | UnreadableDeleted:
     if type(before) is BadObject:
         return UnreadableDeleted(bad=before)
-    if departure is None:
+    if deletion is None:
         return Deleted(last=before, is_inferred=True)
-    last = departure.last
+    last = deletion.last
     if last is None or type(last) is BadObject or is_other_object(last, before):
         last = before
-    return Deleted(last=last, is_inferred=departure.is_inferred)
+    return Deleted(last=last, is_inferred=deletion.is_inferred)
 
 
 def view_of(value: V) -> WireObject:

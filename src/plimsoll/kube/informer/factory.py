@@ -40,16 +40,16 @@ class SharedInformerFactory:
 
     def of(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[T]:
         """Of slim objects. Where somebody keeps the bytes of the same kind, it is cheaper to share `with_raw`."""
-        return cast("Informer[T]", self._informer(of, selection, keep_raw=False))
+        return cast("Informer[T]", self._get_informer(of, selection, keep_raw=False))
 
     def with_raw(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[RawObject[T]]:
         """Of objects with their bytes: for kinds that are copied from."""
-        return cast("Informer[RawObject[T]]", self._informer(of, selection, keep_raw=True))
+        return cast("Informer[RawObject[T]]", self._get_informer(of, selection, keep_raw=True))
 
-    def services(self, *, whose: str = "") -> list[Service]:
-        """What the supervisor keeps running; `whose` tells several sets apart. Nothing new can be asked for then."""
+    def services(self, *, owner: str = "") -> list[Service]:
+        """What the supervisor keeps running; `owner` tells several sets apart. Nothing new can be asked for then."""
         self._is_complete = True
-        owner = f"{whose}: " if whose else ""
+        owner = f"{owner}: " if owner else ""
         return [
             Service(
                 name=f"{owner}informer {informer.resource}{' with bytes' if keep_raw else ''} {number}",
@@ -62,22 +62,22 @@ class SharedInformerFactory:
         """The state of every informer, in the order in which they were asked for."""
         return tuple(informer.status for informer in self._informers.values())
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once every cache has been complete."""
         for informer in tuple(self._informers.values()):
-            await informer.synced()
+            await informer.wait_until_synced()
 
-    def _informer(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
+    def _get_informer(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
         resource = self._client.calls.resource(of)
         key = (resource.full_name, keep_raw, selection)
         if key in self._informers:
             return self._informers[key]
         if self._is_complete:
             raise InvalidInput(f"the informer of {resource.full_name} is asked for after the others were started")
-        self._informers[key] = informer = self._made(of, selection, keep_raw=keep_raw)
+        self._informers[key] = informer = self._build_informer(of, selection, keep_raw=keep_raw)
         return informer
 
-    def _made(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
+    def _build_informer(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
         # Which of its overloads this is only `keep_raw` knows.
         informer: Callable[..., Informer[Any]] = Informer
         return informer(

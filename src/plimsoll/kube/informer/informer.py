@@ -4,7 +4,7 @@
     pods.add_index("node", lambda pod: [pod.spec.node_name])
     pods.add_handler(queue_owner, name="owners")
     …run `pods.run()` as a service…
-    await pods.synced()
+    await pods.wait_until_synced()
     pods.cache.by_index("node", "n1")
 
 Check `age_s()` before removing anything: a cache that has not heard from its server is not evidence.
@@ -28,7 +28,7 @@ from plimsoll.kube.informer.reflector.reflector import Reflector
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.informer.status import HandlerStatus, InformerStatus
 from plimsoll.kube.informer.store.cache import Cache, WritableCache
-from plimsoll.kube.informer.store.tracker import Tracker
+from plimsoll.kube.informer.store.cache_updater import CacheUpdater
 from plimsoll.kube.requests.options import EVERYTHING
 from plimsoll.objects.api.meta import WireObject
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.delivery.handler import Handler
-    from plimsoll.kube.informer.store.indexer import KeysOf
+    from plimsoll.kube.informer.store.indexer import IndexFunc
     from plimsoll.kube.requests.options import Selection
     from plimsoll.objects.api.resource import Resource
     from plimsoll.objects.codec.decoding import RawObject
@@ -92,20 +92,22 @@ class Informer(Generic[V]):
         if selection.resource_version:
             raise InvalidInput("an informer always begins with the newest state", path="selection.resource_version")
         self._clock = clock
-        self._origin = ListerWatcher(
+        self._lister_watcher = ListerWatcher(
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
         )
         self._cache: WritableCache[V] = WritableCache()
-        self._delivery = DeliveryLoop(self._origin.name)
+        self._delivery = DeliveryLoop(self._lister_watcher.name)
         self._broadcaster: HandlerBroadcaster[V] = HandlerBroadcaster(self._cache, self._delivery)
-        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, on_change=self._broadcaster.changed)
+        self._updater: CacheUpdater[V] = CacheUpdater(
+            self._lister_watcher.name, cache=self._cache, on_change=self._broadcaster.distribute
+        )
         self._reflector: Reflector[V] = Reflector(
-            self._origin,
-            self._tracker,
+            self._lister_watcher,
+            self._updater,
             settings=settings,
             clock=clock,
             entropy=entropy,
-            on_synced=self._listed,
+            on_synced=self._on_list_complete,
         )
         self._synced = asyncio.Event()
         self._is_running = False
@@ -117,14 +119,14 @@ class Informer(Generic[V]):
     @property
     def resource(self) -> str:
         """`pods`, `deployments.apps`."""
-        return self._origin.name
+        return self._lister_watcher.name
 
-    def add_index(self, name: str, keys_of: KeysOf[V]) -> None:
+    def add_index(self, name: str, index_func: IndexFunc[V]) -> None:
         """Find objects by `cache.by_index(name, …)` from now on. Best done before `run`: it goes through all there are.
 
-        `keys_of` must be quick and give the same keys for the same object each time.
+        `index_func` must be quick and give the same keys for the same object each time.
         """
-        self._cache.add_index(name, keys_of)
+        self._cache.add_index(name, index_func)
 
     def add_handler(self, handler: Handler[V], *, name: str) -> HandlerRunner[V]:
         """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
@@ -133,9 +135,9 @@ class Informer(Generic[V]):
         runner = HandlerRunner(name, handler, cache=self._cache, broadcaster=self._broadcaster, delivery=self._delivery)
         self._broadcaster.add(runner)
         if self.has_synced:
-            runner.all_known()
+            runner.mark_cache_complete()
         if self._is_running:
-            runner.begin()
+            runner.start()
         return runner
 
     async def run(self) -> None:
@@ -151,13 +153,13 @@ class Informer(Generic[V]):
             finally:
                 self._is_running = False
 
-    def _listed(self) -> None:
+    def _on_list_complete(self) -> None:
         told = "informer.relisted" if self.has_synced else "informer.synced"
         log.info(told, resource=self.resource, items=len(self._cache), bad=len(self._cache.bad))
         if not self.has_synced:
             self._synced.set()
             for runner in self._broadcaster.runners:
-                runner.all_known()
+                runner.mark_cache_complete()
 
     # ---- how it is doing
 
@@ -166,13 +168,13 @@ class Informer(Generic[V]):
         """Whether the cache has been complete once."""
         return self._synced.is_set()
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         await self._synced.wait()
 
     @property
     def position(self) -> str:
         """The version up to which everything is known; empty before the first list."""
-        return self._tracker.position
+        return self._updater.position
 
     def age_s(self) -> float:
         """How old the cache may be: seconds since the server was last heard. Infinite before the first list.
@@ -182,12 +184,12 @@ class Informer(Generic[V]):
         """
         if not self.has_synced:
             return math.inf
-        progress = self._origin.progress
+        progress = self._lister_watcher.progress
         return self._clock.monotonic_s() - min(progress.heard_s, progress.suspect_since_s)
 
     @property
     def status(self) -> InformerStatus:
-        progress = self._origin.progress
+        progress = self._lister_watcher.progress
         silent_s = self._clock.monotonic_s() - progress.heard_s
         heard_at = self._clock.now() - timedelta(seconds=silent_s) if self.has_synced else None
         return InformerStatus(
@@ -195,13 +197,13 @@ class Informer(Generic[V]):
             has_synced=self.has_synced,
             synced_at=progress.synced_at,
             last_heard_at=heard_at,
-            resource_version=self._tracker.position,
+            resource_version=self._updater.position,
             objects=len(self._cache),
             bad=len(self._cache.bad),
             relists=max(0, progress.lists - 1),
             reconnects=progress.reconnects,
-            unreadable=self._tracker.unreadable,
-            is_suspect=self._tracker.is_suspect,
+            unreadable=self._updater.unreadable,
+            is_suspect=self._updater.is_suspect,
             bytes_read=progress.bytes_read,
             trouble=progress.trouble,
             handlers=tuple(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from plimsoll.kube.informer.events import Key, V, key_of, view_of
-from plimsoll.kube.informer.store.tracker import is_newer
+from plimsoll.kube.informer.store.cache_updater import is_newer
 from plimsoll.objects.api.meta import WireObject
 
 if TYPE_CHECKING:

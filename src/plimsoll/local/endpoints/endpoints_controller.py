@@ -55,7 +55,7 @@ class EndpointsController:
         )
         enqueue_on(self._services, self.controller, of_itself)
         enqueue_on(self._endpoints, self.controller, of_itself)
-        self.controller.starts_after(self._pods)
+        self.controller.add_source(self._pods)
         self._pods.add_handler(self._pod_changed, name=NAME)
 
     async def reconcile(self, key: Key) -> Done:

@@ -67,8 +67,8 @@ class EndpointSliceController:
         )
         enqueue_on(self._services, self.controller, of_itself)
         enqueue_on(self._slices, self.controller, _services_of_slice)
-        self.controller.starts_after(self._pods)
-        self.controller.starts_after(self._nodes)
+        self.controller.add_source(self._pods)
+        self.controller.add_source(self._nodes)
         self._pods.add_handler(self._pod_changed, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:

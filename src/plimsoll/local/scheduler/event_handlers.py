@@ -69,9 +69,9 @@ class EventHandlers:
     def _follow(self, informer: Informer[Any], handler: Callable[[Change[Any]], None]) -> None:
         self._feeds.append(informer.add_handler(handler, name=_HANDLER))
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         for feed in self._feeds:
-            await feed.synced()
+            await feed.wait_until_synced()
 
     @property
     def is_behind(self) -> bool:

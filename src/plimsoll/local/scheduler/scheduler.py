@@ -91,7 +91,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._watching.synced()
+        await self._watching.wait_until_synced()
         self._take_stock()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._announcer.run(), name="events of the scheduler")
@@ -109,7 +109,7 @@ class Scheduler:
 
     async def schedule_once(self) -> ScheduledOnce:
         """Try every pending pod in the order of the queue, back-off or not, and write what came of it."""
-        await self._watching.synced()
+        await self._watching.wait_until_synced()
         while self._watching.is_behind:  # noqa: ASYNC110 - the feeds have work, and only need to run
             await asyncio.sleep(0)
         bound: list[tuple[PodKey, str]] = []

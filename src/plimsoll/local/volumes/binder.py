@@ -86,7 +86,7 @@ class VolumeBinder:
         enqueue_on(self._volumes, self.controller, self._of_volume)
         enqueue_on(self._claims, self.controller, self._of_claim)
         enqueue_on(self._classes, self.controller, self._of_class)
-        self.controller.starts_after(self._pods)
+        self.controller.add_source(self._pods)
 
     async def reconcile(self, subject: BinderKey) -> Done:
         try:

@@ -65,8 +65,8 @@ class Provisioner:
         )
         enqueue_on(self._claims, self.controller, of_itself)
         enqueue_on(self._volumes, self.controller, self._of_volume)
-        self.controller.starts_after(self._classes)
-        self.controller.starts_after(self._nodes)
+        self.controller.add_source(self._classes)
+        self.controller.add_source(self._nodes)
         self._made: dict[str, PersistentVolume] = {}
 
     async def reconcile(self, key: Key) -> Done:

@@ -54,7 +54,7 @@ class ActiveConfig:
 class ConfigSource(Protocol):
     """Provides the configuration at the start of every loop iteration."""
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once the configuration from before the start is known, a pause above all."""
         ...
 
@@ -82,9 +82,9 @@ class ConfigMapConfig:
         self._read: tuple[dict[str, Any], Policy] | None = None
         self._reported: dict[str, None] = {}
 
-    async def synced(self) -> None:
-        await self._ours.synced()
-        await self._preferred.synced()
+    async def wait_until_synced(self) -> None:
+        await self._ours.wait_until_synced()
+        await self._preferred.wait_until_synced()
 
     def current(self) -> ActiveConfig:
         problems: list[str] = []

@@ -114,9 +114,9 @@ class ClusterListers:
             self._csi_nodes,
         )
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         for informer in self._all:
-            await informer.synced()
+            await informer.wait_until_synced()
 
     def stale(self) -> Stale | None:
         """The kind that has not been heard of for too long; None while all are fresh."""

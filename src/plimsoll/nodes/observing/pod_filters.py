@@ -99,7 +99,7 @@ class PodFilter:
             pod = store.get(place)
             self._put(place, None if pod is None else context.filter_pod(pod))
         self._last_context = context
-        self._followed.caught_up()
+        self._followed.clear()
         results = [context.filter_pod(pod) for pod in extra_pods]
         filtered_out = [self._filtered_out[place] for place in sorted(self._filtered_out)]
         return FilteredPods(
@@ -133,7 +133,7 @@ class PodFilter:
         if counted is not None:
             self._counted[place] = counted
         if counted is not before:
-            self._changed_keys.note(place)
+            self._changed_keys.add(place)
 
 
 def _is_counted(result: FilterResult) -> TypeGuard[Pod]:

@@ -25,7 +25,7 @@ class PodOwnerIndex:
 
     def __init__(self, cache: Cache[Pod], kinds: Collection[str]) -> None:
         self._cache = cache
-        self._trail = cache.follow()
+        self._trail = cache.track_changes()
         self._kinds = frozenset(kinds)
         self._named_by: dict[KeyTuple, list[Named]] = {}
         self._pods: dict[Named, int] = {}
@@ -43,7 +43,7 @@ class PodOwnerIndex:
             for place in changed:
                 namespace, name = place
                 self._put(place, self._cache.get(name, namespace))
-        self._trail.caught_up()
+        self._trail.clear()
         return self._pods.keys()
 
     def _put(self, place: KeyTuple, pod: Pod | None) -> None:

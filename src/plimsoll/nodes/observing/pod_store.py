@@ -25,7 +25,7 @@ class PodStore(Collection["Pod"]):
 
     def __init__(self, cache: Cache[Pod], *, as_scheduled: Callable[[Pod], Pod] | None = None) -> None:
         self._cache = cache
-        self._trail = cache.follow()
+        self._trail = cache.track_changes()
         self._as_scheduled = as_scheduled
         self._read: dict[KeyTuple, Pod] = {}
         """As the cache has them."""
@@ -44,7 +44,7 @@ class PodStore(Collection["Pod"]):
             for place in changed:
                 namespace, name = place
                 self._put(place, self._cache.get(name, namespace))
-        self._trail.caught_up()
+        self._trail.clear()
 
     def follow(self) -> ChangedKeys:
         """What later renewals change."""
@@ -89,7 +89,7 @@ class PodStore(Collection["Pod"]):
             if pod.spec.node_name:
                 self._on_nodes.setdefault(pod.spec.node_name, {})[place] = pod
         for trail in self._trails:
-            trail.note(place)
+            trail.add(place)
 
 
 class _OnNodes(Mapping[str, Collection["Pod"]]):

@@ -90,7 +90,7 @@ class LoopSnapshots:
         changes = SnapshotChanges(nodes=_changed(self._nodes, nodes), pods=changed)
         snapshot = self._keeper.update(changes, around)
         self._nodes, self._besides = nodes, besides
-        pods.changed_keys.caught_up()
+        pods.changed_keys.clear()
         return snapshot
 
 

@@ -94,9 +94,9 @@ class RequestController:
         self._hints = BookingHints()
         self._ignored = IgnoredParametersLog()
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once all kinds that requests are read from have been listed."""
-        await self._tools.lister.synced()
+        await self._tools.lister.wait_until_synced()
 
     def stale(self) -> Stale | None:
         """The kind whose cache is too old to act on; None: all are current."""

@@ -75,10 +75,10 @@ class RequestLister:
     def _core(self) -> tuple[Informer[Any], ...]:
         return self._templates, self._limit_ranges, self._priority_classes
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Return once every kind has been listed or is known not to be served."""
         for informer in self._core:
-            await informer.synced()
+            await informer.wait_until_synced()
         for informer in self._custom:
             while not informer.has_synced and not _is_unknown(informer):
                 await self._clock.sleep(_LOOK_AGAIN_S)

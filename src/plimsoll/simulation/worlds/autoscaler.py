@@ -71,7 +71,7 @@ class ScenarioLoop:
         return self._parts.services()
 
     async def run_loop(self) -> dict[str, Any]:
-        await self._parts.autoscaler.synced()
+        await self._parts.autoscaler.wait_until_synced()
         return build_loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
 
     def _report(self, loop: LoopResult) -> None:

@@ -99,7 +99,7 @@ class InformerNodeLister:
         self._informer = informers.of(Node)
 
     async def list_nodes(self) -> tuple[Node, ...] | None:
-        await self._informer.synced()
+        await self._informer.wait_until_synced()
         return self._informer.cache.list()
 
 

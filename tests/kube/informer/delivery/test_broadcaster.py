@@ -12,7 +12,7 @@ from plimsoll.kube.informer import Added, Deleted, Updated
 from plimsoll.kube.informer.delivery.broadcaster import CALLS_AT_ONCE, DeliveryLoop, HandlerBroadcaster
 from plimsoll.kube.informer.delivery.handler import HandlerRunner
 from plimsoll.kube.informer.store.cache import WritableCache
-from plimsoll.kube.informer.store.tracker import Tracker
+from plimsoll.kube.informer.store.cache_updater import CacheUpdater
 from plimsoll.objects.api.meta import ObjectMeta
 from tests.kube.informer.widget_server import Widget, WidgetSpec
 
@@ -70,7 +70,9 @@ class Hall:
         self.cache: WritableCache[Any] = WritableCache()
         delivery = DeliveryLoop("widgets")
         self.broadcaster: HandlerBroadcaster[Any] = HandlerBroadcaster(self.cache, delivery)
-        self.tracker: Tracker[Any] = Tracker("widgets", cache=self.cache, on_change=self.broadcaster.changed)
+        self.updater: CacheUpdater[Any] = CacheUpdater(
+            "widgets", cache=self.cache, on_change=self.broadcaster.distribute
+        )
         self.listeners = [Listener() for _ in range(listeners)]
         self.feeds: list[HandlerRunner[Any]] = []
         for number, listener in enumerate(self.listeners):
@@ -78,22 +80,22 @@ class Hall:
                 f"h{number}", listener, cache=self.cache, broadcaster=self.broadcaster, delivery=delivery
             )
             self.broadcaster.add(runner)
-            runner.begin()
-            runner.all_known()
+            runner.start()
+            runner.mark_cache_complete()
             self.feeds.append(runner)
         self._version = 0
 
     def put(self, name: str, uid: str = "u") -> None:
         self._version += 1
         metadata = ObjectMeta(name=name, uid=uid, resource_version=str(self._version))
-        self.tracker.present(Widget(metadata=metadata, spec=WidgetSpec(size=self._version)))
+        self.updater.update(Widget(metadata=metadata, spec=WidgetSpec(size=self._version)))
 
     def delete(self, name: str) -> None:
         last = self.cache.get(name)
         if last is not None:
             self._version += 1
             metadata = ObjectMeta(name=name, uid=last.metadata.uid, resource_version=str(self._version))
-            self.tracker.gone(Widget(metadata=metadata))
+            self.updater.delete(Widget(metadata=metadata))
 
     def tell(self, number: int, most: int) -> None:
         runner = self.feeds[number]
@@ -102,7 +104,7 @@ class Hall:
                 with pytest.raises(StopIteration):
                     runner.await_outcome(outcome).send(None)
         except Stopped:
-            runner.begin()
+            runner.start()
 
     def tell_all(self) -> None:
         for number, runner in enumerate(self.feeds):

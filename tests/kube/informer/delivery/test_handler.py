@@ -122,7 +122,7 @@ def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
         world.run.settle()
         assert not runner.has_synced
         slow.gate.set()
-        world.run.until(runner.synced())
+        world.run.until(runner.wait_until_synced())
         assert slow.story == [("Added", "a"), ("BecameUnreadable", "b")]
 
 
@@ -133,7 +133,7 @@ def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
         world.run.settle()
         assert not runner.has_synced
         world.run.spawn(informer.run())
-        world.run.until(runner.synced())
+        world.run.until(runner.wait_until_synced())
         assert informer.has_synced
 
 
@@ -172,7 +172,7 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
         world.put("a")
         world.put("b")
         first = world.run.spawn(informer.run())
-        world.run.until(informer.synced())
+        world.run.until(informer.wait_until_synced())
         world.run.settle()
         first.cancel()
         world.run.settle()
@@ -232,7 +232,7 @@ def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
         runner = informer.add_handler(begin, name="slow")
         world.put("a")
         first = world.run.spawn(informer.run())
-        world.run.until(informer.synced())
+        world.run.until(informer.wait_until_synced())
         world.run.settle()
         first.cancel()
         world.run.settle()
@@ -254,7 +254,7 @@ def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync
         runner = informer.add_handler(slow, name="slow")
         world.put("a")
         first = world.run.spawn(informer.run())
-        world.run.until(informer.synced())
+        world.run.until(informer.wait_until_synced())
         world.run.settle()
         first.cancel()
         world.run.settle()

@@ -132,7 +132,7 @@ def test_objects_missing_from_a_list_are_deleted_in_portions():
         flood = Flood([item(number) for number in range(2000)])
         informer = informer_of(world, flood)
         running = world.run.spawn(informer.run())
-        world.run.until(informer.synced())
+        world.run.until(informer.wait_until_synced())
         running.cancel()
         world.run.settle()
         flood._body = Flood([])._body

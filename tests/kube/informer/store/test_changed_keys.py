@@ -16,10 +16,10 @@ def pod(name: str) -> Pod:
 def test_a_follower_first_looks_everywhere_then_where_something_was_put_removed_or_went_bad():
     cache: WritableCache[Pod] = WritableCache()
     cache.put(("default", "old"), pod("old"))
-    trail = cache.follow()
+    trail = cache.track_changes()
     assert trail.changed is None
 
-    trail.caught_up()
+    trail.clear()
     assert list(trail.changed or ()) == []
     cache.put(("default", "new"), pod("new"))
     cache.put(("default", "new"), pod("new"))
@@ -30,20 +30,20 @@ def test_a_follower_first_looks_everywhere_then_where_something_was_put_removed_
 
 def test_followers_do_not_wait_for_each_other():
     cache: WritableCache[Pod] = WritableCache()
-    one, other = cache.follow(), cache.follow()
-    one.caught_up()
-    other.caught_up()
+    one, other = cache.track_changes(), cache.track_changes()
+    one.clear()
+    other.clear()
     cache.put(("default", "p"), pod("p"))
-    one.caught_up()
+    one.clear()
     assert (len(one.changed or ()), len(other.changed or ())) == (0, 1)
 
 
 def test_a_trail_that_nobody_reads_stays_small_and_then_everything_is_looked_at():
     trail = ChangedKeys(most=2)
-    trail.caught_up()
+    trail.clear()
     for name in "abc":
-        trail.note(("default", name))
+        trail.add(("default", name))
     assert trail.changed is None
-    trail.caught_up()
-    trail.note(("default", "d"))
+    trail.clear()
+    trail.add(("default", "d"))
     assert list(trail.changed or ()) == [("default", "d")]

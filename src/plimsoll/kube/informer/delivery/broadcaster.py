@@ -32,7 +32,7 @@ class HandlerBroadcaster(Generic[V]):
         self.runners: list[HandlerRunner[V]] = []
         self._cache = cache
         self._delivery = delivery
-        self._alone: dict[HandlerRunner[V], None] = {}
+        self._unshared: dict[HandlerRunner[V], None] = {}
         self._shared: list[PendingNotifications[V]] = []
         # Shared by the runners that wait for the next change.
         self._idle: PendingNotifications[V] = PendingNotifications(cache)
@@ -40,18 +40,18 @@ class HandlerBroadcaster(Generic[V]):
     def add(self, runner: HandlerRunner[V]) -> None:
         """The runner shares no notifications before its handler has received the initial objects."""
         self.runners.append(runner)
-        self._alone[runner] = None
+        self._unshared[runner] = None
 
-    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Deletion[V] | None = None) -> None:
-        """The object was in state `before` and is now as the cache has it. `departure` says how it left, if it did."""
+    def distribute(self, key: KeyTuple, before: V | BadObject | None, deletion: Deletion[V] | None = None) -> None:
+        """The object was in state `before` and is now as the cache has it. `deletion` says how it left, if it did."""
         if self._idle.members:
-            self._share_anew()
+            self._wake_idle()
         for pending in self._shared:
-            pending.changed(key, before, departure)
-        for runner in self._alone:
-            runner.changed(key, before, departure)
+            pending.add(key, before, deletion)
+        for runner in self._unshared:
+            runner.add(key, before, deletion)
 
-    def _share_anew(self) -> None:
+    def _wake_idle(self) -> None:
         """Wake the runners that had nothing to deliver."""
         waiting = self._idle
         self._idle = PendingNotifications(self._cache)
@@ -63,19 +63,19 @@ class HandlerBroadcaster(Generic[V]):
 
     # ---- called by runners
 
-    def share_pending(self, runner: HandlerRunner[V], heard: PendingNotifications[V]) -> PendingNotifications[V]:
-        """All of `heard` is delivered or about to be. Returns the set that the runner shares from now on."""
-        if runner in self._alone:
-            del self._alone[runner]
+    def share_pending(self, runner: HandlerRunner[V], delivered: PendingNotifications[V]) -> PendingNotifications[V]:
+        """All of `delivered` is delivered or about to be. Returns the set that the runner shares from now on."""
+        if runner in self._unshared:
+            del self._unshared[runner]
         else:
-            del heard.members[runner]
+            del delivered.members[runner]
         self._idle.members[runner] = None
         return self._idle
 
     def separate(self, runner: HandlerRunner[V], shared: PendingNotifications[V]) -> PendingNotifications[V]:
         """The runner no longer shares. Returns a set of its own with what it has still to deliver."""
         del shared.members[runner]
-        self._alone[runner] = None
+        self._unshared[runner] = None
         return shared.copy()
 
 
@@ -88,50 +88,50 @@ class DeliveryLoop:
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
-        self._wanting: dict[HandlerRunner[Any], None] = {}
-        self._apart: set[HandlerRunner[Any]] = set()
-        self._sleeping: asyncio.Future[None] | None = None
+        self._runnable: dict[HandlerRunner[Any], None] = {}
+        self._awaited: set[HandlerRunner[Any]] = set()
+        self._wakeup: asyncio.Future[None] | None = None
 
     def wake(self, runners: Iterable[HandlerRunner[Any]]) -> None:
         """These runners have something to deliver, and had nothing before."""
         for runner in runners:
-            if runner not in self._apart:
-                self._wanting[runner] = None
-        if self._wanting and self._sleeping is not None and not self._sleeping.done():
-            self._sleeping.set_result(None)
+            if runner not in self._awaited:
+                self._runnable[runner] = None
+        if self._runnable and self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
 
     async def run(self, runners: Iterable[HandlerRunner[Any]], group: asyncio.TaskGroup) -> None:
         """Deliver until cancelled. `group` runs the tasks of handlers that are awaited, and ends with this."""
-        self._apart.clear()
+        self._awaited.clear()
         for runner in runners:
-            runner.begin()
+            runner.start()
         calls = 0
         while True:
-            await self._work_comes()
-            runner = next(iter(self._wanting))
-            del self._wanting[runner]
+            await self._wait_for_work()
+            runner = next(iter(self._runnable))
+            del self._runnable[runner]
             before = runner.delivered
             outcome = runner.deliver_some(CALLS_AT_ONCE)
             calls += runner.delivered - before
             if outcome is not None:
-                self._apart.add(runner)
-                group.create_task(self._go_on(runner, outcome), name=f"informer {self._resource}: {runner.name}")
+                self._awaited.add(runner)
+                group.create_task(self._catch_up(runner, outcome), name=f"informer {self._resource}: {runner.name}")
             elif runner.has_work:
-                self._wanting[runner] = None
+                self._runnable[runner] = None
             if calls >= CALLS_AT_ONCE:
                 calls = 0
                 await asyncio.sleep(0)
 
-    async def _work_comes(self) -> None:
-        if self._wanting:
+    async def _wait_for_work(self) -> None:
+        if self._runnable:
             return
-        self._sleeping = asyncio.get_running_loop().create_future()
+        self._wakeup = asyncio.get_running_loop().create_future()
         try:
-            await self._sleeping
+            await self._wakeup
         finally:
-            self._sleeping = None
+            self._wakeup = None
 
-    async def _go_on(self, runner: HandlerRunner[Any], outcome: Awaitable[None] | None) -> None:
+    async def _catch_up(self, runner: HandlerRunner[Any], outcome: Awaitable[None] | None) -> None:
         """Await a handler until it has caught up."""
         while outcome is not None or runner.has_work:
             if outcome is not None:
@@ -139,4 +139,4 @@ class DeliveryLoop:
             else:
                 await asyncio.sleep(0)
             outcome = runner.deliver_some(CALLS_AT_ONCE)
-        self._apart.discard(runner)
+        self._awaited.discard(runner)

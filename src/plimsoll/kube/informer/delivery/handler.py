@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-_UNHEARD_AT_ONCE: Final = 1000
+_INITIAL_AT_ONCE: Final = 1000
 
 
 class HandlerRunner(Generic[V]):
@@ -60,16 +60,16 @@ class HandlerRunner(Generic[V]):
         self._cache = cache
         self._broadcaster = broadcaster
         self._pending: PendingNotifications[V] = PendingNotifications(cache)
-        self._is_alone = True
+        self._is_unshared = True
         # The rest is used while the runner does not share: the objects in delivery, with the state the handler knows.
-        self._in_hand: dict[KeyTuple, V | BadObject | None] = {}
-        self._departures: dict[KeyTuple, Deletion[V]] = {}
+        self._in_delivery: dict[KeyTuple, V | BadObject | None] = {}
+        self._deletions: dict[KeyTuple, Deletion[V]] = {}
         self._next: deque[KeyTuple] = deque()
         # Changes of the current object that are not delivered yet.
-        self._under_way: deque[Change[V]] = deque()
+        self._current_changes: deque[Change[V]] = deque()
         # The objects that were there when the handler was added, and are not delivered yet. They come first.
-        self._unheard = cache.names()
-        self._has_work = bool(self._unheard)
+        self._initial_names = cache.names()
+        self._has_work = bool(self._initial_names)
         self._is_busy = False
         self._batches_to_sync: int | None = None
         self._synced = asyncio.Event()
@@ -79,8 +79,10 @@ class HandlerRunner(Generic[V]):
     @property
     def pending(self) -> int:
         """How many objects the handler has yet to hear about."""
-        being_told = 1 if self._under_way else 0
-        return being_told + len(self._pending.known) + len(self._in_hand) + sum(map(len, self._unheard.values()))
+        being_told = 1 if self._current_changes else 0
+        return (
+            being_told + len(self._pending.known) + len(self._in_delivery) + sum(map(len, self._initial_names.values()))
+        )
 
     @property
     def handled(self) -> int:
@@ -92,26 +94,26 @@ class HandlerRunner(Generic[V]):
         """Whether the handler has heard of everything that was there at the start."""
         return self._synced.is_set()
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         await self._synced.wait()
 
     # ---- called by the broadcaster
 
-    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Deletion[V] | None) -> None:
-        """Like `PendingNotifications.changed`; a change to an object in hand adds no second event."""
-        if self._in_hand and key in self._in_hand:
-            known = self._in_hand[key]
-            if departure is not None and known is not None and not is_of_other_object(departure, known):
-                self._departures[key] = departure
-        elif self._unheard and key[1] in self._unheard.get(key[0], ()):
-            if departure is not None:
-                del self._unheard[key[0]][key[1]]
+    def add(self, key: KeyTuple, before: V | BadObject | None, deletion: Deletion[V] | None) -> None:
+        """Like `PendingNotifications.add`; a change to an object in hand adds no second event."""
+        if self._in_delivery and key in self._in_delivery:
+            known = self._in_delivery[key]
+            if deletion is not None and known is not None and not is_of_other_object(deletion, known):
+                self._deletions[key] = deletion
+        elif self._initial_names and key[1] in self._initial_names.get(key[0], ()):
+            if deletion is not None:
+                del self._initial_names[key[0]][key[1]]
         else:
-            self._pending.changed(key, before, departure)
+            self._pending.add(key, before, deletion)
             if not self._has_work:
                 self._announce_work()
 
-    def all_known(self) -> None:
+    def mark_cache_complete(self) -> None:
         """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
         if self._batches_to_sync is None:
             self._batches_to_sync = 1 + self._is_busy
@@ -125,65 +127,65 @@ class HandlerRunner(Generic[V]):
 
     @property
     def has_work(self) -> bool:
-        if not self._is_alone:
+        if not self._is_unshared:
             return bool(self._pending.known)
-        return self._has_work or bool(self._under_way or self._in_hand)
+        return self._has_work or bool(self._current_changes or self._in_delivery)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Somebody goes round now. After an earlier run that was cancelled there may be work that nobody announces."""
-        self._next = deque(self._in_hand)
+        self._next = deque(self._in_delivery)
         self._announce_work()
 
     def deliver_some(self, most: int) -> Awaitable[None] | None:
         """Call the handler with so many changes, up to the first that is awaited; that one goes to `await_outcome`."""
-        if not self._is_alone:
-            pending, tellings = self._pending, self._pending.notifications()
+        if not self._is_unshared:
+            pending, tellings = self._pending, self._pending.build_notifications()
             self._pending = self._broadcaster.share_pending(self, pending)
             if len(tellings) <= most:
-                return self._tell_all(pending, tellings)
-            self._fall_behind(pending, tellings)
-        outcome = self._tell_next(most)
+                return self._deliver_shared(pending, tellings)
+            self._stop_sharing(pending, tellings)
+        outcome = self._deliver_own(most)
         if outcome is None and self.has_synced and not self.has_work:
-            self._is_alone = False
+            self._is_unshared = False
             self._pending = self._broadcaster.share_pending(self, self._pending)
         return outcome
 
-    def _tell_all(
-        self, pending: PendingNotifications[V], tellings: Sequence[Notification[V]]
+    def _deliver_shared(
+        self, pending: PendingNotifications[V], notifications: Sequence[Notification[V]]
     ) -> Awaitable[None] | None:
         """What it has in common with others, in one go; from an interruption on it is alone with the rest."""
-        for number, (_, change) in enumerate(tellings):
+        for number, (_, change) in enumerate(notifications):
             try:
                 outcome = self._handler(change)
             except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
                 self._report(change, error)
             except BaseException:  # whatever it was goes on up; what was not told must not be lost behind it
-                self._fall_behind(pending, tellings[number:])
+                self._stop_sharing(pending, notifications[number:])
                 raise
             else:
                 # Most handlers are plain functions: whether it can be awaited is asked of what is something.
                 if outcome is not None and inspect.isawaitable(outcome):
-                    self._fall_behind(pending, tellings[number:])
+                    self._stop_sharing(pending, notifications[number:])
                     return outcome
             self.delivered += 1
         return None
 
-    def _fall_behind(self, pending: PendingNotifications[V], rest: Sequence[Notification[V]]) -> None:
+    def _stop_sharing(self, pending: PendingNotifications[V], rest: Sequence[Notification[V]]) -> None:
         """Be alone with what of `pending` was not told, of which the first may be under way."""
         first, _ = rest[0]
-        self._under_way = deque(change for key, change in rest if key == first)
-        self._in_hand = {key: pending.known.get(key) for key, _ in rest if key != first}
-        self._departures = {key: how for key, how in pending.departures.items() if key in self._in_hand}
-        self._next = deque(self._in_hand)
-        self._is_busy = self._is_alone = True
+        self._current_changes = deque(change for key, change in rest if key == first)
+        self._in_delivery = {key: pending.known.get(key) for key, _ in rest if key != first}
+        self._deletions = {key: how for key, how in pending.deletions.items() if key in self._in_delivery}
+        self._next = deque(self._in_delivery)
+        self._is_busy = self._is_unshared = True
         self._pending = self._broadcaster.separate(self, self._pending)
         self._has_work = bool(self._pending.known)
 
-    def _tell_next(self, most: int) -> Awaitable[None] | None:
+    def _deliver_own(self, most: int) -> Awaitable[None] | None:
         for _ in range(most):
-            if not self._under_way and not self._take_next():
+            if not self._current_changes and not self._take_next():
                 return None
-            change = self._under_way[0]
+            change = self._current_changes[0]
             try:
                 outcome = self._handler(change)
             except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - as above
@@ -192,14 +194,14 @@ class HandlerRunner(Generic[V]):
                 if outcome is not None and inspect.isawaitable(outcome):
                     return outcome
             self.delivered += 1
-            self._under_way.popleft()
-        if not self._under_way and not self._in_hand:
-            self._batch_told()
+            self._current_changes.popleft()
+        if not self._current_changes and not self._in_delivery:
+            self._finish_batch()
         return None
 
     async def await_outcome(self, outcome: Awaitable[None]) -> None:
         """Wait for what the last call of the handler gave."""
-        change = self._under_way[0]
+        change = self._current_changes[0]
         try:
             await outcome
         except asyncio.CancelledError as error:
@@ -211,7 +213,7 @@ class HandlerRunner(Generic[V]):
         except Exception as error:  # noqa: BLE001 - as above
             self._report(change, error)
         self.delivered += 1
-        self._under_way.popleft()
+        self._current_changes.popleft()
 
     def _take_next(self) -> bool:
         """Put the next changes under way; False when there are none, for now."""
@@ -219,36 +221,36 @@ class HandlerRunner(Generic[V]):
             while self._next:
                 # Popped one by one: a change of what is still in hand needs no second notification.
                 key = self._next.popleft()
-                known = self._in_hand.pop(key)
-                changes = changes_between(known, self._cache.state(key), self._departures.pop(key, None))
+                known = self._in_delivery.pop(key)
+                changes = changes_between(known, self._cache.get_state(key), self._deletions.pop(key, None))
                 if changes:
-                    self._under_way.extend(changes)
+                    self._current_changes.extend(changes)
                     return True
-            self._batch_told()
+            self._finish_batch()
             if not self._has_work:
                 return False
-            self._take_in_hand()
-            self._next.extend(self._in_hand)
+            self._take_batch()
+            self._next.extend(self._in_delivery)
 
-    def _take_in_hand(self) -> None:
+    def _take_batch(self) -> None:
         """Some of what was never heard of; when there is no more of that, everything that waits."""
-        while self._unheard:
-            namespace, names = next(iter(self._unheard.items()))
-            some = tuple(islice(names, _UNHEARD_AT_ONCE))
+        while self._initial_names:
+            namespace, names = next(iter(self._initial_names.items()))
+            some = tuple(islice(names, _INITIAL_AT_ONCE))
             if len(some) == len(names):
-                del self._unheard[namespace]
+                del self._initial_names[namespace]
             else:
                 for name in some:
                     del names[name]
             if some:
-                self._in_hand = {(namespace, name): None for name in some}
+                self._in_delivery = {(namespace, name): None for name in some}
                 return
         self._has_work = False
-        self._in_hand, self._departures = self._pending.known, self._pending.departures
+        self._in_delivery, self._deletions = self._pending.known, self._pending.deletions
         self._pending = PendingNotifications(self._cache)
         self._is_busy = True
 
-    def _batch_told(self) -> None:
+    def _finish_batch(self) -> None:
         if not self._is_busy:
             return
         self._is_busy = False

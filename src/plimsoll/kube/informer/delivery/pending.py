@@ -30,30 +30,30 @@ class PendingNotifications(Generic[V]):
     def __init__(self, cache: Cache[V]) -> None:
         self.members: dict[HandlerRunner[V], None] = {}
         self.known: dict[KeyTuple, V | BadObject | None] = {}
-        self.departures: dict[KeyTuple, Deletion[V]] = {}
+        self.deletions: dict[KeyTuple, Deletion[V]] = {}
         self._cache = cache
         self._notifications: list[Notification[V]] | None = None
 
-    def changed(self, key: KeyTuple, before: V | BadObject | None, departure: Deletion[V] | None) -> None:
-        """The object was in state `before` and is now as the cache has it. `departure` says how it left, if it did."""
+    def add(self, key: KeyTuple, before: V | BadObject | None, deletion: Deletion[V] | None) -> None:
+        """The object was in state `before` and is now as the cache has it. `deletion` says how it left, if it did."""
         self._notifications = None
         # The state that the members know stays, whatever happened since.
         known = self.known.setdefault(key, before)
-        if departure is None:
+        if deletion is None:
             return
         if known is None:
             # Created and deleted before delivery. Such objects would fill the memory while a handler is stuck.
             del self.known[key]
-        elif not is_of_other_object(departure, known):
-            self.departures[key] = departure
+        elif not is_of_other_object(deletion, known):
+            self.deletions[key] = deletion
 
-    def notifications(self) -> Sequence[Notification[V]]:
+    def build_notifications(self) -> Sequence[Notification[V]]:
         """All notifications as of now; the same list for each member until the next change.
 
         Each comes with its key: an object of another uid under the same name makes two changes.
         """
         if self._notifications is None:
-            state, departures = self._cache.state, self.departures
+            state, departures = self._cache.get_state, self.deletions
             self._notifications = [
                 (key, change)
                 for key, known in self.known.items()
@@ -65,9 +65,9 @@ class PendingNotifications(Generic[V]):
         """The same, without members."""
         copy = PendingNotifications(self._cache)
         copy.known.update(self.known)
-        copy.departures.update(self.departures)
+        copy.deletions.update(self.deletions)
         return copy
 
 
-def is_of_other_object(departure: Deletion[V], known: V | BadObject) -> bool:
-    return departure.last is not None and is_other_object(departure.last, known)
+def is_of_other_object(deletion: Deletion[V], known: V | BadObject) -> bool:
+    return deletion.last is not None and is_other_object(deletion.last, known)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
     from plimsoll.kube.informer.settings import InformerSettings
     from plimsoll.kube.informer.status import ReflectorProgress
-    from plimsoll.kube.informer.store.tracker import Tracker
+    from plimsoll.kube.informer.store.cache_updater import CacheUpdater
     from plimsoll.objects.api.meta import ListMeta
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -25,13 +25,18 @@ _MOST_EXPIRED: Final = 2
 
 
 class Lister(Generic[V]):
-    """Gives the tracker what is listed as it comes, so that no second copy of 100,000 objects is ever held."""
+    """Gives the updater what is listed as it comes, so that no second copy of 100,000 objects is ever held."""
 
     def __init__(
-        self, origin: ListerWatcher, tracker: Tracker[V], *, settings: InformerSettings, progress: ReflectorProgress
+        self,
+        lister_watcher: ListerWatcher,
+        updater: CacheUpdater[V],
+        *,
+        settings: InformerSettings,
+        progress: ReflectorProgress,
     ) -> None:
-        self._origin = origin
-        self._tracker = tracker
+        self._lister_watcher = lister_watcher
+        self._updater = updater
         self._settings = settings
         self._progress = progress
         self._yielder = CooperativeYield()
@@ -44,39 +49,39 @@ class Lister(Generic[V]):
             except Expired:
                 if attempt == _MOST_EXPIRED:
                     raise
-                log.info("informer.list_expired", resource=self._origin.name, attempt=attempt + 1)
+                log.info("informer.list_expired", resource=self._lister_watcher.name, attempt=attempt + 1)
             else:
                 return
 
     async def newest_version(self) -> str:
         """Where the server is now, by the smallest list there is."""
-        reader: ListReader[V] = ListReader(self._origin.struct, await self._origin.page(limit=1))
+        reader: ListReader[V] = ListReader(self._lister_watcher.struct, await self._lister_watcher.page(limit=1))
         for portion in reader.portions():
             await self._yielder.count_and_yield(objects=len(portion.values), size_bytes=portion.size_bytes)
         return reader.metadata.resource_version
 
     async def _list_once(self, *, limit: int) -> None:
-        self._tracker.list_begins()
+        self._updater.begin_list()
         listed = await self._page(limit, "")
         while token := listed.continue_:
             listed = await self._page(limit, token)
             if listed.continue_ == token:
                 raise UnreadableAnswer("a list without end: the server continues it where it began")
-        for place in self._tracker.not_listed():
-            self._tracker.infer_deletion(place)
+        for place in self._updater.find_unlisted():
+            self._updater.infer_deletion(place)
             await self._yielder.count_and_yield()
-        self._tracker.list_ended(listed.resource_version)
+        self._updater.end_list(listed.resource_version)
 
     async def _page(self, limit: int, token: str) -> ListMeta:
-        body = await self._origin.page(limit=limit, token=token)
+        body = await self._lister_watcher.page(limit=limit, token=token)
         self._progress.bytes_read += len(body)
         # Receiving the page was one portion of work, reading it is another, putting it into the cache one or more.
         await self._yielder.yield_now()
-        reader: ListReader[V] = ListReader(self._origin.struct, body, keep_raw=self._origin.keep_raw)
+        reader: ListReader[V] = ListReader(self._lister_watcher.struct, body, keep_raw=self._lister_watcher.keep_raw)
         for portion in reader.portions():
             await self._yielder.yield_now()
             for start in range(0, len(portion.values), OBJECTS_AT_ONCE):
                 some = portion.values[start : start + OBJECTS_AT_ONCE]
-                self._tracker.listed(some)
+                self._updater.add_listed(some)
                 await self._yielder.count_and_yield(objects=len(some))
         return reader.metadata

@@ -43,7 +43,7 @@ from plimsoll.kube.informer.reflector.watch_decoder import (
     WatchDeleted,
 )
 from plimsoll.kube.informer.reflector.watch_list import InitialEvents, NoInitialEvents
-from plimsoll.kube.informer.store.tracker import went_back
+from plimsoll.kube.informer.store.cache_updater import went_back
 from plimsoll.runtime.backoff import BackoffState
 from plimsoll.runtime.cooperative_yield import CooperativeYield
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
     from plimsoll.kube.informer.settings import InformerSettings
-    from plimsoll.kube.informer.store.tracker import Tracker
+    from plimsoll.kube.informer.store.cache_updater import CacheUpdater
     from plimsoll.kube.transport import Stream
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -68,23 +68,23 @@ class Reflector(Generic[V]):
 
     def __init__(
         self,
-        origin: ListerWatcher,
-        tracker: Tracker[V],
+        lister_watcher: ListerWatcher,
+        updater: CacheUpdater[V],
         *,
         settings: InformerSettings,
         clock: Clock,
         entropy: Entropy,
         on_synced: Callable[[], None],
     ) -> None:
-        self._origin = origin
-        self._progress = origin.progress
-        self._tracker = tracker
+        self._lister_watcher = lister_watcher
+        self._progress = lister_watcher.progress
+        self._updater = updater
         self._settings = settings
         self._clock = clock
         self._entropy = entropy
         self._on_synced = on_synced
-        self._frames: FrameReader[V] = FrameReader(origin.struct, keep_raw=origin.keep_raw)
-        self._lister: Lister[V] = Lister(origin, tracker, settings=settings, progress=origin.progress)
+        self._frames: FrameReader[V] = FrameReader(lister_watcher.struct, keep_raw=lister_watcher.keep_raw)
+        self._lister: Lister[V] = Lister(lister_watcher, updater, settings=settings, progress=lister_watcher.progress)
         self._yielder = CooperativeYield()
         self._must_list = True
         self._may_stream_initial = settings.uses_watch_list
@@ -99,7 +99,7 @@ class Reflector(Generic[V]):
                 await self._list_and_watch()
             except NoInitialEvents as error:
                 self._may_stream_initial = False
-                log.info("informer.no_watch_list", resource=self._origin.name, why=str(error))
+                log.info("informer.no_watch_list", resource=self._lister_watcher.name, why=str(error))
             except ServerTrouble as error:
                 self._learn_from(error)
                 now_s = self._clock.monotonic_s()
@@ -109,10 +109,10 @@ class Reflector(Generic[V]):
 
     async def _list_and_watch(self) -> None:
         if self._must_list and self._may_stream_initial:
-            await self._watch(InitialEvents(self._tracker))
+            await self._watch(InitialEvents(self._updater))
             return
         if not self._must_list:
-            self._must_list = went_back(await self._lister.newest_version(), self._tracker.position)
+            self._must_list = went_back(await self._lister.newest_version(), self._updater.position)
         if self._must_list:
             await self._lister.list()
             self._complete()
@@ -121,7 +121,7 @@ class Reflector(Generic[V]):
     def _complete(self) -> None:
         """Everything was listed."""
         self._must_list = False
-        if not self._tracker.is_suspect:
+        if not self._updater.is_suspect:
             self._progress.suspect_since_s = math.inf
         self._note_suspicion()
         self._heard()
@@ -155,11 +155,11 @@ class Reflector(Generic[V]):
         settings = self._settings
         seconds = int(self._entropy.uniform(settings.shortest_watch_s, settings.longest_watch_s + 1))
         if initial is None:
-            return await self._origin.watch(
-                self._tracker.position, timeout_seconds=seconds, bookmarks=settings.wants_bookmarks
+            return await self._lister_watcher.watch(
+                self._updater.position, timeout_seconds=seconds, bookmarks=settings.wants_bookmarks
             )
         try:
-            return await self._origin.watch_list(timeout_seconds=seconds)
+            return await self._lister_watcher.watch_list(timeout_seconds=seconds)
         except (BadRequest, Invalid) as error:
             raise NoInitialEvents(str(error)) from error
 
@@ -174,7 +174,7 @@ class Reflector(Generic[V]):
                 patience_s = settings.watch_list_patience_s
                 raise NoInitialEvents(f"no end of the first events within {patience_s:g} s") from None
             # Not a word, not even a bookmark: the other end is gone, and nobody told us.
-            told = f"the watch of {self._origin.name} said nothing for {settings.silence_s:g} s"
+            told = f"the watch of {self._lister_watcher.name} said nothing for {settings.silence_s:g} s"
             raise TimedOut(told) from None
 
     async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, idle_timeout: IdleTimeout) -> bool:
@@ -202,35 +202,35 @@ class Reflector(Generic[V]):
     def _take(self, frame: bytes) -> None:
         match self._frames.read(frame):
             case Present(value):
-                self._tracker.present(value)
+                self._updater.update(value)
             case WatchDeleted(value):
-                self._tracker.gone(value)
+                self._updater.delete(value)
             case Bookmark(version):
-                self._tracker.bookmarked(version)
+                self._updater.advance_to(version)
             case Refused(error):
                 raise error
             case Garbled(problem):
-                self._tracker.could_not_read(problem)
+                self._updater.note_unreadable(problem)
         self._note_suspicion()
 
     async def _take_initial(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
         """The same before the first events are over; None when they are."""
         if not initial.take(self._frames.read(frame)):
             return initial
-        for place in self._tracker.not_listed():
-            self._tracker.infer_deletion(place)
+        for place in self._updater.find_unlisted():
+            self._updater.infer_deletion(place)
             await self._yielder.count_and_yield()
-        self._tracker.list_ended(initial.version)
+        self._updater.end_list(initial.version)
         self._complete()
         return None
 
     def _note_suspicion(self) -> None:
-        if self._tracker.is_suspect:
+        if self._updater.is_suspect:
             self._progress.suspect_since_s = min(self._progress.suspect_since_s, self._clock.monotonic_s())
 
     def _is_suspicion_due(self) -> bool:
         """Whether it is time for a list because something could not be read; not again and again."""
-        if not self._tracker.is_suspect:
+        if not self._updater.is_suspect:
             return False
         now_s = self._clock.monotonic_s()
         if self._last_suspicion_s is not None and now_s - self._last_suspicion_s < self._settings.suspicion_s:
@@ -243,7 +243,7 @@ class Reflector(Generic[V]):
     def _heard(self) -> None:
         self._progress.heard_s = self._clock.monotonic_s()
         if self._progress.trouble:
-            log.info("informer.recovered", resource=self._origin.name, from_trouble=self._progress.trouble)
+            log.info("informer.recovered", resource=self._lister_watcher.name, from_trouble=self._progress.trouble)
             self._progress.trouble = ""
 
     def _learn_from(self, error: Exception) -> None:
@@ -252,9 +252,9 @@ class Reflector(Generic[V]):
             self._must_list = True
         self._progress.reconnects += 1
         if isinstance(error, Expired):
-            log.info("informer.expired", resource=self._origin.name, version=self._tracker.position)
+            log.info("informer.expired", resource=self._lister_watcher.name, version=self._updater.position)
             return
         trouble = f"{type(error).__name__}: {error}"[:500]
         if trouble != self._progress.trouble:
             self._progress.trouble = trouble
-            log.warning("informer.trouble", resource=self._origin.name, problem=trouble)
+            log.warning("informer.trouble", resource=self._lister_watcher.name, problem=trouble)

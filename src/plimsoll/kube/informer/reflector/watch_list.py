@@ -9,7 +9,7 @@ from plimsoll.kube.informer.events import V
 from plimsoll.kube.informer.reflector.watch_decoder import Bookmark, Garbled, Present, Refused, WatchDeleted
 
 if TYPE_CHECKING:
-    from plimsoll.kube.informer.store.tracker import Tracker
+    from plimsoll.kube.informer.store.cache_updater import CacheUpdater
 
 
 class NoInitialEvents(PlimsollError):
@@ -17,20 +17,20 @@ class NoInitialEvents(PlimsollError):
 
 
 class InitialEvents(Generic[V]):
-    """Takes the place of a list for the tracker: begins one, and gives it every object as listed."""
+    """Takes the place of a list for the updater: begins one, and gives it every object as listed."""
 
-    def __init__(self, tracker: Tracker[V]) -> None:
-        self._tracker = tracker
+    def __init__(self, updater: CacheUpdater[V]) -> None:
+        self._updater = updater
         self.version = ""
-        tracker.list_begins()
+        updater.begin_list()
 
     def take(self, event: Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled) -> bool:
         """Whether this was the last of the beginning; `version` is then what the state is of."""
         match event:
             case Present(value):
-                self._tracker.listed((value,))
+                self._updater.add_listed((value,))
             case WatchDeleted(value):
-                self._tracker.gone_while_listing(value)
+                self._updater.delete_while_listing(value)
             case Bookmark(version, ends_initial=ends_initial):
                 if not ends_initial:
                     raise NoInitialEvents("a bookmark without the mark that ends the first events")

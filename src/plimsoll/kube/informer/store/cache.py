@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
     from plimsoll.kube.informer.events import KeyTuple
-    from plimsoll.kube.informer.store.indexer import KeysOf
+    from plimsoll.kube.informer.store.indexer import IndexFunc
 
 
 class Cache(Generic[V]):
@@ -31,7 +31,7 @@ class Cache(Generic[V]):
         self._by_namespace: dict[str, dict[str, V]] = {}
         self._bad: dict[Key, BadObject] = {}
         self._indexes: dict[str, Index[V]] = {}
-        self._trails: list[ChangedKeys] = []
+        self._changed_keys: list[ChangedKeys] = []
         self._count = 0
 
     def get(self, name: str, namespace: str = "") -> V | None:
@@ -75,7 +75,7 @@ class Cache(Generic[V]):
         """
         return (Key(namespace, name) for namespace, same in self.names().items() for name in same)
 
-    def state(self, key: KeyTuple) -> V | BadObject | None:
+    def get_state(self, key: KeyTuple) -> V | BadObject | None:
         """The object, in whatever state it is."""
         namespace, name = key
         same = self._by_namespace.get(namespace)
@@ -84,10 +84,10 @@ class Cache(Generic[V]):
             return found
         return self._bad.get(Key(namespace, name))
 
-    def follow(self) -> ChangedKeys:
+    def track_changes(self) -> ChangedKeys:
         """What changes from now on, for somebody who looks at everything now and then."""
         trail = ChangedKeys()
-        self._trails.append(trail)
+        self._changed_keys.append(trail)
         return trail
 
     def __len__(self) -> int:
@@ -98,23 +98,23 @@ class Cache(Generic[V]):
         return iter(self.list())
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, Key) and self.state(key) is not None
+        return isinstance(key, Key) and self.get_state(key) is not None
 
 
 class WritableCache(Cache[V]):
     """The same with writing."""
 
-    def add_index(self, name: str, keys_of: KeysOf[V]) -> None:
+    def add_index(self, name: str, index_func: IndexFunc[V]) -> None:
         """Raises `InvalidInput` for a name that is taken. Over a full cache it is filled at once."""
         if name in self._indexes:
             raise InvalidInput(f"there is an index {name!r} already", path="name")
-        index = self._indexes[name] = Index(name, keys_of)
+        index = self._indexes[name] = Index(name, index_func)
         for value in self.list():
-            index.file(value, ident_of(value))
+            index.add(value, ident_of(value))
 
     def put(self, key: KeyTuple, new: V | BadObject) -> None:
-        for trail in self._trails:
-            trail.note(key)
+        for trail in self._changed_keys:
+            trail.add(key)
         namespace, name = key
         if type(new) is BadObject:
             self._remove_good(key)
@@ -131,16 +131,16 @@ class WritableCache(Cache[V]):
         ident = ident_of(new)
         if old is not None and ident_of(old) == ident:
             for index in self._indexes.values():
-                index.refile(old, new, ident)
+                index.replace(old, new, ident)
             return
         if old is not None:
-            self._unfile(old)
+            self._remove_from_indexes(old)
         for index in self._indexes.values():
-            index.file(new, ident)
+            index.add(new, ident)
 
     def remove(self, key: KeyTuple) -> None:
-        for trail in self._trails:
-            trail.note(key)
+        for trail in self._changed_keys:
+            trail.add(key)
         self._remove_good(key)
         if self._bad:
             self._bad.pop(Key(*key), None)
@@ -154,9 +154,9 @@ class WritableCache(Cache[V]):
         self._count -= 1
         if not same:
             del self._by_namespace[namespace]
-        self._unfile(old)
+        self._remove_from_indexes(old)
 
-    def _unfile(self, old: V) -> None:
+    def _remove_from_indexes(self, old: V) -> None:
         ident = ident_of(old)
         for index in self._indexes.values():
-            index.unfile(old, ident)
+            index.remove(old, ident)

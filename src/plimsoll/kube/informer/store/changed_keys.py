@@ -31,13 +31,13 @@ class ChangedKeys:
         """Places whose object is another, or gone, or there again. None: any may be."""
         return None if self._keys is None else self._keys.keys()
 
-    def note(self, key: KeyTuple) -> None:
+    def add(self, key: KeyTuple) -> None:
         """What is there changed."""
         if self._keys is not None:
             self._keys[key] = None
             if len(self._keys) > self._most:
                 self._keys = None
 
-    def caught_up(self) -> None:
+    def clear(self) -> None:
         """The follower has looked at all of it."""
         self._keys = {}

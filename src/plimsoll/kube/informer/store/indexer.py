@@ -16,7 +16,7 @@ from plimsoll.kube.informer.events import V, key_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable
 
-    KeysOf = Callable[[V], Iterable[Hashable]]
+    IndexFunc = Callable[[V], Iterable[Hashable]]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -26,30 +26,30 @@ _PLAIN: Final = frozenset({list, tuple})
 
 
 class Index(Generic[V]):
-    """One index. `keys_of` says under which keys an object is to be found; none is fine."""
+    """One index. `index_func` says under which keys an object is to be found; none is fine."""
 
-    def __init__(self, name: str, keys_of: KeysOf[V]) -> None:
+    def __init__(self, name: str, index_func: IndexFunc[V]) -> None:
         self.name = name
         self.failures = 0
-        self._keys_of = keys_of
+        self._index_func = index_func
         # By uid, a text that the object holds anyway: a key of namespace and name would be one more for each object.
-        self._filed: dict[Hashable, dict[str, V]] = {}
+        self._objects: dict[Hashable, dict[str, V]] = {}
 
     def get(self, key: Hashable) -> tuple[V, ...]:
-        return tuple(self._filed.get(key, {}).values())
+        return tuple(self._objects.get(key, {}).values())
 
     def keys(self) -> tuple[Hashable, ...]:
-        return tuple(self._filed)
+        return tuple(self._objects)
 
-    def file(self, new: V, ident: str) -> None:
+    def add(self, new: V, ident: str) -> None:
         """`new` is in the cache now; `ident` is its `ident_of`, which all indexes of a cache are given."""
         self._put(self._keys(new), new, ident)
 
-    def unfile(self, old: V, ident: str) -> None:
+    def remove(self, old: V, ident: str) -> None:
         """`old` is in the cache no more."""
         self._drop(self._keys(old), ident)
 
-    def refile(self, old: V, new: V, ident: str) -> None:
+    def replace(self, old: V, new: V, ident: str) -> None:
         """`new` has taken the key of `old`, which was filed by the same `ident`."""
         before, after = self._keys(old), self._keys(new)
         if before != after:
@@ -57,9 +57,9 @@ class Index(Generic[V]):
             self._put(after, new, ident)
             return
         for key in after:
-            filed = self._filed.get(key)
+            filed = self._objects.get(key)
             if filed is None:
-                self._filed[key] = {ident: new}
+                self._objects[key] = {ident: new}
                 continue
             # As if it came last: what changed lately stands at the end.
             filed.pop(ident, None)
@@ -67,23 +67,23 @@ class Index(Generic[V]):
 
     def _put(self, keys: Iterable[Hashable], new: V, ident: str) -> None:
         for key in keys:
-            filed = self._filed.get(key)
+            filed = self._objects.get(key)
             if filed is None:
-                self._filed[key] = {ident: new}
+                self._objects[key] = {ident: new}
             else:
                 filed[ident] = new
 
     def _drop(self, keys: Iterable[Hashable], ident: str) -> None:
         for key in keys:
-            filed = self._filed.get(key)
+            filed = self._objects.get(key)
             if filed is not None:
                 filed.pop(ident, None)
                 if not filed:
-                    del self._filed[key]
+                    del self._objects[key]
 
     def _keys(self, value: V) -> Collection[Hashable]:
         try:
-            keys = self._keys_of(value)
+            keys = self._index_func(value)
             # As keys of a dict: which finds out at once whether they can be.
             if type(keys) in _PLAIN and len(keys) <= 1:  # type: ignore[arg-type] # they are
                 return {keys[0]: None} if keys else ()  # type: ignore[index] # as above

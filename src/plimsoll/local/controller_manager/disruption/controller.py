@@ -61,7 +61,7 @@ class DisruptionController:
         enqueue_on(self._budgets, self.controller, of_itself)
         enqueue_on(self._pods, self.controller, self._covering)
         for source in self._scales.sources:
-            self.controller.starts_after(source)
+            self.controller.add_source(source)
 
     async def reconcile(self, key: Key) -> Done | Again:
         budget = self._budgets.cache.get(key.name, key.namespace)

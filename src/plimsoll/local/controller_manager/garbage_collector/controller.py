@@ -89,7 +89,7 @@ class GarbageCollector:
             if (resource.group, resource.plural) not in EVENTS:
                 self._share(resource)
         self._definitions.add_handler(self._definition_changed, name=f"{NAME}: kinds")
-        self.controller.starts_after(self._definitions)
+        self.controller.add_source(self._definitions)
 
     def _share(self, resource: Resource) -> None:
         informers = self._component.informers
@@ -114,7 +114,7 @@ class GarbageCollector:
         for resource in await served_resources(self._client, "list", "watch", "delete"):
             known = self._shared.get(resource.full_name)
             if known is not None:
-                await known.synced()
+                await known.wait_until_synced()
             elif (resource.group, resource.plural) not in EVENTS:
                 self._follow(resource)
 

@@ -107,8 +107,8 @@ class NodeLifecycleController:
             settings=ControllerSettings(workers=settings.workers),
         )
         enqueue_on(self._nodes, self.controller, self._changed)
-        self.controller.starts_after(self._pods)
-        self.controller.starts_after(liveness)
+        self.controller.add_source(self._pods)
+        self.controller.add_source(liveness)
         liveness.on_change(self._heard)
 
     async def reconcile(self, name: str) -> Done | Again:

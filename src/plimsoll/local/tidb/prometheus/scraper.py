@@ -39,8 +39,8 @@ class Scraper:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._topology.clusters.synced()
-        await self._topology.pods.synced()
+        await self._topology.clusters.wait_until_synced()
+        await self._topology.pods.wait_until_synced()
         while True:
             await self._has_work.wait()
             await self.scrape()

@@ -103,8 +103,8 @@ class JobController:
             entropy=component.entropy,
             all_keys=lambda: [key_of(raw) for raw in self._jobs.cache],
         )
-        self.controller.starts_after(self._jobs)
-        self.controller.starts_after(self._informer)
+        self.controller.add_source(self._jobs)
+        self.controller.add_source(self._informer)
         self._jobs.add_handler(self._job_changed, name=NAME)
         self._informer.add_handler(self._pod_changed, name=NAME)
 

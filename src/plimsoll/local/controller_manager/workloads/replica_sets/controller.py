@@ -100,7 +100,7 @@ class ReplicaSetController:
             settings=ControllerSettings(workers=workers),
         )
         enqueue_on(self._sets, self.controller, of_itself)
-        self.controller.starts_after(self._pods)
+        self.controller.add_source(self._pods)
         self._pods.add_handler(self._pod_changed, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:

@@ -85,7 +85,7 @@ class StatefulSetController:
         enqueue_on(self._sets, self.controller, of_itself)
         enqueue_on(self._informer, self.controller, of_owner(self._resource))
         enqueue_on(self._revisions.informer, self.controller, of_owner(self._resource))
-        self.controller.starts_after(self._pods.claims)
+        self.controller.add_source(self._pods.claims)
 
     async def reconcile(self, key: Key) -> Done | Again:
         found = self._sets.cache.get(key.name, key.namespace)

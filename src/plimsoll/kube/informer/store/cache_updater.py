@@ -29,7 +29,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 _MOST_COMPLAINTS: Final = 1000
 
 
-class Tracker(Generic[V]):
+class CacheUpdater(Generic[V]):
     """`position` is the version up to which everything is known: a watch resumes there. Empty before the first list."""
 
     def __init__(self, resource: str, *, cache: WritableCache[V], on_change: OnChange[V]) -> None:
@@ -43,28 +43,28 @@ class Tracker(Generic[V]):
         self._on_change = on_change
         self._unlisted: dict[str, dict[str, None]] = {}
         self._has_nameless = False
-        self._complaints: dict[tuple[str, str], None] = {}
+        self._warned: dict[tuple[str, str], None] = {}
 
     # ---- a list
 
-    def list_begins(self) -> None:
+    def begin_list(self) -> None:
         """Start a list, or start it again if it was broken off: no object of the cache is listed yet."""
         self._has_nameless = False
         self._unlisted = self._cache.names()
 
-    def listed(self, values: Iterable[V | BadObject]) -> None:
+    def add_listed(self, values: Iterable[V | BadObject]) -> None:
         for value in values:
             key = key_tuple_of(value)
             namespace, name = key
             if not name:
                 self._has_nameless = True
-                self.could_not_read(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
+                self.note_unreadable(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
                 continue
             if namespace in self._unlisted:
                 self._unlisted[namespace].pop(name, None)
             self._put(key, value)
 
-    def not_listed(self) -> Iterator[KeyTuple]:
+    def find_unlisted(self) -> Iterator[KeyTuple]:
         """The objects of the cache that the complete list did not hold; each goes to `infer_deletion`.
 
         None if the list held an object without a name: it may be any of them, and missing data must not shrink
@@ -82,36 +82,36 @@ class Tracker(Generic[V]):
     def infer_deletion(self, key: KeyTuple) -> None:
         self._remove(key, last=None, is_inferred=True)
 
-    def list_ended(self, version: str) -> None:
+    def end_list(self, version: str) -> None:
         """The list is complete up to `version`, even if that is older than the position before."""
         self.position = version
         self.is_suspect = self._has_nameless
 
     # ---- a watch
 
-    def present(self, value: V | BadObject) -> None:
+    def update(self, value: V | BadObject) -> None:
         """ADDED or MODIFIED. Which of them it is depends on the history of the server, which may differ from ours."""
         if self._advance(version_of(value)):
             self._put(key_tuple_of(value), value)
 
-    def gone(self, value: V | BadObject) -> None:
+    def delete(self, value: V | BadObject) -> None:
         if self._advance(version_of(value)):
             self._remove(key_tuple_of(value), last=value, is_inferred=False)
 
-    def gone_while_listing(self, value: V | BadObject) -> None:
+    def delete_while_listing(self, value: V | BadObject) -> None:
         """Deleted while the first events of a watch are still coming."""
         namespace, name = key = key_tuple_of(value)
         self._unlisted.get(namespace, {}).pop(name, None)
         self._remove(key, last=value, is_inferred=False)
 
-    def bookmarked(self, version: str) -> None:
+    def advance_to(self, version: str) -> None:
         self._advance(version)
 
-    def could_not_read(self, problem: str) -> None:
+    def note_unreadable(self, problem: str) -> None:
         """Something happened to we do not know whom."""
         self.unreadable += 1
         self.is_suspect = True
-        self._complain("", problem)
+        self._warn_once("", problem)
 
     def _advance(self, version: str) -> bool:
         """Whether this is news. Versions that are no numbers cannot be compared, and always are."""
@@ -123,12 +123,12 @@ class Tracker(Generic[V]):
             return False
         if not is_newer(version, self.position):
             self.replays += 1
-            self._look_back(version)
+            self._check_went_back(version)
             return False
         self.position = version
         return True
 
-    def _look_back(self, version: str) -> None:
+    def _check_went_back(self, version: str) -> None:
         """No watch tells of what lies before its start: a server that does was restored from a backup since."""
         if went_back(version, self.position) and not self.is_suspect:
             self.is_suspect = True
@@ -137,28 +137,28 @@ class Tracker(Generic[V]):
     # ---- both
 
     def _put(self, key: KeyTuple, new: V | BadObject) -> None:
-        old = self._cache.state(key)
+        old = self._cache.get_state(key)
         if old is not None and is_unchanged(old, new):
             return
         if isinstance(new, BadObject):
-            self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
+            self._warn_once(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
         self._cache.put(key, new)
         self._on_change(key, old, None)
 
     def _remove(self, key: KeyTuple, *, last: V | BadObject | None, is_inferred: bool) -> None:
-        old = self._cache.state(key)
+        old = self._cache.get_state(key)
         if old is None:
             return
         self._cache.remove(key)
         self._on_change(key, old, Deletion(last=last, is_inferred=is_inferred))
 
-    def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
+    def _warn_once(self, uid: str, problem: str, *, name: str = "") -> None:
         """Once for each object and problem, however many versions of it come."""
-        if (whose, problem) in self._complaints:
+        if (uid, problem) in self._warned:
             return
-        if len(self._complaints) >= _MOST_COMPLAINTS:
-            self._complaints.clear()
-        self._complaints[whose, problem] = None
+        if len(self._warned) >= _MOST_COMPLAINTS:
+            self._warned.clear()
+        self._warned[uid, problem] = None
         log.warning("informer.bad_object", resource=self._resource, object=name, problem=problem[:500])
 
 
