@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from benchmarks.autoscaler_clusters import StandingCluster, cluster_of_n22, waiting_cluster
+from benchmarks.autoscaler_clusters import SteadyCluster, cluster_of_n22, waiting_cluster
 from plimsoll.solver import kernels
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 def _standing_rows() -> Iterator[dict[str, Any]]:
-    cluster = StandingCluster(nodes=_NODES, pods_each=_PODS_EACH)
+    cluster = SteadyCluster(nodes=_NODES, pods_each=_PODS_EACH)
     before = _resident_mib()
     cold, turn = _timed(cluster.bench.turn)
     told = f"{_NODES * _PODS_EACH:,} pods, {len(turn.scale_down.unneeded)} nodes found unneeded"

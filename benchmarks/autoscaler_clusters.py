@@ -52,7 +52,7 @@ _UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unsched
 _DEPLOYMENTS = 200
 
 
-class HandClock:
+class ManualClock:
     """Goes on when it is told to."""
 
     def __init__(self) -> None:
@@ -199,10 +199,10 @@ class TableProvider:
         return "accelerator"
 
 
-class SoldGroup(TableGroup):
+class ProvisionedGroup(TableGroup):
     """A group that auto-provisioning wants, and after `create` has."""
 
-    def __init__(self, wanted: Blueprint, kind: MachineType, provider: SellingProvider) -> None:
+    def __init__(self, wanted: Blueprint, kind: MachineType, provider: ProvisioningProvider) -> None:
         super().__init__(id=wanted.id, shape=provider.shapes[kind.name], target=0, max_size=wanted.max_size)
         self.autoprovisioned = True
         self._node = planned_node(wanted, kind, group=wanted.id)
@@ -216,7 +216,7 @@ class SoldGroup(TableGroup):
         return self._node
 
 
-class SellingProvider(TableProvider):
+class ProvisioningProvider(TableProvider):
     """A cloud without groups, that makes them of whatever it sells."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
@@ -236,8 +236,8 @@ class SellingProvider(TableProvider):
     async def machine_types(self) -> tuple[MachineType, ...]:  # type: ignore[override]  # the base sells none
         return tuple(self._sold.values())
 
-    async def new_node_group(self, wanted: Blueprint) -> SoldGroup:
-        return SoldGroup(wanted, self._sold[wanted.machine_type], self)
+    async def new_node_group(self, wanted: Blueprint) -> ProvisionedGroup:
+        return ProvisionedGroup(wanted, self._sold[wanted.machine_type], self)
 
     async def node_price(self, node: NodeRef, _span: Span) -> float:
         return self.shapes[node.labels["node.kubernetes.io/instance-type"]].price
@@ -315,11 +315,11 @@ class Workload:
         )
 
 
-class Bench:
+class AutoscalerBenchmark:
     """An autoscaler in such a world; `turn` takes one."""
 
     def __init__(self, provider: TableProvider, **options: Any) -> None:
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.provider = provider
         self._loop = asyncio.new_event_loop()
         self.informers: Any = FilledInformers()
@@ -348,7 +348,7 @@ async def _inline(plan: Callable[[], Any]) -> Any:
     return plan()
 
 
-class StandingCluster:
+class SteadyCluster:
     """So many nodes in twenty groups, full by two thirds, and a Bench on it."""
 
     def __init__(self, *, nodes: int, pods_each: int, seed: int = 1) -> None:
@@ -363,7 +363,7 @@ class StandingCluster:
             )
             for index in range(20)
         ]
-        self.bench = Bench(TableProvider(groups))
+        self.bench = AutoscalerBenchmark(TableProvider(groups))
         self._random = np.random.default_rng(seed)
         self._work = Workload.of(_DEPLOYMENTS, seed=seed)
         self._nodes = self.bench.informers.of(Node)
@@ -391,10 +391,12 @@ class StandingCluster:
         self._nodes.put(*(node_of(self.names[index], self.groups[index % 20]) for index in touched))
 
 
-def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) -> Bench:
+def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) -> AutoscalerBenchmark:
     """Pods without a place, and groups of as many shapes without a node."""
     shapes = synthetic_shapes(groups)
-    bench = Bench(TableProvider(TableGroup(id=f"group-{shape.name}", shape=shape, target=0) for shape in shapes))
+    bench = AutoscalerBenchmark(
+        TableProvider(TableGroup(id=f"group-{shape.name}", shape=shape, target=0) for shape in shapes)
+    )
     work = Workload.of(controllers, seed=seed)
     bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(pods)))
     bench.informers.of(ReplicaSet).put(
@@ -403,12 +405,12 @@ def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) 
     return bench
 
 
-def cluster_of_n22(*, seed: int = 22) -> Bench:
+def cluster_of_n22(*, seed: int = 22) -> AutoscalerBenchmark:
     """Scenario N22 (docs/design/nodes.md 15): pods of 300 shapes, 40 machine types, 5 selectors, no group yet."""
     sizes = [(cores, ratio) for cores in (2, 4, 8, 16, 32, 48, 64, 96) for ratio in (1, 2, 4, 6, 8)]
     shapes = [Shape(name=f"t{number}", cores=cores, gib=cores * ratio) for number, (cores, ratio) in enumerate(sizes)]
-    bench = Bench(
-        SellingProvider(shapes),
+    bench = AutoscalerBenchmark(
+        ProvisioningProvider(shapes),
         node_autoprovisioning=True,
         max_autoprovisioned_node_group_count=60,
         max_node_groups=60,

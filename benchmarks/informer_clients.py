@@ -42,7 +42,7 @@ _PATIENCE_S: Final = 300.0
 _OTHER_OBJECTS: Final = 500
 
 
-class Meter:
+class ResourceMeter:
     """From its making on: seconds of the wall and of the processor, and by how much the peak of memory grew."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def _peak_kib() -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-class Stalls:
+class LoopStalls:
     """How late a timer comes, at worst: what a lease renewal or a health check on the same loop would feel."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ async def plimsoll_sync(kubeconfig: str, count: int) -> dict[str, float]:
     async with _connected(kubeconfig) as client:
         await anext(client.pages(Pod, Selection(page_size=1)))
         informer = Informer(client, Pod, clock=RealClock(), entropy=SystemEntropy())
-        stalls, meter = Stalls(), Meter()
+        stalls, meter = LoopStalls(), ResourceMeter()
         watching = asyncio.create_task(stalls.watch())
         running = asyncio.create_task(informer.run())
         async with asyncio.timeout(_PATIENCE_S):
@@ -127,10 +127,10 @@ async def plimsoll_watch(kubeconfig: str, count: int) -> dict[str, float]:
         if seen == count:
             done.set()
 
-    async with _connected(kubeconfig, lambda transport: Rewound(transport, count)) as client:
+    async with _connected(kubeconfig, lambda transport: RewoundTransport(transport, count)) as client:
         informer = Informer(client, Pod, clock=RealClock(), entropy=SystemEntropy())
         informer.add_handler(handle, name="bench")
-        stalls, meter = Stalls(), Meter()
+        stalls, meter = LoopStalls(), ResourceMeter()
         watching = asyncio.create_task(stalls.watch())
         running = asyncio.create_task(informer.run())
         async with asyncio.timeout(_PATIENCE_S):
@@ -146,7 +146,7 @@ async def _ended(*tasks: asyncio.Task[None]) -> None:
     await asyncio.wait(tasks)
 
 
-class Rewound:
+class RewoundTransport:
     """A transport that lists nothing, at the version before the last so many pods: all of them are news to a watch."""
 
     def __init__(self, transport: Transport, count: int) -> None:
@@ -182,7 +182,7 @@ def official_sync(kubeconfig: str, count: int) -> dict[str, float]:
     api = client.CoreV1Api()
     api.list_pod_for_all_namespaces(limit=1)
     informer = SharedInformer(api.list_pod_for_all_namespaces, label_selector=_selector(api, count))
-    meter = Meter()
+    meter = ResourceMeter()
     informer.start()
     while len(informer.cache.list_keys()) < count:
         time.sleep(0.05)
@@ -203,7 +203,7 @@ def official_watch(kubeconfig: str, count: int) -> dict[str, float]:
     config.load_kube_config(kubeconfig)
     api = client.CoreV1Api()
     newest = api.list_pod_for_all_namespaces(limit=1).metadata.resource_version
-    meter = Meter()
+    meter = ResourceMeter()
     events = watch.Watch().stream(api.list_pod_for_all_namespaces, resource_version=_before(newest, count))  # type: ignore[arg-type]
     assert sum(1 for _ in itertools.islice(events, count)) == count
     return meter.read()

@@ -56,7 +56,7 @@ def row(name: str, value: float, unit: str, most: float | None = None, note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """One world, planned and verified; times in ms."""
 
     plan_ms: float
@@ -83,7 +83,7 @@ def dense_pass_ms(pods: int) -> float:
     return min(cpu_ms(lambda: matrix.sum(axis=0)) for _ in range(5))
 
 
-def measured(world: World) -> Measured:
+def measured(world: World) -> Measurement:
     """Planned once for its memory and to have everything loaded, then three times: the best counts."""
     snapshot, policy = world
     pods = sum(pending.count for pending in snapshot.pending)
@@ -96,7 +96,7 @@ def measured(world: World) -> Measured:
     verify_ms = cpu_ms(lambda: answers.append(verify_proposal(proposal)))
     plan = answers[0]
     _check(plan, pods)
-    return Measured(
+    return Measurement(
         plan_ms=plan_ms, dense_ms=dense_pass_ms(pods), verify_ms=verify_ms, peak_mib=peak_mib, pods=pods, plan=plan
     )
 

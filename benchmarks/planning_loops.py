@@ -32,7 +32,7 @@ CHURN = 100
 """The share of pods that are replaced per loop iteration: one in so many."""
 
 
-class Churning:
+class ChurningCluster:
     """The objects of a cluster, and changes to them from a seed."""
 
     def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod], *, seed: int) -> None:
@@ -95,7 +95,7 @@ def _fitting_rows(
     yield row(f"{name}, first turn", first, "ms CPU", None, "every object read")
 
 
-def _with_waiting(seed: int, *, owned: bool) -> Churning:
+def _with_waiting(seed: int, *, owned: bool) -> ChurningCluster:
     view = planning_clusters.view_of(1_000, pods_each=5, seed=seed)
     work = planning_clusters.equal_counts(
         planning_clusters.workload("lognormal", pods=10_000, classes=100, seed=seed), 100
@@ -107,7 +107,7 @@ def _with_waiting(seed: int, *, owned: bool) -> Churning:
             named = f"{entry.pod.metadata.name}-{index}"
             meta = structs.replace(entry.pod.metadata, name=named, uid=named, owner_references=owners)
             waiting.append(structs.replace(entry.pod, metadata=meta))
-    return Churning(*_objects(view.nodes.values(), waiting), seed=seed)
+    return ChurningCluster(*_objects(view.nodes.values(), waiting), seed=seed)
 
 
 def _objects(states: Any, more: Sequence[Pod] = ()) -> tuple[list[Node], list[Pod]]:
@@ -138,7 +138,7 @@ def _removal_rows(
 def _removals(world: Snapshot, seed: int, cpu_ms: Callable[..., float]) -> tuple[float, ...]:
     """Times of a first turn, of one after changes, of one after none; of the snapshot, whole and after changes."""
     policy = planning_clusters.policy()
-    cluster = Churning(*_objects(world.view.nodes.values()), seed=seed)
+    cluster = ChurningCluster(*_objects(world.view.nodes.values()), seed=seed)
     around = SnapshotInputs(at=world.at, groups=world.groups, group_of=world.group_of)
     keeper = SnapshotBuilder()
     made: list[Snapshot] = []

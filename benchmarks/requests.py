@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import structlog
 
-from benchmarks.autoscaler_clusters import SellingProvider, TableGroup, TableProvider, node_of
+from benchmarks.autoscaler_clusters import ProvisioningProvider, TableGroup, TableProvider, node_of
 from benchmarks.planning_clusters import Shape
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
@@ -65,7 +65,7 @@ def _largest_rows() -> Iterator[dict[str, Any]]:
     templates = [_template(f"t{number}", memory="2Gi", label=str(number)) for number in range(_POD_SETS)]
     request = _request("r", {f"t{number}": _PODS_EACH for number in range(_POD_SETS)})
     group = TableGroup(id="g", shape=_LARGE, target=0)
-    with Served(TableProvider([group]), [*templates, request]) as served:
+    with RequestBenchmark(TableProvider([group]), [*templates, request]) as served:
         first = served.turn()
         assert (served.given("CapacityIsProvisioned"), group.calls) == (1, 1)
         pods, nodes = _POD_SETS * _PODS_EACH, group.target
@@ -83,7 +83,7 @@ def _check_rows() -> Iterator[dict[str, Any]]:
     requests = [_request(f"r{number}", {"t": 1}, kind=CHECK) for number in range(_CHECKS)]
     group = TableGroup(id="g", shape=_SMALL, target=0)
     nodes = [_node(f"n{number}", group) for number in range(_CHECKS // 4)]
-    with Served(TableProvider([]), [_template("t"), *nodes, *requests]) as served:
+    with RequestBenchmark(TableProvider([]), [_template("t"), *nodes, *requests]) as served:
         only = served.turn()
         assert served.given("CapacityIsFound") == _CHECKS
     told = f"one pod each, on {len(nodes)} nodes that they fill; {only.cpu_s / _CHECKS * 1e3:.1f} ms a request"
@@ -101,10 +101,10 @@ def _small_rows() -> Iterator[dict[str, Any]]:
     yield _row("twice as many atomic requests", many.cpu_s / few.cpu_s, "times", _LINEAR, "linear would be 2")
 
 
-def _small(count: int) -> Took:
+def _small(count: int) -> LoopCost:
     requests = [_request(f"r{number}", {"t": 1}) for number in range(count)]
-    provider = SellingProvider([_SMALL])
-    with Served(provider, [_template("t"), *requests], **{"node-autoprovisioning": True}) as served:
+    provider = ProvisioningProvider([_SMALL])
+    with RequestBenchmark(provider, [_template("t"), *requests], **{"node-autoprovisioning": True}) as served:
         took = served.turn()
         assert served.given("CapacityIsProvisioned") == count
     (group,) = provider.groups.values()
@@ -116,7 +116,7 @@ def _small(count: int) -> Took:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
+class LoopCost:
     """What one turn took."""
 
     cpu_s: float
@@ -124,7 +124,7 @@ class Took:
     grown_mib: float
 
 
-class Served:
+class RequestBenchmark:
     """`with Served(provider, objects) as served:`; then `served.turn()`."""
 
     def __init__(self, provider: TableProvider, objects: Sequence[Json], **options: Any) -> None:
@@ -144,14 +144,14 @@ class Served:
         self._loop = TableLoop(tools, self._provider)
         return self._loop
 
-    def turn(self) -> Took:
+    def turn(self) -> LoopCost:
         self._world.run.advance_by(10)
         self._world.run_now(self._loop.wait_until_synced())
         held, began_s = _resident_mib(), time.process_time()
         turn = self._world.run_now(self._loop.turn())
         took_s = time.process_time() - began_s
         assert turn.ended_early is None, turn.ended_early
-        return Took(cpu_s=took_s, plan_s=turn.scale_up.plan_seconds, grown_mib=_resident_mib() - held)
+        return LoopCost(cpu_s=took_s, plan_s=turn.scale_up.plan_seconds, grown_mib=_resident_mib() - held)
 
     def given(self, reason: str) -> int:
         """Requests whose Provisioned is True for this reason, as the server has them."""

@@ -14,7 +14,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.tidb.load.cluster_loads import LOAD
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.web.serving import CannotListen
-from tests.local.tidb.builders import CLUSTERS, TidbWorld, base_cluster
+from tests.local.tidb.builders import CLUSTERS, LocalTidbCluster, base_cluster
 
 if TYPE_CHECKING:
     import socket
@@ -42,7 +42,7 @@ QUESTION = {
 }
 
 
-class UpTidbWorld(TidbWorld):
+class UpTidbCluster(LocalTidbCluster):
     """With what `plimsoll up` adds to a simulated TiDB."""
 
     embedded: EmbeddedTidb
@@ -76,9 +76,9 @@ class UpTidbWorld(TidbWorld):
 
 
 @pytest.fixture
-def world() -> Iterator[UpTidbWorld]:
+def world() -> Iterator[UpTidbCluster]:
     """Three stores at 0.9 of their cores."""
-    with UpTidbWorld() as world:
+    with UpTidbCluster() as world:
         world.load("seconds,tikv_cores\n0,10.8\n")
         world.make(base_cluster(annotations={LOAD: "load"}))
         world.after(240)
@@ -86,14 +86,14 @@ def world() -> Iterator[UpTidbWorld]:
 
 
 @pytest.mark.parametrize("path", ["/autoscaling", "/prod/db/autoscaling"])
-def test_the_planner_answers_from_what_is_simulated(world: UpTidbWorld, path: str) -> None:
+def test_the_planner_answers_from_what_is_simulated(world: UpTidbCluster, path: str) -> None:
     status, plans = world.asked(path)
 
     assert status == 200
     assert plans == [{"component": "tikv", "count": 6, "resource_type": "default_homogeneous_tikv", "labels": {}}]
 
 
-def test_with_two_clusters_one_has_to_be_named(world: UpTidbWorld) -> None:
+def test_with_two_clusters_one_has_to_be_named(world: UpTidbCluster) -> None:
     world.make(base_cluster("other", tikv=0, tidb=0))
     world.after(10)
 
@@ -101,22 +101,22 @@ def test_with_two_clusters_one_has_to_be_named(world: UpTidbWorld) -> None:
     assert world.asked("/prod/db/autoscaling")[0] == 200
 
 
-def test_clusters_that_are_not_there_have_no_planner(world: UpTidbWorld) -> None:
+def test_clusters_that_are_not_there_have_no_planner(world: UpTidbCluster) -> None:
     status, said = world.asked("/prod/nothing/autoscaling")
 
     assert (status, said["error"]) == (404, "not_found")
 
 
 def test_a_planner_is_well_even_without_a_cluster() -> None:
-    with UpTidbWorld() as world:
+    with UpTidbCluster() as world:
         assert world.asked("/healthz", method="GET") == (200, {"status": "ok"})
 
 
-def test_the_planner_asks_for_the_token(world: UpTidbWorld) -> None:
+def test_the_planner_asks_for_the_token(world: UpTidbCluster) -> None:
     assert world.asked("/autoscaling", token="wrong")[0] == 401
 
 
-def test_an_autoscaler_that_somebody_makes_is_looked_at(world: UpTidbWorld) -> None:
+def test_an_autoscaler_that_somebody_makes_is_looked_at(world: UpTidbCluster) -> None:
     rules = {"cpu": {"max_threshold": 0.8, "min_threshold": 0.2}}
     spec = {"cluster": {"name": "db"}, "tikv": {"rules": rules}}
     kind = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbClusterAutoScaler"}

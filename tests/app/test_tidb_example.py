@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.app.test_embedded_tidb import UpTidbWorld
+from tests.app.test_embedded_tidb import UpTidbCluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tidb" / "breathing.yaml"
 HOME = "breathing"
@@ -19,14 +19,14 @@ PATHS = {
 }
 
 
-def _group(world: UpTidbWorld) -> int:
+def _group(world: UpTidbCluster) -> int:
     """How many stores the group has; none without a group."""
     found: list[dict[str, Any]] = world.get(PATHS["TidbCluster"])["items"]
     return sum(manifest["spec"]["tikv"]["replicas"] for manifest in found if "cluster" in manifest["spec"])
 
 
 def test_the_cluster_breathes_every_twenty_minutes() -> None:
-    with UpTidbWorld() as world:
+    with UpTidbCluster() as world:
         world.namespace(HOME)
         for manifest in yaml.safe_load_all(EXAMPLE.read_text()):
             if manifest["kind"] in PATHS:

@@ -15,7 +15,7 @@ from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.web.serving import CannotListen
-from tests.local.apiserver.builders import ADMIN, MERGE, World
+from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness
 
 if TYPE_CHECKING:
     import asyncio
@@ -37,7 +37,7 @@ def no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "warm_kernels", nothing)
 
 
-class UpWorld(World):
+class UpCluster(ApiServerHarness):
     """An API server that outlives the clusters beside it."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def deployment(replicas: int) -> dict[str, Any]:
 
 
 def test_people_hear_of_it_when_all_nodes_are_ready():
-    with UpWorld() as world:
+    with UpCluster() as world:
         world.start()
         world.run.advance_by(2)
         assert world.told == []
@@ -88,7 +88,7 @@ def test_people_hear_of_it_when_all_nodes_are_ready():
 
 
 def test_nodes_that_take_too_long_are_not_waited_for():
-    with UpWorld() as world:
+    with UpCluster() as world:
         world.start(nodes=0)
         world.run.advance_by(1)
         world.kill()
@@ -100,7 +100,7 @@ def test_nodes_that_take_too_long_are_not_waited_for():
 
 
 def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_told_with_the_cause():
-    with UpWorld() as world:
+    with UpCluster() as world:
         world.start()
         world.run.advance_by(7)
         cut_off = {"metadata": {"annotations": {"plimsoll.io/silent": "true"}}}
@@ -122,7 +122,7 @@ def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_told_with_th
 
 @pytest.mark.parametrize("asleep_s", [60, 3600, 3 * 86_400])
 def test_after_a_long_sleep_all_nodes_and_pods_are_what_they_were(asleep_s: float):
-    with UpWorld() as world:
+    with UpCluster() as world:
         world.start()
         world.made(DEPLOYMENTS, deployment(20))
         world.run.advance_by(30)
@@ -141,7 +141,7 @@ def test_after_a_long_sleep_all_nodes_and_pods_are_what_they_were(asleep_s: floa
 
 
 def test_a_token_is_not_shown_by_what_carries_it():
-    with UpWorld() as world:
+    with UpCluster() as world:
         serving = Serving(application=world.application, token="secret", ready=READY)
         assert "secret" not in repr(serving)
 

@@ -15,13 +15,13 @@ from plimsoll.cli.main import main
 REPOSITORY = Path(__file__).parents[2]
 
 
-class Ended(NamedTuple):
+class CommandResult(NamedTuple):
     returncode: int
     stdout: str
     stderr: str
 
 
-def plimsoll(*arguments: str | Path, stdin: str = "", cwd: Path = REPOSITORY) -> Ended:
+def plimsoll(*arguments: str | Path, stdin: str = "", cwd: Path = REPOSITORY) -> CommandResult:
     out, err, given = io.StringIO(), io.StringIO(), io.TextIOWrapper(io.BytesIO(stdin.encode()))
     with (
         mock.patch.object(sys, "stdin", given),
@@ -33,4 +33,4 @@ def plimsoll(*arguments: str | Path, stdin: str = "", cwd: Path = REPOSITORY) ->
         try:
             main([str(argument) for argument in arguments])
         except SystemExit as ended:
-            return Ended(int(ended.code or 0), out.getvalue(), err.getvalue())
+            return CommandResult(int(ended.code or 0), out.getvalue(), err.getvalue())

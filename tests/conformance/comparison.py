@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.conformance.exchanges import Reply
-    from tests.conformance.recordings import Recorded
+    from tests.conformance.recordings import RecordedExchange
     from tests.conformance.substitutions import Substitutions
 
 # Recordings whose answer was cut without a note: only what is there is compared.
@@ -23,12 +23,12 @@ _CUT = frozenset({"auth-002", "read-072", "read-074", "subresources-032", "disco
 _SHOWN_CHARACTERS = 300
 
 
-def differences(recorded: Recorded, reply: Reply, ours: Substitutions) -> tuple[str, ...]:
+def differences(recorded: RecordedExchange, reply: Reply, ours: Substitutions) -> tuple[str, ...]:
     """What differs, a line each; nothing if the answers are the same."""
     return tuple(_differences(recorded, reply, ours))
 
 
-def _differences(recorded: Recorded, reply: Reply, ours: Substitutions) -> Iterator[str]:
+def _differences(recorded: RecordedExchange, reply: Reply, ours: Substitutions) -> Iterator[str]:
     if recorded.status != reply.status:
         yield f"status: recorded {recorded.status}, ours {reply.status}: {_short(reply.text)}"
         return
@@ -41,7 +41,7 @@ def _differences(recorded: Recorded, reply: Reply, ours: Substitutions) -> Itera
     yield from body_differences(recorded.response, came, is_cut=is_cut, id_=recorded.id)
 
 
-def _header_differences(recorded: Recorded, reply: Reply) -> Iterator[str]:
+def _header_differences(recorded: RecordedExchange, reply: Reply) -> Iterator[str]:
     content_type = recorded.response_headers.get("Content-Type", "")
     if content_type and content_type != reply.content_type:
         yield f"Content-Type: recorded {content_type!r}, ours {reply.content_type!r}"

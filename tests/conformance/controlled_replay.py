@@ -35,7 +35,7 @@ from tests.conformance.setups.steps import CONTROLLERS, Send, StatusAsRecorded, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.conformance.recordings import Recorded
+    from tests.conformance.recordings import RecordedExchange
 
 _PARTS = (
     replica_set_services,
@@ -54,7 +54,7 @@ def replay_with_controllers(group: str) -> dict[str, Outcome]:
         return {recorded.id: replaying.answer(recorded) for recorded in with_controllers(group)}
 
 
-def with_controllers(group: str) -> list[Recorded]:
+def with_controllers(group: str) -> list[RecordedExchange]:
     """The lines that were recorded while controllers ran."""
     last = LAST.get(group)
     return [recorded for recorded in golden(group) if last is None or recorded.id <= last]
@@ -76,7 +76,7 @@ class _ControlledReplay(Replay):
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
         return Client(transport, clock=self.run.clock, entropy=SeededEntropy(manager), settings=settings)
 
-    def steps_before(self, recorded: Recorded) -> Sequence[Step]:
+    def steps_before(self, recorded: RecordedExchange) -> Sequence[Step]:
         return INSTEAD.get(recorded.id, setups.BEFORE.get(recorded.id, ()))
 
     def take(self, step: Step) -> None:

@@ -1,6 +1,6 @@
 """One conversation with the embedded API server, in virtual time and without a socket.
 
-`Conversation` sends a request and reads the whole answer, watches included: their `timeoutSeconds` pass in no time.
+`ClientRequests` sends a request and reads the whole answer, watches included: their `timeoutSeconds` pass in no time.
 Used by the replay, the model and the fuzzer; knows nothing of recordings.
 """
 
@@ -40,7 +40,7 @@ class Reply(NamedTuple):
         return self.raw.decode()
 
 
-class Conversation:
+class ClientRequests:
     """Requests of one client, one after the other; `start` leaves a watch running beside them."""
 
     def __init__(self, run: VirtualRun, transport: InProcessTransport, *, headers: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plimsoll.runtime.virtual_run import VirtualRun
-from tests.conformance.exchanges import Conversation
+from tests.conformance.exchanges import ClientRequests
 from tests.conformance.fuzzing import Fuzzer, is_allowed, operations
 from tests.conformance.recordings import API_SERVER_GROUPS, by_id, golden
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
@@ -33,12 +33,12 @@ _REQUESTS_A_SERVER = 5_000
 _REQUESTS_AN_OBJECT = 250
 
 
-class Offence(NamedTuple):
+class FuzzFinding(NamedTuple):
     request: FuzzedRequest
     answer: str
 
 
-def published_operations(client: Conversation) -> tuple[Operation, ...]:
+def published_operations(client: ClientRequests) -> tuple[Operation, ...]:
     """What `/openapi/v3` says is served."""
     index = client.send("GET", "/openapi/v3")
     paths = _json(index)["paths"]
@@ -62,7 +62,7 @@ def _accepted() -> dict[tuple[str, str], list[Json]]:
     return found
 
 
-def _make_objects(client: Conversation, published: Sequence[Operation]) -> None:
+def _make_objects(client: ClientRequests, published: Sequence[Operation]) -> None:
     """An object `a` and `b` of every kind that was ever created: requests for them have something to break."""
     for operation in published:
         group = f"{operation.kind['group']}/" if operation.kind.get("group") else ""
@@ -74,20 +74,20 @@ def _make_objects(client: Conversation, published: Sequence[Operation]) -> None:
             client.send("POST", operation.path.replace("{namespace}", "fuzz"), headers=_JSON, body=body)
 
 
-def fuzzed(count: int, *, seed: int) -> list[Offence]:
+def fuzzed(count: int, *, seed: int) -> list[FuzzFinding]:
     """The offences among `count` requests."""
     chance = random.Random(seed)
-    offences: list[Offence] = []
+    offences: list[FuzzFinding] = []
     for begun in range(0, count, _REQUESTS_A_SERVER):
         offences += _on_one_server(min(_REQUESTS_A_SERVER, count - begun), chance)
     return offences
 
 
-def _on_one_server(count: int, chance: random.Random) -> Sequence[Offence]:
-    offences: list[Offence] = []
+def _on_one_server(count: int, chance: random.Random) -> Sequence[FuzzFinding]:
+    offences: list[FuzzFinding] = []
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.until(embedded_server(run.clock))
-        client = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        client = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         for path, body in _OBJECTS:
             client.send("POST", path, headers=_JSON, body=body)
         run.advance_by(5)
@@ -101,5 +101,5 @@ def _on_one_server(count: int, chance: random.Random) -> Sequence[Offence]:
                 request.method, request.path, query=request.query, headers=request.headers, body=request.body
             )
             if not is_allowed(reply.status, reply.body) or b"Traceback" in reply.raw:
-                offences.append(Offence(request, f"{reply.status} {reply.raw[:500]!r}"))
+                offences.append(FuzzFinding(request, f"{reply.status} {reply.raw[:500]!r}"))
     return offences

@@ -12,7 +12,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 
-class Held(NamedTuple):
+class ModelObject(NamedTuple):
     """One object, in the parts that operations change."""
 
     uid: str
@@ -22,17 +22,17 @@ class Held(NamedTuple):
     finalizers: tuple[str, ...] = ()
     is_deleting: bool = False
 
-    def same_content(self, other: Held) -> bool:
+    def same_content(self, other: ModelObject) -> bool:
         return self._replace(revision=0) == other._replace(revision=0)
 
 
-class Happening(NamedTuple):
+class ObjectChange(NamedTuple):
     """One change: an object before and after it."""
 
     revision: int
     key: Key
-    before: Held | None
-    after: Held | None
+    before: ModelObject | None
+    after: ModelObject | None
 
 
 class Event(NamedTuple):
@@ -48,23 +48,23 @@ class Model:
     """The objects and their history."""
 
     def __init__(self) -> None:
-        self.objects: dict[Key, Held] = {}
-        self.happenings: list[Happening] = []
+        self.objects: dict[Key, ModelObject] = {}
+        self.happenings: list[ObjectChange] = []
 
     @property
     def revision(self) -> int:
         return self.happenings[-1].revision if self.happenings else 0
 
-    def change(self, key: Key, after: Held | None, *, revision: int) -> None:
+    def change(self, key: Key, after: ModelObject | None, *, revision: int) -> None:
         """Write `after` in place of what is there; None deletes."""
         assert revision > self.revision, "revisions only grow"
         before = self.objects.pop(key, None)
         if after is not None:
             after = after._replace(revision=revision)
             self.objects[key] = after
-        self.happenings.append(Happening(revision, key, before, after))
+        self.happenings.append(ObjectChange(revision, key, before, after))
 
-    def selected(self, namespace: str, label: str) -> dict[Key, Held]:
+    def selected(self, namespace: str, label: str) -> dict[Key, ModelObject]:
         """What a list shows, in its order."""
         return {
             key: held
@@ -72,9 +72,9 @@ class Model:
             if key[0] == namespace and (not label or label in held.labels)
         }
 
-    def at(self, revision: int) -> dict[Key, Held]:
+    def at(self, revision: int) -> dict[Key, ModelObject]:
         """The objects as they were."""
-        objects: dict[Key, Held] = {}
+        objects: dict[Key, ModelObject] = {}
         for happening in self.happenings:
             if happening.revision > revision:
                 break

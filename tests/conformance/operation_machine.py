@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import MemoryDriver, SqliteDriver
 from plimsoll.runtime.clocks import RealClock
-from tests.conformance.object_model import Event, Held, Key, Model
+from tests.conformance.object_model import Event, Key, Model, ModelObject
 from tests.conformance.servers import ADMIN_TOKEN, embedded_server
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class OperationMachine(RuleBasedStateMachine):
         assert isinstance(answer.body, bytes)
         return answer.status, json.loads(answer.body)
 
-    def _written(self, key: Key, after: Held, answer: Json) -> None:
+    def _written(self, key: Key, after: ModelObject, answer: Json) -> None:
         """An object was (or was not) changed to `after`: the answer shows it, and the revision tells which."""
         before = self._model.objects.get(key)
         revision = int(answer["metadata"]["resourceVersion"])
@@ -120,7 +120,7 @@ class OperationMachine(RuleBasedStateMachine):
             assert (status, answer["reason"]) == (409, "AlreadyExists")
             return
         assert status == 201
-        self._written(key, Held(answer["metadata"]["uid"], 0, data, labels, finalizers), answer)
+        self._written(key, ModelObject(answer["metadata"]["uid"], 0, data, labels, finalizers), answer)
 
     @rule(key=_KEYS, data=_DATA, labels=_LABELS, version=st.sampled_from(("none", "current", "stale")))
     def replace(self, key: Key, data: dict[str, str], labels: dict[str, str], version: str) -> None:
@@ -209,7 +209,7 @@ class OperationMachine(RuleBasedStateMachine):
             assert (status, answer["status"]) == (200, "Success")
             self._gone(key, before)
 
-    def _gone(self, key: Key, before: Held) -> None:
+    def _gone(self, key: Key, before: ModelObject) -> None:
         """The revision of a deletion is only told to watchers."""
         event = next(item for item in self._watched(since=self._model.revision, label="") if item.type == "DELETED")
         assert event.key == key
@@ -318,9 +318,9 @@ def _key(obj: Json) -> Key:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _held(obj: Json) -> Held:
+def _held(obj: Json) -> ModelObject:
     metadata = obj["metadata"]
-    return Held(
+    return ModelObject(
         uid=metadata["uid"],
         revision=int(metadata["resourceVersion"]),
         data=obj.get("data") or {},

@@ -40,7 +40,7 @@ API_SERVER_GROUPS = (
 LOCAL_CLUSTER_GROUPS = ("scheduler", "controllers", "nodelifecycle")
 
 
-class Recorded(NamedTuple):
+class RecordedExchange(NamedTuple):
     """One request and its answer."""
 
     id: str
@@ -58,27 +58,27 @@ class Recorded(NamedTuple):
 
 
 @cache
-def golden(group: str) -> tuple[Recorded, ...]:
+def golden(group: str) -> tuple[RecordedExchange, ...]:
     """The lines of one file, in their order: later ones depend on earlier ones."""
     lines = (FIXTURES / "golden" / f"{group}.jsonl").read_text().splitlines()
     return tuple(_recorded(json.loads(line)) for line in lines)
 
 
 @cache
-def by_id(recorded_id: str) -> Recorded:
+def by_id(recorded_id: str) -> RecordedExchange:
     group = recorded_id.rsplit("-", 1)[0]
     return next(recorded for recorded in golden(group) if recorded.id == recorded_id)
 
 
 @cache
-def discovery() -> tuple[Recorded, ...]:
+def discovery() -> tuple[RecordedExchange, ...]:
     """One GET each; the name of the file is the id."""
     files = sorted((FIXTURES / "discovery").glob("*.json"))
     return tuple(_discovered(path.stem, json.loads(path.read_text())) for path in files)
 
 
-def _recorded(line: dict[str, Any]) -> Recorded:
-    return Recorded(
+def _recorded(line: dict[str, Any]) -> RecordedExchange:
+    return RecordedExchange(
         id=line["id"],
         title=line["title"],
         method=line["method"],
@@ -94,8 +94,8 @@ def _recorded(line: dict[str, Any]) -> Recorded:
     )
 
 
-def _discovered(name: str, document: dict[str, Any]) -> Recorded:
-    return Recorded(
+def _discovered(name: str, document: dict[str, Any]) -> RecordedExchange:
+    return RecordedExchange(
         id=f"discovery/{name}",
         title=document["path"],
         method="GET",

@@ -17,15 +17,15 @@ from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance import setups
 from tests.conformance.comparison import differences
-from tests.conformance.exchanges import Conversation, Reply
-from tests.conformance.recordings import Recorded, by_id, golden
+from tests.conformance.exchanges import ClientRequests, Reply
+from tests.conformance.recordings import RecordedExchange, by_id, golden
 from tests.conformance.servers import ADMIN_TOKEN, CERTIFICATE, RECORDED_DAY, embedded_server
 from tests.conformance.setups.steps import (
     CONTROLLERS,
+    AdvanceTime,
     Compact,
     FillUp,
     IssueToken,
-    Pass,
     Send,
     StatusAsRecorded,
     Step,
@@ -41,7 +41,7 @@ _AGENT = "golden/1.0"
 class Outcome(NamedTuple):
     """What became of one recorded request; equal if there are no differences."""
 
-    recorded: Recorded
+    recorded: RecordedExchange
     reply: Reply
     differences: Sequence[str]
 
@@ -60,11 +60,11 @@ class Replay:
         self.run = run
         self.server = run.until(embedded_server(run.clock))
         headers = {"User-Agent": _AGENT, "Accept": "application/json", "Authorization": f"Bearer {ADMIN_TOKEN}"}
-        self.client = Conversation(run, self.server.transport, headers=headers)
+        self.client = ClientRequests(run, self.server.transport, headers=headers)
         self.ours = Substitutions()
         self._tokens: dict[str, str] = {}
 
-    def answer(self, recorded: Recorded) -> Outcome:
+    def answer(self, recorded: RecordedExchange) -> Outcome:
         for step in self.steps_before(recorded):
             self.take(step)
         self._let_time_pass(recorded)
@@ -82,16 +82,16 @@ class Replay:
         self.ours.learn(recorded.response, reply.body if reply.events is None else reply.events)
         return Outcome(recorded, reply, differences(recorded, reply, self.ours))
 
-    def steps_before(self, recorded: Recorded) -> Sequence[Step]:
+    def steps_before(self, recorded: RecordedExchange) -> Sequence[Step]:
         return setups.BEFORE.get(recorded.id, ())
 
-    def _let_time_pass(self, recorded: Recorded) -> None:
+    def _let_time_pass(self, recorded: RecordedExchange) -> None:
         """Up to the moment of the recording: entries of managedFields stand in the order of their times."""
         times = [moment for moment in _written_at(recorded.response) if moment.date() == RECORDED_DAY.date()]
         if times and max(times) > self.run.clock.now():
             self.run.advance_to(max(times))
 
-    def _headers(self, recorded: Recorded) -> dict[str, str | None]:
+    def _headers(self, recorded: RecordedExchange) -> dict[str, str | None]:
         authorization: dict[str, str | None] = {}
         if recorded.auth.startswith("none"):
             authorization["Authorization"] = None
@@ -101,7 +101,7 @@ class Replay:
             authorization["Authorization"] = f"Bearer {self._tokens[recorded.auth.split()[1]]}"
         return {**recorded.headers, **authorization, **setups.HEADERS_AS_SENT.get(recorded.id, {})}
 
-    def _body(self, recorded: Recorded) -> Any:
+    def _body(self, recorded: RecordedExchange) -> Any:
         long = setups.LONG_BODIES.get(recorded.id)
         return long if long is not None else self.ours.body(recorded.body)
 
@@ -119,7 +119,7 @@ class Replay:
                 self._fill_up(step)
             case Compact():
                 self.server.store.compact(self.server.store.revision)
-            case Pass():
+            case AdvanceTime():
                 self.run.advance_by(step.seconds)
 
     def _send(self, step: Send) -> Reply:
@@ -203,7 +203,7 @@ def _written_at(value: Any, *, key: str = "") -> Iterator[datetime]:
         yield datetime.fromisoformat(value)
 
 
-def _status_of(recorded: Recorded, *, without: Sequence[str]) -> dict[str, Any]:
+def _status_of(recorded: RecordedExchange, *, without: Sequence[str]) -> dict[str, Any]:
     status = dict(recorded.response.get("status") or {})
     if without:
         status["conditions"] = [condition for condition in status["conditions"] if condition["type"] not in without]

@@ -13,9 +13,9 @@ from tests.local.apiserver.builders import MERGE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.local.scheduler.builders import SchedulerWorld
+    from tests.local.scheduler.builders import SchedulerCluster
 
-    SetUp = Callable[[SchedulerWorld], None]
+    SetUp = Callable[[SchedulerCluster], None]
 
 SCHED = "/api/v1/namespaces/sched"
 ALL = ("n1", "n2", "n3")
@@ -26,13 +26,13 @@ CORDONED = {"unschedulable": True}
 GOLDEN = {"User-Agent": "golden/1"}
 
 
-def made(world: SchedulerWorld, url: str, body: dict[str, Any]) -> Any:
+def made(world: SchedulerCluster, url: str, body: dict[str, Any]) -> Any:
     reply = world.ask("POST", url, body, headers=GOLDEN)
     assert reply.status == 201, reply
     return reply.body
 
 
-def changed(world: SchedulerWorld, url: str, patch: dict[str, Any]) -> None:
+def changed(world: SchedulerCluster, url: str, patch: dict[str, Any]) -> None:
     reply = world.ask("PATCH", url, patch, content=MERGE, headers=GOLDEN)
     assert reply.status == 200, reply
 
@@ -40,7 +40,7 @@ def changed(world: SchedulerWorld, url: str, patch: dict[str, Any]) -> None:
 def nodes(specs: dict[str, dict[str, Any]] | None = None, *, pods: str = "") -> SetUp:
     """The recorded n1, n2 (tainted) and n3, with specs of some replaced, and room for as many pods."""
 
-    def set_up(world: SchedulerWorld) -> None:
+    def set_up(world: SchedulerCluster) -> None:
         for item in by_id("scheduler-003").response["items"]:
             name = item["metadata"]["name"]
             status = {"capacity": item["status"]["capacity"], "allocatable": item["status"]["allocatable"]}
@@ -85,7 +85,7 @@ def claim(name: str, storage: str, *, volume: str = "") -> SetUp:
     }
     annotations = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}} if volume else {}
 
-    def set_up(world: SchedulerWorld) -> None:
+    def set_up(world: SchedulerCluster) -> None:
         body = {"metadata": {"name": name, **annotations}, "spec": spec}
         made(world, f"{SCHED}/persistentvolumeclaims", body)
         if volume:

@@ -10,11 +10,11 @@ import pytest
 from tests.conformance.comparison import body_differences, differences
 from tests.conformance.exchanges import Reply
 from tests.conformance.masks import in_any_order, masked
-from tests.conformance.recordings import API_SERVER_GROUPS, Recorded, by_id, golden
+from tests.conformance.recordings import API_SERVER_GROUPS, RecordedExchange, by_id, golden
 from tests.conformance.substitutions import Substitutions
 
 
-def _as_answered(recorded: Recorded) -> Reply:
+def _as_answered(recorded: RecordedExchange) -> Reply:
     """The recorded answer, as if it had come from our server."""
     warnings = recorded.response_headers.get("Warning") or []
     headers = [("Warning", text) for text in warnings]

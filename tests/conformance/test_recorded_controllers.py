@@ -17,8 +17,8 @@ from plimsoll.local.controller_manager.node_lifecycle.health import NodeGracePer
 from plimsoll.local.controller_manager.services import disruption_services, namespace_services
 from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
-from tests.local.controller_manager.builders import NODES, NodeWorld
-from tests.local.local_cluster import LocalWorld
+from tests.local.controller_manager.builders import NODES, NodeLifecycleCluster
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,8 +71,8 @@ def of_event(event: Any) -> Any:
 
 
 @pytest.fixture
-def world() -> Iterator[NodeWorld]:
-    with NodeWorld(_PATIENCE) as world:
+def world() -> Iterator[NodeLifecycleCluster]:
+    with NodeLifecycleCluster(_PATIENCE) as world:
         yield world
 
 
@@ -85,11 +85,11 @@ def labelled(name: str) -> dict[str, str]:
     }
 
 
-def node(world: NodeWorld, name: str, **status: str) -> None:
+def node(world: NodeLifecycleCluster, name: str, **status: str) -> None:
     world.node(name, labels=labelled(name), **status)  # type: ignore[arg-type]
 
 
-def running_pods(world: NodeWorld, namespace: str, on: str) -> str:
+def running_pods(world: NodeLifecycleCluster, namespace: str, on: str) -> str:
     pods = f"{world.namespace(namespace)}/pods"
     unreachable, not_ready = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
     toleration = {"operator": "Exists", "effect": "NoExecute"}
@@ -110,14 +110,14 @@ def running_pods(world: NodeWorld, namespace: str, on: str) -> str:
         ("nodelifecycle-005", "pressure", {"MemoryPressure": "True"}),
     ],
 )
-def test_taints_follow_conditions_as_recorded(world: NodeWorld, id_: str, name: str, status: dict[str, str]):
+def test_taints_follow_conditions_as_recorded(world: NodeLifecycleCluster, id_: str, name: str, status: dict[str, str]):
     node(world, "good")
     node(world, name, **status)
     ours = world.ask("GET", f"{NODES}/{name}").body
     assert differences(of_node(line(id_)), of_node(ours)) == []
 
 
-def test_when_every_node_is_silent_nodes_and_pods_are_as_recorded(world: NodeWorld):
+def test_when_every_node_is_silent_nodes_and_pods_are_as_recorded(world: NodeLifecycleCluster):
     node(world, "ok")
     world.made(NODES, {"metadata": {"name": "never"}})
     pods = running_pods(world, "nl", "ok")
@@ -132,7 +132,7 @@ def test_when_every_node_is_silent_nodes_and_pods_are_as_recorded(world: NodeWor
     assert differences(recorded, [of_event(event) for event in events]) == []
 
 
-def test_one_silent_node_among_others_is_as_recorded(world: NodeWorld):
+def test_one_silent_node_among_others_is_as_recorded(world: NodeLifecycleCluster):
     for name in ("ok", "bad", "gone"):
         node(world, name)
     pods = running_pods(world, "nl2", "bad")
@@ -153,7 +153,7 @@ def test_one_silent_node_among_others_is_as_recorded(world: NodeWorld):
         assert differences([of_event(item) for item in line(id_)["items"]], told) == []
 
 
-def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeWorld):
+def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeLifecycleCluster):
     node(world, "ok")
     node(world, "gone")
     pods = f"{world.namespace('nl2')}/pods"
@@ -166,7 +166,7 @@ def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeWorld):
     assert differences(of_pod(ended["object"]), of_pod(ours["object"])) == []
 
 
-def test_a_node_that_reports_again_is_as_recorded(world: NodeWorld):
+def test_a_node_that_reports_again_is_as_recorded(world: NodeLifecycleCluster):
     node(world, "ok")
     node(world, "bad")
     world.silence("bad")
@@ -181,7 +181,7 @@ def test_a_node_that_reports_again_is_as_recorded(world: NodeWorld):
 
 def test_budgets_are_counted_as_recorded():
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    with LocalWorld(disruption_services) as world:
+    with LocalClusterHarness(disruption_services) as world:
         spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "nobody"}}}
         world.made(budgets, {"metadata": {"name": "none"}, "spec": spec})
         world.run.settle()
@@ -191,7 +191,7 @@ def test_budgets_are_counted_as_recorded():
 
 
 def test_a_namespace_held_by_a_finalizer_says_so_as_recorded():
-    with LocalWorld(namespace_services) as world:
+    with LocalClusterHarness(namespace_services) as world:
         base = world.namespace("delete-ns")
         world.made(f"{base}/configmaps", {"metadata": {"name": "h", "finalizers": ["ex.com/hold"]}})
         world.ask("DELETE", base)

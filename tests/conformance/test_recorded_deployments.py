@@ -19,7 +19,7 @@ from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
 from tests.local.apiserver.builders import MERGE
 from tests.local.controller_manager.workloads.replica_sets.builders import both, is_ready
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 _APPS = "/apis/apps/v1/namespaces/ctl"
 _PODS = "/api/v1/namespaces/ctl/pods"
@@ -42,7 +42,7 @@ def _deployment(name: str, *, replicas: int, deadline_s: int | None = None, **po
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": whole}
 
 
-class _Story(LocalWorld):
+class _RecordedDeployment(LocalClusterHarness):
     """Tells the recorded stories and keeps our answers to the recorded requests."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class _Story(LocalWorld):
 
 @cache
 def _answers() -> dict[str, Any]:
-    with _Story() as story:
+    with _RecordedDeployment() as story:
         story.tell()
         sets = story.ask("GET", f"{_APPS}/replicasets").body["items"]
         text = json.dumps(story.answers)

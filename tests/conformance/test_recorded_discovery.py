@@ -10,9 +10,9 @@ import pytest
 
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.comparison import differences
-from tests.conformance.exchanges import Conversation, Reply
+from tests.conformance.exchanges import ClientRequests, Reply
 from tests.conformance.masks import masked
-from tests.conformance.recordings import Recorded, discovery
+from tests.conformance.recordings import RecordedExchange, discovery
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 from tests.conformance.substitutions import Substitutions
 
@@ -46,14 +46,14 @@ def _answers() -> dict[str, Reply]:
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.until(embedded_server(run.clock))
         headers = {"User-Agent": "golden/1.0", "Authorization": f"Bearer {ADMIN_TOKEN}", "Host": "192.0.2.1:6443"}
-        client = Conversation(run, server.transport, headers=headers)
+        client = ClientRequests(run, server.transport, headers=headers)
         return {
             recorded.id: client.send("GET", recorded.path, query=recorded.query, headers=dict(recorded.headers))
             for recorded in discovery()
         }
 
 
-def _pair(name: str) -> tuple[Recorded, Reply]:
+def _pair(name: str) -> tuple[RecordedExchange, Reply]:
     recorded = next(item for item in discovery() if item.id == f"discovery/{name}")
     return recorded, _answers()[recorded.id]
 
@@ -63,7 +63,7 @@ def _by_name(entries: list[Json], key: str = "name") -> dict[str, Json]:
 
 
 @pytest.mark.parametrize("recorded", _COMPARED_WHOLE, ids=lambda item: item.id)
-def test_the_document_is_the_recorded_one(recorded: Recorded):
+def test_the_document_is_the_recorded_one(recorded: RecordedExchange):
     assert not differences(recorded, _answers()[recorded.id], Substitutions())
 
 

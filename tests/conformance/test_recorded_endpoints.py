@@ -13,7 +13,7 @@ from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 _CORE = "/api/v1/namespaces/ctl"
 _ADDRESS = "10.0.0.5"
@@ -21,7 +21,7 @@ _ADDRESS = "10.0.0.5"
 
 @cache
 def _answers() -> dict[str, Any]:
-    world = LocalWorld(endpoint_services)
+    world = LocalClusterHarness(endpoint_services)
     world.run.advance_to(RECORDED_DAY)
     with world:
         world.namespace("ctl")
@@ -36,7 +36,7 @@ def _answers() -> dict[str, Any]:
         return {number: world.ask("GET", by_id(number).path).body for number in ("controllers-035", "controllers-036")}
 
 
-def _run_pod(world: LocalWorld, name: str, node: str) -> None:
+def _run_pod(world: LocalClusterHarness, name: str, node: str) -> None:
     spec = {"containers": [{"name": "c", "image": "nginx:1.27"}], "nodeName": node}
     world.made(f"{_CORE}/pods", {"metadata": {"name": name, "labels": {"app": "d"}}, "spec": spec})
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T04:03:18Z"}

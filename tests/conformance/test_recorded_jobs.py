@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.masks import masked
 from tests.conformance.recordings import by_id
-from tests.conformance.workload_scenarios import RecordedStory, differences_from
+from tests.conformance.workload_scenarios import RecordedScenario, differences_from
 
 _JOBS = "/apis/batch/v1/namespaces/ctl/jobs"
 
@@ -25,7 +25,7 @@ def _job(name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **spec}}
 
 
-def _tell(story: RecordedStory) -> None:
+def _tell(story: RecordedScenario) -> None:
     ended = {name: value for name, value in _recorded_end().items() if name != "qosClass"}
     story.begin()
     story.create(_JOBS, _job("j", completions=2, parallelism=2, backoffLimit=0))
@@ -67,7 +67,7 @@ def _recorded_end() -> dict[str, Any]:
 
 @cache
 def _answers() -> dict[str, Any]:
-    with RecordedStory() as story:
+    with RecordedScenario() as story:
         _tell(story)
         return story.answers
 

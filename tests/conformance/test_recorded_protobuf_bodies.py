@@ -12,7 +12,7 @@ import pytest
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.comparison import body_differences
-from tests.conformance.exchanges import Conversation, Reply
+from tests.conformance.exchanges import ClientRequests, Reply
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 from tests.conformance.setups.steps import namespace
 from tests.e2e.kubectl.recorded_commands import recorded_commands
@@ -20,13 +20,13 @@ from tests.e2e.kubectl.recorded_commands import recorded_commands
 _DIFFERENT_CREDENTIALS = "142-protobuf-auth-whoami"
 
 
-class Posted(NamedTuple):
+class PostedBody(NamedTuple):
     id: str
     request: dict[str, Any]
 
 
 _POSTED = [
-    Posted(command.id, request)
+    PostedBody(command.id, request)
     for command in recorded_commands()
     for request in command.requests
     if "body_base64" in request
@@ -37,7 +37,7 @@ _POSTED = [
 def _replies() -> dict[str, Reply]:
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.until(embedded_server(run.clock))
-        client = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        client = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         made = namespace("kc")
         client.send("POST", made.path, headers={"Content-Type": "application/json"}, body=made.body)
         # What the controllers of a real cluster put into a namespace.
@@ -47,7 +47,7 @@ def _replies() -> dict[str, Reply]:
         return {posted.id: _post(client, posted.request) for posted in _POSTED}
 
 
-def _post(client: Conversation, request: dict[str, Any]) -> Reply:
+def _post(client: ClientRequests, request: dict[str, Any]) -> Reply:
     url = urlsplit(request["path"])
     headers = {"Content-Type": request["content_type"], "Accept": request["accept"], "User-Agent": "kubectl/v1.34.0"}
     body = base64.b64decode(request["body_base64"])
@@ -57,7 +57,7 @@ def _post(client: Conversation, request: dict[str, Any]) -> Reply:
 @pytest.mark.parametrize(
     "posted", [item for item in _POSTED if item.id != _DIFFERENT_CREDENTIALS], ids=lambda item: item.id
 )
-def test_a_protobuf_body_is_understood(posted: Posted):
+def test_a_protobuf_body_is_understood(posted: PostedBody):
     reply = _replies()[posted.id]
     assert reply.status == posted.request["status"], reply.text
     assert reply.content_type == "application/json", "every Accept of kubectl includes JSON"

@@ -25,7 +25,7 @@ from tests.conformance.scheduler_setups import (
     nodes,
     running,
 )
-from tests.local.scheduler.builders import SchedulerWorld
+from tests.local.scheduler.builders import SchedulerCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ _EVENT_NAMES = re.compile(r'"name": "([a-z0-9-]+)\.[0-9a-f]{16}"')
 
 
 @pytest.fixture
-def world() -> Iterator[SchedulerWorld]:
-    with SchedulerWorld(settings=SchedulerSettings(host="HOST")) as world:
+def world() -> Iterator[SchedulerCluster]:
+    with SchedulerCluster(settings=SchedulerSettings(host="HOST")) as world:
         world.namespace("sched")
         yield world
 
@@ -58,7 +58,7 @@ def labels_of(name: str) -> dict[str, str]:
     return {"app": "sp" if name == "spread" else name}
 
 
-def created(world: SchedulerWorld, number: int) -> str:
+def created(world: SchedulerCluster, number: int) -> str:
     recorded = line(number)
     name = str(recorded["metadata"]["name"])
     made(world, f"{SCHED}/pods", {"metadata": {"name": name, "labels": labels_of(name)}, "spec": recorded["spec"]})
@@ -66,12 +66,12 @@ def created(world: SchedulerWorld, number: int) -> str:
     return name
 
 
-def events(world: SchedulerWorld, selector: str) -> list[Any]:
+def events(world: SchedulerCluster, selector: str) -> list[Any]:
     return list(world.ask("GET", f"{SCHED}/events?fieldSelector={selector.replace('=', '%3D')}").body["items"])
 
 
 @pytest.mark.parametrize("number", FAILURES, ids=lambda number: by_id(f"scheduler-{number:03}").title)
-def test_a_pod_that_finds_no_place_is_told_in_the_recorded_words(world: SchedulerWorld, number: int):
+def test_a_pod_that_finds_no_place_is_told_in_the_recorded_words(world: SchedulerCluster, number: int):
     for set_up in FAILURES[number]:
         set_up(world)
     world.run.settle()
@@ -83,7 +83,7 @@ def test_a_pod_that_finds_no_place_is_told_in_the_recorded_words(world: Schedule
     assert differences(line(number + 1)["items"], events(world, f"involvedObject.name={name}")) == []
 
 
-def test_a_pod_that_fits_is_bound_as_recorded(world: SchedulerWorld):
+def test_a_pod_that_fits_is_bound_as_recorded(world: SchedulerCluster):
     nodes({"n1": CORDONED, "n3": CORDONED, **UNTAINTED})(world)
     watch = world.watch(f"{SCHED}/pods?watch=true&fieldSelector=metadata.name%3Dfits")
     container = {"name": "c", "image": "nginx:1.27", "resources": {"requests": {"cpu": "100m"}}}
@@ -96,7 +96,7 @@ def test_a_pod_that_fits_is_bound_as_recorded(world: SchedulerWorld):
     assert differences(line(23)["items"], events(world, "involvedObject.name=fits")) == []
 
 
-def test_a_gated_pod_is_left_as_the_server_made_it(world: SchedulerWorld):
+def test_a_gated_pod_is_left_as_the_server_made_it(world: SchedulerCluster):
     nodes(UNTAINTED)(world)
     spec = {
         "terminationGracePeriodSeconds": 0,
@@ -111,7 +111,7 @@ def test_a_gated_pod_is_left_as_the_server_made_it(world: SchedulerWorld):
     assert events(world, "involvedObject.name=gate") == []
 
 
-def test_preemption_goes_from_nomination_to_binding_as_recorded(world: SchedulerWorld):
+def test_preemption_goes_from_nomination_to_binding_as_recorded(world: SchedulerCluster):
     nodes(UNTAINTED)(world)
     for set_up in LOW:
         set_up(world)

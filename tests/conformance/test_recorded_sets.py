@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.recordings import by_id
-from tests.conformance.workload_scenarios import RecordedStory, differences_from
+from tests.conformance.workload_scenarios import RecordedScenario, differences_from
 
 _APPS = "/apis/apps/v1/namespaces/ctl"
 _HASH = "controller-revision-hash"
@@ -28,7 +28,7 @@ def _set(kind: str, name: str, **spec: Any) -> dict[str, Any]:
 
 @cache
 def _answers() -> dict[str, Any]:
-    with RecordedStory() as story:
+    with RecordedScenario() as story:
         story.begin()
         story.create(f"{_APPS}/statefulsets", _set("StatefulSet", "s", replicas=2, serviceName="s"))
         story.bind("s-0", "n1")

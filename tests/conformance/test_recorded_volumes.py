@@ -6,13 +6,13 @@ from plimsoll.local.volumes.services import volume_services
 from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 _GOLDEN = {"User-Agent": "golden/1.0"}
 
 
-def _recorded_day() -> LocalWorld:
-    world = LocalWorld(volume_services)
+def _recorded_day() -> LocalClusterHarness:
+    world = LocalClusterHarness(volume_services)
     world.run.advance_to(RECORDED_DAY)
     return world
 

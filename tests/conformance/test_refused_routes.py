@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.runtime.virtual_run import VirtualRun
-from tests.conformance.exchanges import Conversation, Reply
+from tests.conformance.exchanges import ClientRequests, Reply
 from tests.conformance.fuzz_runs import published_operations
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 
@@ -37,7 +37,7 @@ _DOCUMENTS = (
 )
 
 
-def _service_account(client: Conversation, namespace: str, name: str) -> str:
+def _service_account(client: ClientRequests, namespace: str, name: str) -> str:
     client.send(
         "POST",
         "/api/v1/namespaces",
@@ -57,7 +57,7 @@ def _answers() -> dict[str, list[tuple[Operation, Reply]]]:
     """By caller: every published operation on an object in the namespace `other`, and what came of it."""
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.until(embedded_server(run.clock))
-        admin = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        admin = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         stranger = _service_account(admin, "home", "sa")
         reader = _service_account(admin, "readers", "reader")
         neighbour = _service_account(admin, "next-door", "reader")
@@ -74,7 +74,7 @@ def _answers() -> dict[str, list[tuple[Operation, Reply]]]:
         asked = (*published, *_watch_paths(published))
         return {
             who: [
-                (operation, _ask(Conversation(run, server.transport, headers=headers), operation))
+                (operation, _ask(ClientRequests(run, server.transport, headers=headers), operation))
                 for operation in asked
             ]
             for who, headers in credentials.items()
@@ -95,12 +95,12 @@ def _below(path: str, prefix: str) -> str:
     return re.sub(r"^(/api/v1|/apis/[^/]+/[^/]+)/", rf"\1/{prefix}/", path)
 
 
-def _bind_everywhere(admin: Conversation, role: str, account: str) -> None:
+def _bind_everywhere(admin: ClientRequests, role: str, account: str) -> None:
     body = _binding("ClusterRoleBinding", role, account)
     assert admin.send("POST", f"{_RBAC}/clusterrolebindings", headers=_JSON, body=body).status == 201
 
 
-def _bind_in(admin: Conversation, namespace: str, role: str, account: str) -> None:
+def _bind_in(admin: ClientRequests, namespace: str, role: str, account: str) -> None:
     body = _binding("RoleBinding", role, account)
     path = f"{_RBAC}/namespaces/{namespace}/rolebindings"
     assert admin.send("POST", path, headers=_JSON, body=body).status == 201
@@ -117,7 +117,7 @@ def _binding(kind: str, role: str, account: str) -> dict[str, Any]:
     }
 
 
-def _ask(client: Conversation, operation: Operation) -> Reply:
+def _ask(client: ClientRequests, operation: Operation) -> Reply:
     path = re.sub(r"\{(\w+)\}", lambda part: "other" if part[1] == "namespace" else "x", operation.path)
     content_type = "application/merge-patch+json" if operation.method == "PATCH" else "application/json"
     # A watch that is allowed takes its time, and tokens end after an hour.
@@ -165,16 +165,16 @@ def test_a_reader_reads_pods_and_no_secrets_nor_who_may_do_what():
     assert set(refused.values()) == {403}
 
 
-class _Tenant:
+class _TenantClient:
     """Somebody who may do everything in the namespace `mine`, where `theirs` is another."""
 
     def __init__(self, run: VirtualRun) -> None:
         server = run.until(embedded_server(run.clock))
-        self.admin = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        self.admin = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         token = _service_account(self.admin, "mine", "tenant")
         _service_account(self.admin, "theirs", "tenant")
         _bind_in(self.admin, "mine", "cluster-admin", "mine/tenant")
-        self._client = Conversation(run, server.transport, headers={"Authorization": f"Bearer {token}"})
+        self._client = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {token}"})
 
     def status(self, method: str, path: str, **sent: Any) -> int:
         content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -196,7 +196,7 @@ class _Tenant:
 )
 def test_a_tenant_reads_a_namespace_and_what_is_in_it(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
-        assert _Tenant(run).status("GET", path, query={"timeoutSeconds": "1"}) == 200
+        assert _TenantClient(run).status("GET", path, query={"timeoutSeconds": "1"}) == 200
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_a_tenant_reads_a_namespace_and_what_is_in_it(path: str):
 )
 def test_a_tenant_reads_nothing_beyond_the_namespace(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
-        assert _Tenant(run).status("GET", path, query={"timeoutSeconds": "1"}) == 403
+        assert _TenantClient(run).status("GET", path, query={"timeoutSeconds": "1"}) == 403
 
 
 @pytest.mark.parametrize("name", ["", "/mine", "/theirs", "/theirs/status", "/theirs/finalize"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 def test_below_a_namespace_there_are_no_namespaces(method: str, name: str):
     with VirtualRun(start=RECORDED_DAY) as run:
-        tenant = _Tenant(run)
+        tenant = _TenantClient(run)
         before = tenant.namespaces()
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.split("/")[1] if name else "new"}}
         path = f"/api/v1/namespaces/mine/namespaces{name}"
@@ -232,7 +232,7 @@ def test_below_a_namespace_there_are_no_namespaces(method: str, name: str):
 
 def test_below_a_namespace_there_is_nothing_of_the_cluster():
     with VirtualRun(start=RECORDED_DAY) as run:
-        tenant = _Tenant(run)
+        tenant = _TenantClient(run)
         published = [
             published_operation
             for published_operation in published_operations(tenant.admin)
@@ -253,7 +253,7 @@ def test_below_a_namespace_there_is_nothing_of_the_cluster():
 @pytest.mark.parametrize("path", ["namespaces", "namespaces/theirs", "namespaces/theirs/configmaps"])
 def test_nothing_is_written_below_watch(method: str, path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
-        tenant = _Tenant(run)
+        tenant = _TenantClient(run)
         before = tenant.namespaces()
         assert tenant.status(method, f"/api/v1/watch/{path}", body={"metadata": {"name": "new"}}) == 403
         assert tenant.admin.send(method, f"/api/v1/watch/{path}", headers=_JSON, body={}).status == 405
@@ -264,13 +264,13 @@ def test_nothing_is_written_below_watch(method: str, path: str):
 def test_documents_are_not_for_everybody(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.until(embedded_server(run.clock))
-        assert Conversation(run, server.transport, headers={}).send("GET", path).status == 403
+        assert ClientRequests(run, server.transport, headers={}).send("GET", path).status == 403
 
 
 @pytest.mark.parametrize("path", ["/version", "/healthz", "/livez", "/readyz"])
 def test_what_is_public_is_public_without_a_token_and_closed_with_a_wrong_one(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
         server = run.until(embedded_server(run.clock))
-        assert Conversation(run, server.transport, headers={}).send("GET", path).status == 200
+        assert ClientRequests(run, server.transport, headers={}).send("GET", path).status == 200
         wrong = {"Authorization": "Bearer wrong"}
-        assert Conversation(run, server.transport, headers=wrong).send("GET", path).status == 401
+        assert ClientRequests(run, server.transport, headers=wrong).send("GET", path).status == 401

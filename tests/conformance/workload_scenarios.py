@@ -9,14 +9,14 @@ from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
 from tests.local.apiserver.builders import MERGE, STRATEGIC
 from tests.local.controller_manager.workloads.builders import all_sets
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 GOLDEN = {"User-Agent": "golden/1.0"}
 PODS = "/api/v1/namespaces/ctl/pods"
 NODES = "/api/v1/nodes"
 
 
-class RecordedStory(LocalWorld):
+class RecordedScenario(LocalClusterHarness):
     """Tells recorded stories and keeps our answers to the recorded requests."""
 
     def __init__(self) -> None:

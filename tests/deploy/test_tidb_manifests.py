@@ -14,7 +14,7 @@ from plimsoll.cli.tidb.run import tidb
 from plimsoll.kube.diagnosis import Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, ScaledWorld, group
+from tests.tidb.autoscaled_clusters import AUTO, AutoscaledCluster, EmbeddedServer, group
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "tidb"
 
@@ -85,7 +85,7 @@ def test_pods_keep_to_the_restricted_profile(container: dict[str, Any]):
 
 
 def test_the_rights_are_enough_for_a_group_that_comes_and_goes():
-    with ScaledWorld(EmbeddedServer, drains_actively=True) as world:
+    with AutoscaledCluster(EmbeddedServer, drains_actively=True) as world:
         assert isinstance(world.server, EmbeddedServer)
         server = world.server.world
         for document in [*documents("service-account.yaml"), *documents("permissions.yaml")]:

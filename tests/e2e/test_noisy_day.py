@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from tests.effort import IS_LONG
-from tests.nodes.autoscaler.noisy_days import LivedDay
+from tests.nodes.autoscaler.noisy_days import DayRun
 
 FIRST_HOUR, HOURS = (6, 25) if IS_LONG else (15, 8)
 
 
 @pytest.mark.slow
 def test_a_day_of_noise():
-    day = LivedDay(seed="a day", first_hour=FIRST_HOUR, **{"scale-down-utilization-threshold": 0.65}).run(HOURS)
+    day = DayRun(seed="a day", first_hour=FIRST_HOUR, **{"scale-down-utilization-threshold": 0.65}).run(HOURS)
     assert day.removals > 20
     assert day.regained_share <= 0.01
     assert day.over_bound <= 1.15

@@ -3,7 +3,7 @@
 Everything else is answered at once, so that a cache and the server disagree for as long as a test wants.
 
     late = LateWatches()
-    with LocalWorld(parts, through=late.wrap) as world:
+    with LocalClusterHarness(parts, through=late.wrap) as world:
         late.hold("pods")
         ...                       # what happens to pods now, no informer sees
         late.release("pods")

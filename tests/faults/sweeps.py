@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Through = Callable[[Any], Any]
 
 
-class _Story(NamedTuple):
+class _SweptRun(NamedTuple):
     build_world: Callable[[VirtualClock], Any]
     build_instance: Callable[[Any, Through], Any]
     run: Callable[[Any], Awaitable[None] | None]
@@ -45,7 +45,7 @@ def sweep_crashes(
     at_most: int = 1_000,
 ) -> int:
     """Crash after every call in turn; a second instance, unharmed, finishes. Gives the number of crash points."""
-    story = _Story(build_world, build_instance, run, check)
+    story = _SweptRun(build_world, build_instance, run, check)
 
     async def attempt(crash: CrashAfter, clock: VirtualClock) -> None:
         world = await _settled(story.build_world(clock))
@@ -67,7 +67,7 @@ def sweep_faults(
     at_most: int = 1_000,
 ) -> int:
     """Put the fault on every call in turn (`make_fault=LoseAnswers`); the same instance must get over it."""
-    story = _Story(build_world, build_instance, run, check)
+    story = _SweptRun(build_world, build_instance, run, check)
 
     async def attempt(fault: Fault, clock: VirtualClock) -> None:
         world = await _settled(story.build_world(clock))

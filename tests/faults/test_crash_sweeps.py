@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WANTED = ("n1", "n2", "n3")
 
 
-class World:
+class SharedState:
     """A cloud that sells machines, and the records of who bought which for what."""
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -49,10 +49,10 @@ class Records:
         return list(self.done)
 
 
-class Forgetful:
+class UncheckedController:
     """Creates, then writes down that it did: a crash in between buys the machine twice."""
 
-    def __init__(self, world: World, through: Callable[[Any], Any]) -> None:
+    def __init__(self, world: SharedState, through: Callable[[Any], Any]) -> None:
         self.clock = world.clock
         self.cloud: Cloud = through(world.cloud)
         self.records: Records = through(world.records)
@@ -65,7 +65,7 @@ class Forgetful:
                 await self.records.mark_done(tag)
 
 
-class Careful(Forgetful):
+class IdempotentController(UncheckedController):
     """Looks at the cloud itself before it creates."""
 
     async def run(self) -> None:
@@ -75,7 +75,7 @@ class Careful(Forgetful):
             await self.records.mark_done(tag)
 
 
-class Persistent(Careful):
+class RetryingController(IdempotentController):
     """Tries again, from looking on, when something does not answer."""
 
     async def run(self) -> None:
@@ -88,37 +88,49 @@ class Persistent(Careful):
                 return
 
 
-def check(world: World) -> None:
+def check(world: SharedState) -> None:
     assert sorted(world.cloud.machines) == sorted(WANTED)
     assert sorted(world.records.done) == sorted(WANTED)
 
 
 def test_the_sweep_catches_an_actuator_that_is_not_idempotent():
     with pytest.raises(AssertionError) as raised:
-        sweep_crashes(build_world=World, build_instance=Forgetful, run=Forgetful.run, check=check)
+        sweep_crashes(
+            build_world=SharedState, build_instance=UncheckedController, run=UncheckedController.run, check=check
+        )
     assert raised.value.__notes__ == ["CrashAfter struck at call 2, create"]
 
 
 def test_the_sweep_passes_an_idempotent_actuator_at_every_crash_point():
-    tried = sweep_crashes(build_world=World, build_instance=Careful, run=Careful.run, check=check)
+    tried = sweep_crashes(
+        build_world=SharedState, build_instance=IdempotentController, run=IdempotentController.run, check=check
+    )
     assert tried == 3 * len(WANTED)
 
 
 @pytest.mark.parametrize("make_fault", [LoseAnswers, Answer5xx])
 def test_lost_answers_and_refusals_are_swept_alike(make_fault: type[LoseAnswers | Answer5xx]):
-    tried = sweep_faults(make_fault, build_world=World, build_instance=Persistent, run=Persistent.run, check=check)
+    tried = sweep_faults(
+        make_fault, build_world=SharedState, build_instance=RetryingController, run=RetryingController.run, check=check
+    )
     # At the last call, the retry makes further calls, which lie beyond the first attempt's end.
     assert tried == 3 * len(WANTED)
 
 
 def test_an_instance_that_cannot_bear_a_fault_is_caught():
     with pytest.raises(TimeoutError) as raised:
-        sweep_faults(LoseAnswers, build_world=World, build_instance=Careful, run=Careful.run, check=check)
+        sweep_faults(
+            LoseAnswers,
+            build_world=SharedState,
+            build_instance=IdempotentController,
+            run=IdempotentController.run,
+            check=check,
+        )
     assert raised.value.__notes__ == ["LoseAnswers struck at call 1, tags"]
 
 
 def test_a_crash_in_a_background_task_takes_the_whole_instance_down():
-    class Concurrent(Careful):
+    class Concurrent(IdempotentController):
         async def run(self) -> None:
             async with asyncio.TaskGroup() as group:
                 for tag in WANTED:
@@ -129,11 +141,11 @@ def test_a_crash_in_a_background_task_takes_the_whole_instance_down():
                 await self.cloud.create(tag)
             await self.records.mark_done(tag)
 
-    assert sweep_crashes(build_world=World, build_instance=Concurrent, run=Concurrent.run, check=check) == 9
+    assert sweep_crashes(build_world=SharedState, build_instance=Concurrent, run=Concurrent.run, check=check) == 9
 
 
 def test_an_instance_that_swallows_its_crash_is_caught():
-    class Undead(Careful):
+    class Undead(IdempotentController):
         async def run(self) -> None:
             try:
                 await super().run()
@@ -141,31 +153,37 @@ def test_an_instance_that_swallows_its_crash_is_caught():
                 return
 
     with pytest.raises(AssertionError, match="swallows BaseException"):
-        sweep_crashes(build_world=World, build_instance=Undead, run=Undead.run, check=check)
+        sweep_crashes(build_world=SharedState, build_instance=Undead, run=Undead.run, check=check)
 
 
 def test_an_instance_that_waits_elsewhere_when_it_crashes_is_stopped():
-    class Waiting(Careful):
+    class Waiting(IdempotentController):
         async def run(self) -> None:
             background = asyncio.create_task(super().run())
             await asyncio.wait({background})
             if background.exception() is not None:
                 await asyncio.Event().wait()
 
-    assert sweep_crashes(build_world=World, build_instance=Waiting, run=Waiting.run, check=check) == 9
+    assert sweep_crashes(build_world=SharedState, build_instance=Waiting, run=Waiting.run, check=check) == 9
 
 
 def test_a_sweep_that_tries_nothing_fails():
-    def unwrapped(world: World, _through: Callable[[Any], Any]) -> Careful:
-        return Careful(world, lambda port: port)
+    def unwrapped(world: SharedState, _through: Callable[[Any], Any]) -> IdempotentController:
+        return IdempotentController(world, lambda port: port)
 
     with pytest.raises(AssertionError, match="tried nothing"):
-        sweep_crashes(build_world=World, build_instance=unwrapped, run=Careful.run, check=check)
+        sweep_crashes(build_world=SharedState, build_instance=unwrapped, run=IdempotentController.run, check=check)
 
 
 def test_a_run_without_end_is_given_up():
     with pytest.raises(AssertionError, match="still struck at call 5"):
-        sweep_crashes(build_world=World, build_instance=Careful, run=Careful.run, check=check, at_most=5)
+        sweep_crashes(
+            build_world=SharedState,
+            build_instance=IdempotentController,
+            run=IdempotentController.run,
+            check=check,
+            at_most=5,
+        )
 
 
 def test_plain_functions_are_swept_too():

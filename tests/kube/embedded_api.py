@@ -1,11 +1,11 @@
 """An API server in memory and clients of it, in virtual time: what every test of `kube` starts from.
 
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         world.namespace("here")
         pod = world.do(world.client.get(Pod, "p", namespace="here"))
 
 Coroutines are run by `do`; anything that goes on (an informer) is started by `world.run.spawn`, and time passes by
-`world.run.advance_by`. Faults go between client and server: `KubeWorld(through=LoseAnswers(3, error=lost).wrap)`.
+`world.run.advance_by`. Faults go between client and server: `EmbeddedApi(through=LoseAnswers(3, error=lost).wrap)`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.registry import KINDS, Kinds
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.local.apiserver.builders import ADMIN, World
+from tests.local.apiserver.builders import ADMIN, ApiServerHarness
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -58,8 +58,8 @@ def unchanged(transport: Transport) -> Transport:
     return transport
 
 
-class KubeWorld:
-    """A server, and `client`, the administrator's. `with KubeWorld() as world:`."""
+class EmbeddedApi:
+    """A server, and `client`, the administrator's. `with EmbeddedApi() as world:`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class KubeWorld:
         kinds: Kinds = KINDS,
         guard: Guard | None = None,
     ) -> None:
-        self.server = World()
+        self.server = ApiServerHarness()
         self.run = self.server.run
         self.clock = self.run.clock
         self.entropy = SeededEntropy("kube world")

@@ -21,7 +21,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
-from tests.kube.embedded_api import WIDGETS, KubeWorld, ScriptedTransport, Widget, json_reply
+from tests.kube.embedded_api import WIDGETS, EmbeddedApi, ScriptedTransport, Widget, json_reply
 from tests.local.apiserver.builders import GUEST, config_map, definition, pod
 
 URL = "/api/v1/namespaces/here/configmaps"
@@ -29,7 +29,7 @@ URL = "/api/v1/namespaces/here/configmaps"
 
 @pytest.fixture
 def world():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         world.namespace()
         yield world
 
@@ -48,43 +48,43 @@ def sent_by(act: Any, reply: Response | None = None) -> Request:
 # ---- reading
 
 
-def test_an_object_is_read_by_its_struct(world: KubeWorld):
+def test_an_object_is_read_by_its_struct(world: EmbeddedApi):
     world.made(URL, config_map("a", data={"k": "v"}))
     assert world.do(world.client.get(ConfigMap, "a", namespace="here")).data == {"k": "v"}
 
 
-def test_what_is_not_there_is_said_in_the_servers_words(world: KubeWorld):
+def test_what_is_not_there_is_said_in_the_servers_words(world: EmbeddedApi):
     with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
         world.do(world.client.get(ConfigMap, "a", namespace="here"))
 
 
-def test_who_may_not_is_told_so(world: KubeWorld):
+def test_who_may_not_is_told_so(world: EmbeddedApi):
     guest = world.new_client(token=GUEST)
     with pytest.raises(Forbidden, match="cannot get resource"):
         world.do(guest.get(Secret, "a", namespace="here"))
 
 
-def test_raw_bytes_are_the_servers(world: KubeWorld):
+def test_raw_bytes_are_the_servers(world: EmbeddedApi):
     made = world.made(URL, config_map("a", data={"k": "v"}))
     assert json.loads(world.do(world.client.get_raw(ConfigMap, "a", namespace="here"))) == made
     both = world.do(world.client.get_with_raw(ConfigMap, "a", namespace="here"))
     assert (both.view.data, json.loads(both.raw)) == ({"k": "v"}, made)
 
 
-def test_any_path_may_be_read_as_json(world: KubeWorld):
+def test_any_path_may_be_read_as_json(world: EmbeddedApi):
     assert world.do(world.client.get_json("/api"))["kind"] == "APIVersions"
     listed = world.do(world.client.get_json("/api/v1/namespaces", [("fieldSelector", "metadata.name=here")]))
     assert [item["metadata"]["name"] for item in listed["items"]] == ["here"]
 
 
-def test_a_custom_resource_is_reached_by_its_resource(world: KubeWorld):
+def test_a_custom_resource_is_reached_by_its_resource(world: EmbeddedApi):
     world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
     made: Widget = world.do(world.client.create(WIDGETS, {"metadata": {"name": "w"}, "spec": {}}, namespace="here"))
     assert (made.api_version, made.spec) == ("ex.com/v1", {"size": 1})
 
 
 def test_a_struct_in_no_table_is_named():
-    with KubeWorld() as world, pytest.raises(InvalidInput, match="Widget is in no table of kinds"):
+    with EmbeddedApi() as world, pytest.raises(InvalidInput, match="Widget is in no table of kinds"):
         world.do(world.client.get(Widget, "w", namespace="here"))
 
 
@@ -152,28 +152,28 @@ def test_every_call_says_who_calls():
 # ---- creating
 
 
-def test_what_is_created_from_a_mapping_gets_its_kind(world: KubeWorld):
+def test_what_is_created_from_a_mapping_gets_its_kind(world: EmbeddedApi):
     made = world.do(world.client.create(ConfigMap, {"metadata": {"name": "a"}, "data": {"k": "v"}}, namespace="here"))
     assert (made.kind, made.metadata.namespace, made.data) == ("ConfigMap", "here", {"k": "v"})
 
 
-def test_what_is_created_from_a_struct_says_itself_where(world: KubeWorld):
+def test_what_is_created_from_a_struct_says_itself_where(world: EmbeddedApi):
     whole = ConfigMap(metadata=ObjectMeta(name="a", namespace="here"), data={"k": "v"})
     assert world.do(world.client.create(ConfigMap, whole)).data == {"k": "v"}
 
 
-def test_bytes_are_sent_as_they_are(world: KubeWorld):
+def test_bytes_are_sent_as_they_are(world: EmbeddedApi):
     raw = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}'
     assert world.do(world.client.create(ConfigMap, raw, namespace="here")).data == {"k": "v"}
 
 
-def test_a_name_may_be_left_to_the_server(world: KubeWorld):
+def test_a_name_may_be_left_to_the_server(world: EmbeddedApi):
     made = world.do(world.client.create(ConfigMap, {"metadata": {"generateName": "a-"}}, namespace="here"))
     assert made.metadata.name.startswith("a-")
     assert len(made.metadata.name) == 7
 
 
-def test_times_of_leases_are_written_as_kubernetes_reads_them(world: KubeWorld):
+def test_times_of_leases_are_written_as_kubernetes_reads_them(world: EmbeddedApi):
     now = MicroTime.of(datetime(2026, 1, 1, tzinfo=UTC))
     world.do(
         world.client.create(
@@ -190,32 +190,32 @@ def test_a_part_of_an_object_is_not_an_object():
         sent_by(lambda client: client.create(Lease, LeaseSpec(), namespace="here"))
 
 
-def test_a_name_that_is_taken_is_told(world: KubeWorld):
+def test_a_name_that_is_taken_is_told(world: EmbeddedApi):
     world.made(URL, config_map("a"))
     with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
         world.do(world.client.create(ConfigMap, config_map("a"), namespace="here"))
 
 
-def test_a_dry_run_makes_nothing(world: KubeWorld):
+def test_a_dry_run_makes_nothing(world: EmbeddedApi):
     made = world.do(world.client.create(ConfigMap, config_map("a"), namespace="here", dry_run=True))
     assert made.metadata.uid
     with pytest.raises(NotFound):
         world.do(world.client.get(ConfigMap, "a", namespace="here"))
 
 
-def test_unknown_fields_are_refused_where_asked_for(world: KubeWorld):
+def test_unknown_fields_are_refused_where_asked_for(world: EmbeddedApi):
     body = {**config_map("a"), "dat": {}}
     with pytest.raises(BadRequest, match='unknown field "dat"'):
         world.do(world.client.create(ConfigMap, body, namespace="here", field_validation="Strict"))
 
 
-def test_an_invalid_object_is_refused_field_by_field(world: KubeWorld):
+def test_an_invalid_object_is_refused_field_by_field(world: EmbeddedApi):
     with pytest.raises(Invalid) as caught:
         world.do(world.client.create(ConfigMap, config_map("A"), namespace="here"))
     assert [cause.field for cause in caught.value.causes] == ["metadata.name"]
 
 
-def test_writes_are_made_in_the_name_of_the_field_manager(world: KubeWorld):
+def test_writes_are_made_in_the_name_of_the_field_manager(world: EmbeddedApi):
     world.do(world.client.apply(ConfigMap, "a", {"data": {"k": "v"}}, namespace="here"))
     world.do(world.client.merge_patch(ConfigMap, "a", {"data": {"l": "w"}}, namespace="here", field_manager="other"))
     entries = world.ask("GET", f"{URL}/a")["metadata"]["managedFields"]
@@ -225,13 +225,13 @@ def test_writes_are_made_in_the_name_of_the_field_manager(world: KubeWorld):
 # ---- patching
 
 
-def test_a_merge_patch_removes_by_null(world: KubeWorld):
+def test_a_merge_patch_removes_by_null(world: EmbeddedApi):
     world.made(URL, config_map("a", data={"k": "v", "l": "w"}))
     patched = world.do(world.client.merge_patch(ConfigMap, "a", {"data": {"k": None}}, namespace="here"))
     assert patched.data == {"l": "w"}
 
 
-def test_a_json_patch_tests_first(world: KubeWorld):
+def test_a_json_patch_tests_first(world: EmbeddedApi):
     world.made(URL, config_map("a", data={"k": "v"}))
     steps = [{"op": "test", "path": "/data/k", "value": "v"}, {"op": "replace", "path": "/data/k", "value": "w"}]
     assert world.do(world.client.json_patch(ConfigMap, "a", steps, namespace="here")).data == {"k": "w"}
@@ -239,19 +239,19 @@ def test_a_json_patch_tests_first(world: KubeWorld):
         world.do(world.client.json_patch(ConfigMap, "a", steps, namespace="here"))
 
 
-def test_a_strategic_patch_merges_lists_by_key(world: KubeWorld):
+def test_a_strategic_patch_merges_lists_by_key(world: EmbeddedApi):
     world.made("/api/v1/namespaces/here/pods", pod("p"))
     body = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
     patched = world.do(world.client.strategic_patch(Pod, "p", body, namespace="here"))
     assert [container.name for container in patched.spec.containers] == ["c"]
 
 
-def test_apply_creates_and_gives_up_what_it_no_longer_names(world: KubeWorld):
+def test_apply_creates_and_gives_up_what_it_no_longer_names(world: EmbeddedApi):
     world.do(world.client.apply(ConfigMap, "a", {"data": {"k": "v", "l": "w"}}, namespace="here"))
     assert world.do(world.client.apply(ConfigMap, "a", {"data": {"l": "w"}}, namespace="here")).data == {"l": "w"}
 
 
-def test_apply_takes_fields_of_others_only_by_force(world: KubeWorld):
+def test_apply_takes_fields_of_others_only_by_force(world: EmbeddedApi):
     body = {"data": {"k": "v"}}
     world.do(world.client.apply(ConfigMap, "a", body, namespace="here", field_manager="other"))
     mine = {"data": {"k": "mine"}}
@@ -260,7 +260,7 @@ def test_apply_takes_fields_of_others_only_by_force(world: KubeWorld):
     assert world.do(world.client.apply(ConfigMap, "a", mine, namespace="here", force=True)).data == {"k": "mine"}
 
 
-def test_a_status_is_patched_by_its_own_door(world: KubeWorld):
+def test_a_status_is_patched_by_its_own_door(world: EmbeddedApi):
     world.made("/api/v1/nodes", {"metadata": {"name": "n"}})
     conditions = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert not world.do(world.client.merge_patch(Node, "n", conditions)).status.conditions
@@ -271,26 +271,26 @@ def test_a_status_is_patched_by_its_own_door(world: KubeWorld):
 # ---- deleting
 
 
-def test_an_object_is_deleted(world: KubeWorld):
+def test_an_object_is_deleted(world: EmbeddedApi):
     world.made(URL, config_map("a"))
     world.do(world.client.delete(ConfigMap, "a", namespace="here"))
     with pytest.raises(NotFound):
         world.do(world.client.delete(ConfigMap, "a", namespace="here"))
 
 
-def test_a_namespace_that_only_begins_to_go_is_deleted_too(world: KubeWorld):
+def test_a_namespace_that_only_begins_to_go_is_deleted_too(world: EmbeddedApi):
     world.do(world.client.delete(Namespace, "here"))
 
 
 @pytest.mark.parametrize("options", [DeleteOptions(uid="another"), DeleteOptions(resource_version="1")])
-def test_another_object_of_the_name_is_not_deleted(world: KubeWorld, options: DeleteOptions):
+def test_another_object_of_the_name_is_not_deleted(world: EmbeddedApi, options: DeleteOptions):
     world.made(URL, config_map("a"))
     with pytest.raises(Conflict):
         world.do(world.client.delete(ConfigMap, "a", namespace="here", options=options))
     assert world.do(world.client.get(ConfigMap, "a", namespace="here"))
 
 
-def test_a_deletion_tried_out_deletes_nothing(world: KubeWorld):
+def test_a_deletion_tried_out_deletes_nothing(world: EmbeddedApi):
     made = world.made(URL, config_map("a"))
     options = DeleteOptions(uid=made["metadata"]["uid"], is_dry_run=True)
     world.do(world.client.delete(ConfigMap, "a", namespace="here", options=options))
@@ -317,7 +317,7 @@ def test_a_page_that_only_looks_like_success_has_deleted_nothing(page: bytes):
 # ---- watching
 
 
-def test_a_watch_gives_chunks(world: KubeWorld):
+def test_a_watch_gives_chunks(world: EmbeddedApi):
     world.made(URL, config_map("a"))
 
     async def read() -> list[Any]:

@@ -12,7 +12,7 @@ from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked, Evicted, PodGone
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment
-from tests.kube.embedded_api import WIDGETS, KubeWorld
+from tests.kube.embedded_api import WIDGETS, EmbeddedApi
 from tests.local.apiserver.builders import definition, deployment, pod
 
 PODS = "/api/v1/namespaces/here/pods"
@@ -21,12 +21,12 @@ BUDGETS = "/apis/policy/v1/namespaces/here/poddisruptionbudgets"
 
 @pytest.fixture
 def world():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         world.namespace()
         yield world
 
 
-def guarded_pod(world: KubeWorld, *, allowed: int, name: str = "w") -> None:
+def guarded_pod(world: EmbeddedApi, *, allowed: int, name: str = "w") -> None:
     """A running pod under a budget that its controller has seen."""
     world.made(PODS, {**pod("p", node="n"), "metadata": {"name": "p", "labels": {"app": name}}})
     running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
@@ -44,20 +44,20 @@ def guarded_pod(world: KubeWorld, *, allowed: int, name: str = "w") -> None:
     world.ask("PATCH", f"{BUDGETS}/{name}/status", patch, content="application/merge-patch+json")
 
 
-def test_an_eviction_that_is_allowed_ends_the_pod(world: KubeWorld):
+def test_an_eviction_that_is_allowed_ends_the_pod(world: EmbeddedApi):
     world.made(PODS, pod("p"))
     assert world.do(world.client.evict("p", namespace="here")) == Evicted()
     with pytest.raises(NotFound):
         world.do(world.client.get(Pod, "p", namespace="here"))
 
 
-def test_an_eviction_tried_out_ends_nothing(world: KubeWorld):
+def test_an_eviction_tried_out_ends_nothing(world: EmbeddedApi):
     world.made(PODS, pod("p"))
     assert world.do(world.client.evict("p", namespace="here", options=DeleteOptions(is_dry_run=True))) == Evicted()
     assert world.do(world.client.get(Pod, "p", namespace="here"))
 
 
-def test_an_eviction_that_a_budget_forbids_says_why(world: KubeWorld):
+def test_an_eviction_that_a_budget_forbids_says_why(world: EmbeddedApi):
     guarded_pod(world, allowed=0)
     assert world.do(world.client.evict("p", namespace="here")) == Blocked(
         message="Cannot evict pod as it would violate the pod's disruption budget.",
@@ -65,12 +65,12 @@ def test_an_eviction_that_a_budget_forbids_says_why(world: KubeWorld):
     )
 
 
-def test_an_eviction_that_a_budget_allows_is_done(world: KubeWorld):
+def test_an_eviction_that_a_budget_allows_is_done(world: EmbeddedApi):
     guarded_pod(world, allowed=1)
     assert world.do(world.client.evict("p", namespace="here")) == Evicted()
 
 
-def test_a_budget_nobody_has_looked_at_yet_says_when_to_come_back(world: KubeWorld):
+def test_a_budget_nobody_has_looked_at_yet_says_when_to_come_back(world: EmbeddedApi):
     guarded_pod(world, allowed=0)
     patch = {"status": {"observedGeneration": 0}}
     world.ask("PATCH", f"{BUDGETS}/w/status", patch, content="application/merge-patch+json")
@@ -79,18 +79,18 @@ def test_a_budget_nobody_has_looked_at_yet_says_when_to_come_back(world: KubeWor
     assert (outcome.retry_after_s, world.clock.monotonic_s()) == (10, 0)
 
 
-def test_a_pod_that_is_gone_cannot_be_evicted(world: KubeWorld):
+def test_a_pod_that_is_gone_cannot_be_evicted(world: EmbeddedApi):
     assert world.do(world.client.evict("p", namespace="here")) == PodGone(message='pods "p" not found')
 
 
-def test_another_pod_of_the_name_is_not_evicted(world: KubeWorld):
+def test_another_pod_of_the_name_is_not_evicted(world: EmbeddedApi):
     world.made(PODS, pod("p"))
     outcome = world.do(world.client.evict("p", namespace="here", options=DeleteOptions(uid="another")))
     assert isinstance(outcome, PodGone)
     assert world.do(world.client.get(Pod, "p", namespace="here"))
 
 
-def test_two_budgets_are_an_error(world: KubeWorld):
+def test_two_budgets_are_an_error(world: EmbeddedApi):
     guarded_pod(world, allowed=1)
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "w"}}}
     world.made(BUDGETS, {"metadata": {"name": "other"}, "spec": spec})
@@ -98,7 +98,7 @@ def test_two_budgets_are_an_error(world: KubeWorld):
         world.do(world.client.evict("p", namespace="here"))
 
 
-def test_a_pod_is_bound_to_a_node(world: KubeWorld):
+def test_a_pod_is_bound_to_a_node(world: EmbeddedApi):
     world.made("/api/v1/nodes", {"metadata": {"name": "n"}})
     world.made(PODS, pod("p"))
     world.do(world.client.bind("p", "n", namespace="here"))
@@ -107,13 +107,13 @@ def test_a_pod_is_bound_to_a_node(world: KubeWorld):
         world.do(world.client.bind("p", "m", namespace="here"))
 
 
-def test_another_pod_of_the_name_is_not_bound(world: KubeWorld):
+def test_another_pod_of_the_name_is_not_bound(world: EmbeddedApi):
     world.made(PODS, pod("p"))
     with pytest.raises(Conflict):
         world.do(world.client.bind("p", "n", namespace="here", uid="another"))
 
 
-def test_a_deployment_is_scaled(world: KubeWorld):
+def test_a_deployment_is_scaled(world: EmbeddedApi):
     world.made("/apis/apps/v1/namespaces/here/deployments", deployment("d"))
     assert world.do(world.client.scale(Deployment, "d", 3, namespace="here")).spec.replicas == 3
     scale = world.do(world.client.get_scale(Deployment, "d", namespace="here"))
@@ -121,7 +121,7 @@ def test_a_deployment_is_scaled(world: KubeWorld):
     assert world.do(world.client.get(Deployment, "d", namespace="here")).spec.replicas == 3
 
 
-def test_what_changed_meanwhile_is_not_scaled(world: KubeWorld):
+def test_what_changed_meanwhile_is_not_scaled(world: EmbeddedApi):
     world.made("/apis/apps/v1/namespaces/here/deployments", deployment("d"))
     with pytest.raises(Conflict):
         world.do(world.client.scale(Deployment, "d", 3, namespace="here", resource_version="1"))
@@ -135,21 +135,21 @@ def test_a_providers_version_is_read_as_far_as_it_is_a_number(minor: str, number
     assert discovery.ServerVersion(major="1", minor=minor).number == (1, number)
 
 
-def test_groups_come_with_their_versions(world: KubeWorld):
+def test_groups_come_with_their_versions(world: EmbeddedApi):
     groups = {group.name: group.versions for group in world.do(discovery.groups(world.client))}
     assert (groups[""], groups["apps"]) == (("v1",), ("v1",))
 
 
-def served(world: KubeWorld, api_version: str) -> set[str]:
+def served(world: EmbeddedApi, api_version: str) -> set[str]:
     return {resource.name for resource in world.do(discovery.resources(world.client, api_version))}
 
 
-def test_what_is_served_is_known(world: KubeWorld):
+def test_what_is_served_is_known(world: EmbeddedApi):
     assert {"configmaps", "nodes", "nodes/status"} <= served(world, "v1")
     assert "configmaps/status" not in served(world, "v1")
 
 
-def test_a_custom_resource_is_served_once_it_is_defined(world: KubeWorld):
+def test_a_custom_resource_is_served_once_it_is_defined(world: EmbeddedApi):
     assert served(world, WIDGETS.api_version) == set()
     world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
     assert "widgets" in served(world, WIDGETS.api_version)

@@ -1,6 +1,6 @@
 """A simulated cluster in virtual time, with as many of its parts as a test wants: no kubelet unless it is asked for.
 
-with LocalWorld(lambda parts: [*replica_sets(parts)]) as world:
+with LocalClusterHarness(lambda parts: [*replica_sets(parts)]) as world:
     world.made("/apis/apps/v1/namespaces/default/replicasets", {...})
     world.run.settle()            # everything that takes no time
     world.run.advance_by(60)      # and what does
@@ -17,7 +17,7 @@ from plimsoll.local.components import Components
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from tests.local.apiserver.builders import ADMIN, World
+from tests.local.apiserver.builders import ADMIN, ApiServerHarness
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Parts = Callable[[Components], Sequence[Service]]
 
 
-class LocalWorld(World):
+class LocalClusterHarness(ApiServerHarness):
     """The API server and parts on top of it. `parts` builds services from components; it is called again on restart."""
 
     def __init__(
@@ -74,7 +74,7 @@ class LocalWorld(World):
         self.run.settle()
 
 
-class SurvivesCrashes(LocalWorld):
+class CrashingLocalCluster(LocalClusterHarness):
     """Beside a world: its process dies after some call, and the next one goes on."""
 
     def crashes_by(self, crash: CrashAfter) -> None:

@@ -19,7 +19,7 @@ EVENT = Request("POST", "/api/v1/namespaces/default/events")
 WATCH = Request("GET", "/api/v1/pods", is_stream=True)
 
 
-class Slow:
+class SlowTransport:
     """Takes a second for each call, and knows how many it had at once."""
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -44,7 +44,7 @@ class Slow:
 
 def test_no_more_than_so_many_calls_are_under_way():
     async def story(clock: VirtualClock) -> tuple[int, float]:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         door = FairQueue(at_once=3)
         parts = [FairQueueTransport(slow, door, part=str(number)) for number in range(2)]
         began_s = clock.monotonic_s()
@@ -56,7 +56,7 @@ def test_no_more_than_so_many_calls_are_under_way():
 
 def test_watches_pass_a_full_door():
     async def story(clock: VirtualClock) -> list[str]:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         part = FairQueueTransport(slow, FairQueue(at_once=1), part="a")
         await asyncio.gather(*(part.send(call) for call in (PODS, PODS, WATCH)))
         return slow.order
@@ -66,7 +66,7 @@ def test_watches_pass_a_full_door():
 
 def test_parts_take_turns_and_a_lease_is_not_behind_a_burst_of_its_own_part():
     async def story(clock: VirtualClock) -> list[str]:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         door = FairQueue(at_once=1)
         first, second = (FairQueueTransport(slow, door, part=part) for part in "ab")
         burst = [first.send(PODS) for _ in range(4)]
@@ -78,7 +78,7 @@ def test_parts_take_turns_and_a_lease_is_not_behind_a_burst_of_its_own_part():
 
 def test_events_wait_until_nobody_else_does():
     async def story(clock: VirtualClock) -> list[str]:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         part = FairQueueTransport(slow, FairQueue(at_once=1), part="a")
         await asyncio.gather(*(part.send(call) for call in (PODS, EVENT, PODS, PODS)))
         return slow.order
@@ -92,7 +92,7 @@ def test_a_namespace_may_be_called_events():
     of_another_group = Request("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
 
     async def story(clock: VirtualClock) -> list[str]:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         part = FairQueueTransport(slow, FairQueue(at_once=1), part="a")
         await asyncio.gather(*(part.send(call) for call in (PODS, of_another_group, inside, itself)))
         return slow.order
@@ -102,7 +102,7 @@ def test_a_namespace_may_be_called_events():
 
 def test_events_are_not_kept_waiting_for_ever():
     async def story(clock: VirtualClock) -> int:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         part = FairQueueTransport(slow, FairQueue(at_once=1), part="a")
         await asyncio.gather(*(part.send(call) for call in (*[PODS] * 30, EVENT, EVENT)))
         return slow.order.index(EVENT.path)
@@ -112,7 +112,7 @@ def test_events_are_not_kept_waiting_for_ever():
 
 def test_a_call_that_is_cut_off_gives_its_turn_back():
     async def story(clock: VirtualClock) -> int:
-        part = FairQueueTransport(Slow(clock), FairQueue(at_once=1), part="a")
+        part = FairQueueTransport(SlowTransport(clock), FairQueue(at_once=1), part="a")
         cut_off = asyncio.create_task(part.send(PODS))
         await clock.sleep(0.5)
         cut_off.cancel()
@@ -123,7 +123,7 @@ def test_a_call_that_is_cut_off_gives_its_turn_back():
 
 def test_a_call_that_is_cut_off_while_it_waits_takes_nobodys_turn():
     async def story(clock: VirtualClock) -> list[int]:
-        part = FairQueueTransport(Slow(clock), FairQueue(at_once=1), part="a")
+        part = FairQueueTransport(SlowTransport(clock), FairQueue(at_once=1), part="a")
         calls = [asyncio.create_task(part.send(PODS)) for _ in range(3)]
         await clock.sleep(0.5)
         calls[1].cancel()
@@ -135,7 +135,7 @@ def test_a_call_that_is_cut_off_while_it_waits_takes_nobodys_turn():
 
 def test_one_that_is_cut_off_in_the_moment_of_its_turn_hands_it_on():
     async def story(clock: VirtualClock) -> int:
-        slow = Slow(clock)
+        slow = SlowTransport(clock)
         part = FairQueueTransport(slow, FairQueue(at_once=1), part="a")
         first, second, third = (asyncio.create_task(part.send(PODS)) for _ in range(3))
         first.add_done_callback(lambda _: second.cancel())

@@ -13,7 +13,7 @@ from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import CrashAfter, Crashed
-from tests.local.apiserver.builders import ADMIN, MERGE, World
+from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ GROUP = f"{CLOUD}/nodegroups/workers"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-class Fresh(World):
+class EmptyApiServer(ApiServerHarness):
     """A server that holds nothing yet."""
 
     def __enter__(self) -> Self:
@@ -47,12 +47,12 @@ class Fresh(World):
 
 
 @pytest.fixture
-def world() -> Iterator[Fresh]:
-    with Fresh() as fresh:
+def world() -> Iterator[EmptyApiServer]:
+    with EmptyApiServer() as fresh:
         yield fresh
 
 
-def test_a_new_cluster_has_a_cloud_three_machines_to_come_and_a_storage_class(world: Fresh):
+def test_a_new_cluster_has_a_cloud_three_machines_to_come_and_a_storage_class(world: EmptyApiServer):
     world.start()
     assert world.names(f"{CLOUD}/clouds") == ["cloud"]
     assert world.target() == 3
@@ -61,14 +61,14 @@ def test_a_new_cluster_has_a_cloud_three_machines_to_come_and_a_storage_class(wo
     assert "nodegroups.cloud.plimsoll.io" in world.names(DEFINITIONS)
 
 
-def test_a_second_start_writes_nothing(world: Fresh):
+def test_a_second_start_writes_nothing(world: EmptyApiServer):
     world.start()
     before = world.ask("GET", DEFINITIONS).body
     world.start()
     assert world.ask("GET", DEFINITIONS).body == before
 
 
-def test_what_was_changed_or_deleted_stays_so(world: Fresh):
+def test_what_was_changed_or_deleted_stays_so(world: EmptyApiServer):
     world.start()
     world.ask("PATCH", GROUP, {"spec": {"target": 7}}, content=MERGE)
     world.ask("DELETE", "/apis/storage.k8s.io/v1/storageclasses/standard")
@@ -80,7 +80,7 @@ def test_what_was_changed_or_deleted_stays_so(world: Fresh):
     assert world.names(f"{CLOUD}/nodegroups") == []
 
 
-def test_a_number_of_nodes_is_heeded_at_any_start(world: Fresh):
+def test_a_number_of_nodes_is_heeded_at_any_start(world: EmptyApiServer):
     world.start(nodes=5)
     assert world.target() == 5
     world.start(nodes=120)
@@ -91,7 +91,7 @@ def test_a_number_of_nodes_is_heeded_at_any_start(world: Fresh):
     assert world.target() == 0
 
 
-def test_a_definition_that_was_changed_is_brought_up_to_date(world: Fresh):
+def test_a_definition_that_was_changed_is_brought_up_to_date(world: EmptyApiServer):
     world.start()
     url = f"{DEFINITIONS}/nodegroups.cloud.plimsoll.io"
     names = {"spec": {"names": {"shortNames": ["nothing"]}}}
@@ -102,7 +102,7 @@ def test_a_definition_that_was_changed_is_brought_up_to_date(world: Fresh):
 
 def test_a_start_that_ends_at_any_write_is_made_good_by_the_next():
     for calls in range(1, 100):
-        with Fresh() as world:
+        with EmptyApiServer() as world:
             try:
                 world.start(through=lambda port, calls=calls: CrashAfter(calls).wrap(port))
             except Crashed:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
 from tests.local.apiserver.builders import MERGE
 from tests.local.kubelet.builders import LEASES
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Components
     from plimsoll.runtime.services import Service
 
 
-class LeaseWorld(LocalWorld):
+class LeaseCluster(LocalClusterHarness):
     def __init__(self) -> None:
         super().__init__(self._listening)
         self.told: list[str] = []
@@ -34,19 +34,19 @@ class LeaseWorld(LocalWorld):
 
 
 def test_a_lease_that_was_there_counts_from_its_own_time_but_not_from_the_future():
-    with LeaseWorld() as world:
+    with LeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         assert world.liveness.last_heard_s("n1") is None
         world.lease("2025-12-31T23:59:30.000000Z")
         assert world.liveness.last_heard_s("n1") == now_s - 30
-    with LeaseWorld() as world:
+    with LeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         world.lease("2027-01-01T00:00:00.000000Z")
         assert world.liveness.last_heard_s("n1") == now_s
 
 
 def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
-    with LeaseWorld() as world:
+    with LeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(10)
@@ -57,7 +57,7 @@ def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
 
 
 def test_a_change_without_renewal_is_no_heartbeat():
-    with LeaseWorld() as world:
+    with LeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(10)
@@ -67,14 +67,14 @@ def test_a_change_without_renewal_is_no_heartbeat():
 
 
 def test_a_lease_that_is_gone_says_nothing():
-    with LeaseWorld() as world:
+    with LeaseCluster() as world:
         world.lease("2026-01-01T00:00:00.000000Z")
         world.ask("DELETE", f"{LEASES}/n1")
         world.run.settle()
         assert world.liveness.last_heard_s("n1") is None
 
 
-class KnownWorld(LeaseWorld):
+class ReportedLeaseCluster(LeaseCluster):
     """Leases, and a kubelet of this process that tells."""
 
     def _listening(self, parts: Components) -> list[Service]:
@@ -87,7 +87,7 @@ class KnownWorld(LeaseWorld):
 
 
 def test_a_node_of_this_process_lives_however_late_its_lease_is():
-    with KnownWorld() as world:
+    with ReportedLeaseCluster() as world:
         world.by_kubelet.report_alive("n1")
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(500)
@@ -97,7 +97,7 @@ def test_a_node_of_this_process_lives_however_late_its_lease_is():
 
 
 def test_one_that_fell_silent_was_last_heard_of_then():
-    with KnownWorld() as world:
+    with ReportedLeaseCluster() as world:
         world.lease("2026-01-01T00:00:00.000000Z")
         world.by_kubelet.report_alive("n1")
         world.run.advance_by(500)
@@ -109,7 +109,7 @@ def test_one_that_fell_silent_was_last_heard_of_then():
 
 
 def test_of_a_node_of_another_process_its_lease_tells():
-    with KnownWorld() as world:
+    with ReportedLeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(10)

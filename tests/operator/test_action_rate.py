@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from plimsoll.operator.action_rate import ActionTimes, CountFailed, HourlyActionLimit
 from plimsoll.runtime.virtual_run import DEFAULT_START as NOW
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 
-def action_limit(world: KubeWorld) -> HourlyActionLimit:
+def action_limit(world: EmbeddedApi) -> HourlyActionLimit:
     return HourlyActionLimit(world.client, clock=world.clock, namespace="kube-system", name="actions", key="moves")
 
 
@@ -21,20 +21,20 @@ def first(count: int) -> tuple[int, ...]:
 
 
 def test_actions_are_counted_across_processes():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         assert world.do(action_limit(world).reserve(3, lambda room: first(min(room, 2)))) == (0, 1)
         assert world.do(action_limit(world).reserve(3, first)) == (0,)
         assert world.do(action_limit(world).reserve(3, first)) == ()
 
 
 def test_nothing_starts_where_actions_cannot_be_counted():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         limit = HourlyActionLimit(world.client, clock=world.clock, namespace="nowhere", name="actions", key="moves")
         assert isinstance(world.do(limit.reserve(3, first)), CountFailed)
 
 
 def test_counted_actions_move_with_the_clock():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         limit = action_limit(world)
         world.do(limit.reserve(1, first))
         limit.clock_was_set(timedelta(hours=-2))

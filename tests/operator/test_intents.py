@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SIZE_AFTER = 5
 
 
-class Cluster:
+class IntentCluster:
     """What outlives a process: a stored intent, and two groups that must grow together."""
 
     def __init__(self) -> None:
@@ -39,10 +39,10 @@ class Cluster:
         self.is_served = True
 
 
-class Controller:
+class IntentController:
     """Recovers first, then serves what is not served."""
 
-    def __init__(self, cluster: Cluster, port: Any) -> None:
+    def __init__(self, cluster: IntentCluster, port: Any) -> None:
         self._cluster = cluster
         self._port = port
 
@@ -61,16 +61,16 @@ class Controller:
 
 
 def test_a_crash_after_any_call_leaves_no_group_behind():
-    async def build_world(_clock: VirtualClock) -> Cluster:
-        return Cluster()
+    async def build_world(_clock: VirtualClock) -> IntentCluster:
+        return IntentCluster()
 
-    def build_instance(cluster: Cluster, through: Callable[[Any], Any]) -> Controller:
-        return Controller(cluster, through(cluster))
+    def build_instance(cluster: IntentCluster, through: Callable[[Any], Any]) -> IntentController:
+        return IntentController(cluster, through(cluster))
 
-    async def run(controller: Controller) -> None:
+    async def run(controller: IntentController) -> None:
         await controller.run()
 
-    async def check(cluster: Cluster) -> None:
+    async def check(cluster: IntentCluster) -> None:
         assert cluster.sizes == {"a": SIZE_AFTER, "b": SIZE_AFTER}
         assert cluster.is_served
         assert cluster.intent is None
@@ -82,7 +82,7 @@ def test_a_crash_after_any_call_leaves_no_group_behind():
 
 @pytest.mark.asyncio
 async def test_an_action_that_fails_leaves_its_intent():
-    cluster = Cluster()
+    cluster = IntentCluster()
     intent = StoredIntent[int](cluster.store)
 
     async def fail() -> None:
@@ -124,7 +124,7 @@ async def test_what_is_not_finished_stays_and_does_not_stop_the_others():
 
 @pytest.mark.asyncio
 async def test_recovery_clears_only_what_is_finished():
-    cluster = Cluster()
+    cluster = IntentCluster()
     cluster.intent = 4
     intent = StoredIntent[int](cluster.store, cluster.intent)
 

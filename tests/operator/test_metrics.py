@@ -12,7 +12,7 @@ from plimsoll.kube.leases.lease_holder import LeaseStatus, Phase
 from plimsoll.kube.recorder.recorder import RecorderStatus
 from plimsoll.objects.api.nodes import Node
 from plimsoll.operator.metrics import ControllerMetrics
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 QUEUE = QueueStatus(
     depth=2, working=1, delayed=4, oldest_age_s=1.5, longest_work_s=0.5, adds=9, retries=3, is_closed=False
@@ -78,7 +78,7 @@ def test_events_are_counted_with_the_cause_of_those_not_written():
 
 
 def test_informers_are_read_when_the_page_is_asked_for():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
         metrics = ControllerMetrics()
         metrics.add_informers(informers)
@@ -89,7 +89,7 @@ def test_informers_are_read_when_the_page_is_asked_for():
 
 
 def test_how_long_keys_wait_and_are_worked_on():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         queue: WorkQueue[str] = WorkQueue(clock=world.clock, entropy=world.entropy)
         queue.add("a")
         world.run.advance_by(2)

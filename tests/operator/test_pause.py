@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.operator.pause import PAUSED_ANNOTATION, ActionGuard, pause_in, read_pause, set_pause
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,8 @@ URL = "/api/v1/namespaces/kube-system/configmaps/plimsoll"
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         yield world
 
 
@@ -46,7 +46,7 @@ def test_the_value_of_the_annotation_is_the_reason(value: str, pause: str):
     assert pause_in({PAUSED_ANNOTATION: value}) == pause
 
 
-def test_a_pause_is_made_and_ended(world: KubeWorld):
+def test_a_pause_is_made_and_ended(world: EmbeddedApi):
     assert world.do(set_pause(world.client, "kube-system", "")) == ""
     assert world.ask("GET", URL)["metadata"]["annotations"] == {"plimsoll.io/paused": "true"}
     assert world.do(read_pause(world.client, "kube-system")) == "true"
@@ -54,11 +54,11 @@ def test_a_pause_is_made_and_ended(world: KubeWorld):
     assert world.do(read_pause(world.client, "kube-system")) == ""
 
 
-def test_ending_a_pause_that_is_not_there_makes_nothing(world: KubeWorld):
+def test_ending_a_pause_that_is_not_there_makes_nothing(world: EmbeddedApi):
     world.do(set_pause(world.client, "kube-system", None))
     assert world.server.ask("GET", URL).status == 404
 
 
-def test_a_missing_namespace_is_an_error(world: KubeWorld):
+def test_a_missing_namespace_is_an_error(world: EmbeddedApi):
     with pytest.raises(NotFound):
         world.do(set_pause(world.client, "nowhere", "x"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
-class Program:
+class FakeProgram:
     """Notes what happens to it."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ def process() -> ControllerProcess:
 
 
 async def test_a_cancelled_process_stops_its_services_and_then_leaves():
-    program = Program()
+    program = FakeProgram()
     async with process() as running:
         task = asyncio.create_task(running.run(lambda _client, _guard: program))
         await asyncio.wait_for(program.is_running.wait(), 10)

@@ -16,7 +16,7 @@ NOW = datetime(2025, 1, 6, 12, tzinfo=UTC)
 ENTRY = Entry(number=1, plan=Plan(subsystem="nodes", snapshot=1, at=NOW), outcomes=())
 
 
-class Calls:
+class RecordedCalls:
     """A journal and a writer of last plans that note their calls."""
 
     def __init__(self, *, fails: bool = False) -> None:
@@ -46,14 +46,14 @@ def test_the_same_report_again_is_no_news():
 
 @pytest.mark.asyncio
 async def test_a_journal_that_refuses_does_not_keep_the_last_plans_from_being_written():
-    calls: Any = Calls(fails=True)
+    calls: Any = RecordedCalls(fails=True)
     await PlanRecords(calls, calls).write(ENTRY, namespace="kube-system", dry_run=False)
     assert calls.made == ["append", "keep"]
 
 
 @pytest.mark.asyncio
 async def test_a_dry_run_writes_nothing_into_the_cluster():
-    calls: Any = Calls()
+    calls: Any = RecordedCalls()
     records = PlanRecords(calls, calls)
     await records.write(ENTRY, namespace="kube-system", dry_run=True)
     await records.skip(namespace="kube-system", at=NOW, dry_run=True)
@@ -62,7 +62,7 @@ async def test_a_dry_run_writes_nothing_into_the_cluster():
 
 
 def test_plans_are_recorded_where_there_is_a_place_for_them():
-    calls: Any = Calls()
+    calls: Any = RecordedCalls()
     assert not PlanRecords(None, None).is_wanted()
     assert PlanRecords(None, calls).is_wanted()
     assert not PlanRecords(None, calls).is_wanted(dry_run=True)

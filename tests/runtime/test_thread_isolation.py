@@ -34,7 +34,7 @@ def nothing() -> None:
     pass
 
 
-class Never(asyncio.Protocol):
+class IdleProtocol(asyncio.Protocol):
     pass
 
 
@@ -45,14 +45,14 @@ def start_a_pool() -> None:
 
 BY_THE_LOOP: dict[str, Callable[[], Any]] = {
     "run_in_executor": lambda: loop().run_in_executor(None, nothing),
-    "create_connection": lambda: loop().create_connection(Never, "127.0.0.1", 9),
-    "create_server": lambda: loop().create_server(Never, "127.0.0.1", 0),
-    "create_datagram_endpoint": lambda: loop().create_datagram_endpoint(Never, ("127.0.0.1", 0)),
-    "create_unix_connection": lambda: loop().create_unix_connection(Never, "/nowhere"),
-    "create_unix_server": lambda: loop().create_unix_server(Never, "/nowhere"),
-    "connect_read_pipe": lambda: loop().connect_read_pipe(Never, sys.stdin),
-    "connect_write_pipe": lambda: loop().connect_write_pipe(Never, sys.stdout),
-    "connect_accepted_socket": lambda: loop().connect_accepted_socket(Never, None),
+    "create_connection": lambda: loop().create_connection(IdleProtocol, "127.0.0.1", 9),
+    "create_server": lambda: loop().create_server(IdleProtocol, "127.0.0.1", 0),
+    "create_datagram_endpoint": lambda: loop().create_datagram_endpoint(IdleProtocol, ("127.0.0.1", 0)),
+    "create_unix_connection": lambda: loop().create_unix_connection(IdleProtocol, "/nowhere"),
+    "create_unix_server": lambda: loop().create_unix_server(IdleProtocol, "/nowhere"),
+    "connect_read_pipe": lambda: loop().connect_read_pipe(IdleProtocol, sys.stdin),
+    "connect_write_pipe": lambda: loop().connect_write_pipe(IdleProtocol, sys.stdout),
+    "connect_accepted_socket": lambda: loop().connect_accepted_socket(IdleProtocol, None),
     "sock_recv": lambda: loop().sock_recv(None, 1),
     "sock_recv_into": lambda: loop().sock_recv_into(None, bytearray()),
     "sock_recvfrom": lambda: loop().sock_recvfrom(None, 1),
@@ -69,8 +69,8 @@ BY_THE_LOOP: dict[str, Callable[[], Any]] = {
     "getnameinfo": lambda: loop().getnameinfo(("127.0.0.1", 80)),
     "start_tls": lambda: loop().start_tls(None, None, None),
     "sendfile": lambda: loop().sendfile(None, None),
-    "subprocess_exec": lambda: loop().subprocess_exec(Never, "true"),
-    "subprocess_shell": lambda: loop().subprocess_shell(Never, "true"),
+    "subprocess_exec": lambda: loop().subprocess_exec(IdleProtocol, "true"),
+    "subprocess_shell": lambda: loop().subprocess_shell(IdleProtocol, "true"),
     "add_signal_handler": lambda: loop().add_signal_handler(signal.SIGUSR1, nothing),
 }
 

@@ -32,7 +32,7 @@ LIVE = REPOSITORY / "tests" / "scenarios" / "c09-live-cluster.yaml"
 _LONGEST_S = 300
 
 
-class Leaving:
+class LeavingAutoscaler:
     """An autoscaler that leaves virtual time."""
 
     def __init__(self, leave: Callable[[], Any]) -> None:
@@ -65,8 +65,8 @@ async def in_an_executor() -> None:
 
 @pytest.mark.parametrize("leave", [in_a_thread, through_a_socket, in_an_executor])
 def test_whoever_leaves_the_loop_is_named(leave: Callable[[], Any]):
-    def make(_: LoopDependencies) -> Leaving:
-        return Leaving(leave)
+    def make(_: LoopDependencies) -> LeavingAutoscaler:
+        return LeavingAutoscaler(leave)
 
     scenario = read_scenario(b"steps: [{loop: 1}]", source="test")
     with pytest.raises(LeftVirtualTime, match=leave.__name__):
@@ -107,7 +107,7 @@ def test_two_processes_with_two_hash_seeds_give_the_same_bytes(world: str):
 
 
 def test_a_world_that_cannot_begin_leaves_nothing_behind():
-    def make(_: LoopDependencies) -> Leaving:
+    def make(_: LoopDependencies) -> LeavingAutoscaler:
         raise InvalidInput("no such flag", path="options")
 
     world = World(read_scenario(b"{}", source="test"), plugs=Plugins(make_loop=make))

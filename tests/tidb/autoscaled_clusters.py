@@ -1,6 +1,6 @@
 """The cluster of the specification's scenarios, its autoscaler, a planner that says what it is told to, and a PD.
 
-    with ScaledWorld(EmbeddedServer) as world:
+    with AutoscaledCluster(EmbeddedServer) as world:
         world.autoscaler().cluster().planner.says(group(1))
         world.once(at_s=0)
         assert world.made().spec.tikv.replicas == 1
@@ -30,7 +30,7 @@ from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.model.reconcile_result import ReconcileResult
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import Request, RequestFailed, Response
-from tests.local.apiserver.builders import ADMIN, World
+from tests.local.apiserver.builders import ADMIN, ApiServerHarness
 from tests.tidb.fake_kubernetes import FakeKubernetes, merge
 from tests.tidb.pd.simulated_pd import SimulatedPd
 
@@ -142,7 +142,7 @@ class EmbeddedServer:
     """The project's own API server, in memory."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = ApiServerHarness()
         self.run = self.world.run
 
     def prepare(self) -> None:
@@ -189,7 +189,7 @@ class EmbeddedServer:
         assert self.world.ask("DELETE", f"{TIDB}/namespaces/prod/{plural}/{name}").status == 200
 
 
-class Counted:
+class RecordingTransport:
     """Keeps what would change something, on its way to the server; `events` apart."""
 
     def __init__(self, inner: Transport) -> None:
@@ -208,7 +208,7 @@ class Counted:
         await self._inner.aclose()
 
 
-class ScaledWorld:
+class AutoscaledCluster:
     """`operates` False: nobody makes true what TidbClusters say."""
 
     def __init__(self, server: type[FakeServer | EmbeddedServer], **settings: Any) -> None:
@@ -308,7 +308,7 @@ class ScaledWorld:
             self.run.advance_by(behind_s)
         if self.operates:
             self.operate()
-        self.sent = Counted(transport or self.server.transport())
+        self.sent = RecordingTransport(transport or self.server.transport())
         return self.run.until(self._passed())
 
     def client(self, transport: Transport, guard: Guard | None = None) -> Client:

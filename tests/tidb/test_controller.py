@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, ScaledWorld, group, homogeneous
+from tests.tidb.autoscaled_clusters import AUTO, AutoscaledCluster, EmbeddedServer, group, homogeneous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @contextmanager
-def living() -> Iterator[ScaledWorld]:
+def living() -> Iterator[AutoscaledCluster]:
     """The controller runs, and there is a cluster with its autoscaler."""
-    with ScaledWorld(EmbeddedServer, drains_actively=True) as world:
+    with AutoscaledCluster(EmbeddedServer, drains_actively=True) as world:
         entropy = SeededEntropy("controller")
         client = world.client(world.server.transport())
         informers = SharedInformerFactory(client, clock=world.run.clock, entropy=entropy)

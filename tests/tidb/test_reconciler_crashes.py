@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tests.faults import CrashAfter
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import EmbeddedServer, homogeneous
 
 OWN = "default_homogeneous_tikv"
@@ -17,7 +17,7 @@ REPLICAS = ("spec", "tikv", "replicas")
 
 def raises(crash: CrashAfter | None) -> list[tuple[int, float]]:
     """The sizes of the cluster, and when each was first seen, while the planner never has enough."""
-    with DrainedWorld(EmbeddedServer, crash=crash) as world:
+    with DrainingCluster(EmbeddedServer, crash=crash) as world:
         world.autoscaler().cluster()
         start = world.run.clock.now()
         found = [(3, 0.0)]
@@ -47,7 +47,7 @@ def test_after_a_crash_at_any_write_the_interval_is_kept() -> None:
 
 def test_the_lost_time_is_written_down_and_asked_for_only_once() -> None:
     # The first write is the raise.
-    with DrainedWorld(EmbeddedServer, crash=CrashAfter(1)) as world:
+    with DrainingCluster(EmbeddedServer, crash=CrashAfter(1)) as world:
         world.autoscaler().cluster()
         world.planner.says(homogeneous(4))
         world.pass_by(10)
@@ -65,7 +65,7 @@ def test_the_lost_time_is_written_down_and_asked_for_only_once() -> None:
 def test_a_raise_of_one_component_does_not_hold_the_other() -> None:
     """Both are fields of one entry, whose time is that of the last."""
     rules = {"cpu": {"max_threshold": 0.8, "min_threshold": 0.2}}
-    with DrainedWorld(EmbeddedServer) as world:
+    with DrainingCluster(EmbeddedServer) as world:
         world.autoscaler("as1").autoscaler("as2", tikv=None, tidb={"rules": rules}).cluster()
         world.planner.says(homogeneous(4))
         world.pass_by(10)
@@ -79,7 +79,7 @@ def test_a_raise_of_one_component_does_not_hold_the_other() -> None:
 
 
 def test_replicas_that_somebody_else_wrote_hold_nothing() -> None:
-    with DrainedWorld(EmbeddedServer) as world:
+    with DrainingCluster(EmbeddedServer) as world:
         world.autoscaler().cluster()
         world.pass_by(10)
         world.server.edit("tidbclusters", "db", {"spec": {"tikv": {"replicas": 4}}})

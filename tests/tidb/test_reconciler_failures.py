@@ -14,7 +14,15 @@ from plimsoll.kube.transport import Response
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.reconciler import FailedReconcile
 from tests.faults import CrashAfter, Crashed
-from tests.tidb.autoscaled_clusters import AUTO, GROUP, EmbeddedServer, FakeServer, ScaledWorld, group, homogeneous
+from tests.tidb.autoscaled_clusters import (
+    AUTO,
+    GROUP,
+    AutoscaledCluster,
+    EmbeddedServer,
+    FakeServer,
+    group,
+    homogeneous,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,12 +31,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def world() -> Iterator[ScaledWorld]:
-    with ScaledWorld(EmbeddedServer, drains_actively=True) as made:
+def world() -> Iterator[AutoscaledCluster]:
+    with AutoscaledCluster(EmbeddedServer, drains_actively=True) as made:
         yield made.autoscaler().cluster()
 
 
-class Interfering:
+class InterferingTransport:
     """Does something else just before a call that matches goes through, once; or answers in its place."""
 
     def __init__(self, inner: Transport, matches: Callable[[Request], bool], instead: Callable[[], Any]) -> None:
@@ -55,7 +63,7 @@ def patches(name: str, sub: str = "") -> Callable[[Request], bool]:
 
 
 class TestSomebodyElseWrites:
-    def test_the_cluster_is_read_and_decided_anew(self, world: ScaledWorld) -> None:
+    def test_the_cluster_is_read_and_decided_anew(self, world: AutoscaledCluster) -> None:
         """Somebody raised it by hand to 8 while we were about to raise it to 6: it does not fall."""
         world.planner.says(homogeneous(6))
         client = world.client(world.server.transport())
@@ -63,11 +71,11 @@ class TestSomebodyElseWrites:
         async def by_hand() -> None:
             await client.merge_patch(TidbCluster, "db", {"spec": {"tikv": {"replicas": 8}}}, namespace="prod")
 
-        world.once(transport=Interfering(world.server.transport(), patches("db"), by_hand))
+        world.once(transport=InterferingTransport(world.server.transport(), patches("db"), by_hand))
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 8
         assert len(world.planner.asked) == 2
 
-    def test_conditions_of_others_stay(self, world: ScaledWorld) -> None:
+    def test_conditions_of_others_stay(self, world: AutoscaledCluster) -> None:
         theirs = {
             "type": "Billed",
             "status": "True",
@@ -81,11 +89,11 @@ class TestSomebodyElseWrites:
             body = {"status": {"conditions": [theirs]}}
             await client.merge_patch(TidbClusterAutoScaler, "as1", body, namespace="prod", subresource="status")
 
-        world.once(transport=Interfering(world.server.transport(), patches("as1", "/status"), tell))
+        world.once(transport=InterferingTransport(world.server.transport(), patches("as1", "/status"), tell))
         assert world.condition("Billed") == ("True", "Paid")
         assert world.condition("Ready") == ("True", "Scaling")
 
-    def test_a_name_that_is_taken_leads_to_the_next(self, world: ScaledWorld) -> None:
+    def test_a_name_that_is_taken_leads_to_the_next(self, world: AutoscaledCluster) -> None:
         """32 bits collide; whoever has the name keeps it."""
         spec = {"version": "v8.5.0", "tikv": {"replicas": 1}}
         world.server.make("tidbclusters", {"metadata": {"name": AUTO, "labels": {"team": "other"}}, "spec": spec})
@@ -99,10 +107,10 @@ class TestSomebodyElseWrites:
 
 
 class TestServersThatFail:
-    def test_a_status_that_is_not_written_starts_the_clock_all_the_same(self, world: ScaledWorld) -> None:
+    def test_a_status_that_is_not_written_starts_the_clock_all_the_same(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         lost = Response(status=500, body=b'{"kind":"Status","code":500}')
-        failing = Interfering(world.server.transport(), patches("as1", "/status"), lambda: lost)
+        failing = InterferingTransport(world.server.transport(), patches("as1", "/status"), lambda: lost)
         with pytest.raises(AssertionError, match="Failed"):
             world.once(transport=failing)
         assert world.clusters == [AUTO, "db"]
@@ -112,18 +120,20 @@ class TestServersThatFail:
         world.once(300)
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
 
-    def test_an_answer_that_is_lost_is_told_and_not_repeated(self, world: ScaledWorld) -> None:
+    def test_an_answer_that_is_lost_is_told_and_not_repeated(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         matches = lambda call: call.method == "POST" and call.path.endswith("/tidbclusters")  # noqa: E731 - as short
-        (result,) = world.once(transport=Interfering(world.server.transport(), matches, lambda: AnswerLost("gone")))
+        (result,) = world.once(
+            transport=InterferingTransport(world.server.transport(), matches, lambda: AnswerLost("gone"))
+        )
         assert "gone" in result.components[0].problem
         assert world.condition("Ready") == ("False", "Failed")
         world.once(30)
         assert world.clusters == [AUTO, "db"]
 
-    def test_one_autoscaler_in_trouble_does_not_stop_the_next(self, world: ScaledWorld) -> None:
+    def test_one_autoscaler_in_trouble_does_not_stop_the_next(self, world: AutoscaledCluster) -> None:
         world.autoscaler("as2", cluster={"name": "other"})
-        refusing = Interfering(
+        refusing = InterferingTransport(
             world.server.transport(), patches("as1", "/status"), lambda: Response(status=403, body=b"{}")
         )
         client = world.client(refusing)
@@ -132,7 +142,7 @@ class TestServersThatFail:
         assert world.condition("Ready", "as2") == ("False", "ClusterNotFound")
 
 
-class WithoutStatus:
+class NoStatusSubresource:
     """A server whose definition has no status subresource, as TiDB Operator's own up to 1.6.1."""
 
     def __init__(self, inner: Transport) -> None:
@@ -148,19 +158,19 @@ class WithoutStatus:
 
 
 def test_a_status_that_is_part_of_the_object_is_written_there() -> None:
-    with ScaledWorld(FakeServer, drains_actively=True) as world:
+    with AutoscaledCluster(FakeServer, drains_actively=True) as world:
         world.autoscaler().cluster()
         assert isinstance(world.server, FakeServer)
         world.server.played.keeps_status_apart = False
         world.planner.says(homogeneous(5))
-        world.once(transport=WithoutStatus(world.server.transport()))
+        world.once(transport=NoStatusSubresource(world.server.transport()))
         assert world.entry("default_homogeneous_tikv")["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
-        world.once(30, transport=WithoutStatus(world.server.transport()))
+        world.once(30, transport=NoStatusSubresource(world.server.transport()))
         assert world.sent.wrote == []
 
 
 class TestTwoControllers:
-    def test_two_at_once_do_not_scale_twice(self, world: ScaledWorld) -> None:
+    def test_two_at_once_do_not_scale_twice(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(2), homogeneous(5))
         world.operate()
 
@@ -175,7 +185,7 @@ class TestTwoControllers:
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
         assert world.entry()["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
 
-    def test_who_does_not_lead_writes_nothing(self, world: ScaledWorld) -> None:
+    def test_who_does_not_lead_writes_nothing(self, world: AutoscaledCluster) -> None:
         class Follower:
             def allowed_s(self, wanted_s: float) -> float:
                 raise NotAllowed(f"not leading, {wanted_s}")
@@ -190,7 +200,7 @@ class TestTwoControllers:
 def test_a_crash_after_any_call_ends_in_the_same_state() -> None:
     """Group and cluster in one answer: whatever was written last, the next process finishes it, once."""
     for calls in range(1, 100):
-        with ScaledWorld(FakeServer, drains_actively=True) as world:
+        with AutoscaledCluster(FakeServer, drains_actively=True) as world:
             world.autoscaler().cluster()
             world.planner.says(group(2), homogeneous(5))
             crash = CrashAfter(calls)

@@ -10,9 +10,9 @@ from tests.tidb.autoscaled_clusters import (
     AUTO,
     GROUP,
     LABELS,
+    AutoscaledCluster,
     EmbeddedServer,
     FakeServer,
-    ScaledWorld,
     group,
     homogeneous,
 )
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(params=[FakeServer, EmbeddedServer], ids=["played", "embedded"])
-def world(request: pytest.FixtureRequest) -> Iterator[ScaledWorld]:
-    with ScaledWorld(request.param, drains_actively=True) as made:
+def world(request: pytest.FixtureRequest) -> Iterator[AutoscaledCluster]:
+    with AutoscaledCluster(request.param, drains_actively=True) as made:
         yield made.autoscaler().cluster()
 
 
 class TestT19Create:
-    def test_a_group_becomes_a_cluster(self, world: ScaledWorld) -> None:
+    def test_a_group_becomes_a_cluster(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         world.once()
         made = world.tc()
@@ -56,7 +56,7 @@ class TestT19Create:
         assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, True)
         assert owner["uid"] == world.tac()["metadata"]["uid"]
 
-    def test_its_clock_starts_and_the_autoscaler_is_kept(self, world: ScaledWorld) -> None:
+    def test_its_clock_starts_and_the_autoscaler_is_kept(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         world.once()
         assert world.entry()["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
@@ -65,7 +65,7 @@ class TestT19Create:
         assert world.condition("Ready") == ("True", "Scaling")
         assert world.condition("PlannerReachable") == ("True", "Answered")
 
-    def test_a_second_pass_writes_nothing(self, world: ScaledWorld) -> None:
+    def test_a_second_pass_writes_nothing(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         world.once()
         assert [event["reason"] for event in world.sent.events] == ["ScaledOut"]
@@ -73,13 +73,13 @@ class TestT19Create:
         assert world.sent.wrote == []
         assert world.sent.events == []
 
-    def test_nodes_are_counted_for_the_planner(self, world: ScaledWorld) -> None:
+    def test_nodes_are_counted_for_the_planner(self, world: AutoscaledCluster) -> None:
         world.once()
         assert [question["node_count"] for question in world.planner.asked] == [10]
 
 
 class TestT20CoolDown:
-    def test_out_after_300_seconds_in_after_500(self, world: ScaledWorld) -> None:
+    def test_out_after_300_seconds_in_after_500(self, world: AutoscaledCluster) -> None:
         replicas = {}
         for at_s, count in [(0, 1), (299, 2), (300, 2), (799, 1), (800, 1)]:
             world.planner.says(group(count))
@@ -93,7 +93,7 @@ class TestT20CoolDown:
             800: (1, "00:13:20"),
         }
 
-    def test_waiting_is_told_once(self, world: ScaledWorld) -> None:
+    def test_waiting_is_told_once(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         world.once()
         world.planner.says(group(2))
@@ -104,7 +104,7 @@ class TestT20CoolDown:
 
 
 class TestT21HomogeneousApply:
-    def test_only_the_replicas_of_the_component_change(self, world: ScaledWorld) -> None:
+    def test_only_the_replicas_of_the_component_change(self, world: AutoscaledCluster) -> None:
         before = world.tc("db")
         world.planner.says(homogeneous(6))
         world.once()
@@ -115,7 +115,7 @@ class TestT21HomogeneousApply:
         assert after["metadata"].get("annotations") == before["metadata"].get("annotations")
         assert world.entry("default_homogeneous_tikv")["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
 
-    def test_it_never_falls(self, world: ScaledWorld) -> None:
+    def test_it_never_falls(self, world: AutoscaledCluster) -> None:
         world.planner.says(homogeneous(6))
         world.once()
         world.planner.says(homogeneous(2))
@@ -125,17 +125,17 @@ class TestT21HomogeneousApply:
 
 class TestT22NullAnswer:
     @pytest.fixture(autouse=True)
-    def _group(self, world: ScaledWorld) -> None:
+    def _group(self, world: AutoscaledCluster) -> None:
         world.planner.says(group(1))
         world.once()
 
-    def test_one_null_is_not_enough(self, world: ScaledWorld) -> None:
+    def test_one_null_is_not_enough(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(b"null")
         world.once(700)
         assert world.tc()["spec"]["tikv"]["replicas"] == 1
         assert world.entry()["omittedCount"] == 1
 
-    def test_a_list_in_between_starts_anew(self, world: ScaledWorld) -> None:
+    def test_a_list_in_between_starts_anew(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(b"null")
         world.once(700)
         world.planner.says(group(1))
@@ -145,14 +145,14 @@ class TestT22NullAnswer:
         world.once(760)
         assert world.tc()["spec"]["tikv"]["replicas"] == 1
 
-    def test_an_answer_that_is_refused_counts_for_nothing(self, world: ScaledWorld) -> None:
+    def test_an_answer_that_is_refused_counts_for_nothing(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(b"null")
         world.once(700)
         world.planner.says_body(b"<html>")
         world.once(730)
         assert world.entry()["omittedCount"] == 1
 
-    def test_two_in_a_row_let_it_drain(self, world: ScaledWorld) -> None:
+    def test_two_in_a_row_let_it_drain(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(b"null")
         world.once(700)
         world.once(730)
@@ -186,7 +186,7 @@ BAD_ANSWERS = {
 
 class TestT23BadAnswers:
     @pytest.mark.parametrize("case", BAD_ANSWERS)
-    def test_nothing_changes_and_it_is_told(self, world: ScaledWorld, case: str) -> None:
+    def test_nothing_changes_and_it_is_told(self, world: AutoscaledCluster, case: str) -> None:
         world.planner.says(group(1))
         world.once()
         before = [world.tc(name)["spec"] for name in world.clusters]
@@ -198,7 +198,7 @@ class TestT23BadAnswers:
         assert world.condition("Ready")[0] == "False"
         assert world.condition("Valid")[0] == "True"
 
-    def test_all_in_turn_and_then_a_good_one(self, world: ScaledWorld) -> None:
+    def test_all_in_turn_and_then_a_good_one(self, world: AutoscaledCluster) -> None:
         for number, (status, body) in enumerate(BAD_ANSWERS.values()):
             world.planner.says_body(body, status)
             world.once(30 * number)
@@ -208,13 +208,13 @@ class TestT23BadAnswers:
         assert world.clusters == [AUTO, "db"]
         assert world.condition("PlannerReachable") == ("True", "Answered")
 
-    def test_nobody_answers(self, world: ScaledWorld) -> None:
+    def test_nobody_answers(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(None)
         world.once()
         assert world.condition("PlannerReachable") == ("False", "PlannerUnreachable")
         assert world.condition("MetricsAvailable") == ("Unknown", "NotPlanned")
 
-    def test_too_little_is_known(self, world: ScaledWorld) -> None:
+    def test_too_little_is_known(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(b'{"error":"insufficient_metrics","detail":"1 of 3"}', 500)
         world.once()
         assert world.condition("MetricsAvailable") == ("False", "InsufficientMetrics")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, FakeServer, ScaledWorld, group
+from tests.tidb.autoscaled_clusters import AUTO, AutoscaledCluster, EmbeddedServer, FakeServer, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,23 +16,23 @@ EXTERNAL = "db-tikv-external"
 
 
 @pytest.fixture(params=[FakeServer, EmbeddedServer], ids=["played", "embedded"])
-def world(request: pytest.FixtureRequest) -> Iterator[ScaledWorld]:
-    with ScaledWorld(request.param, drains_actively=True) as made:
+def world(request: pytest.FixtureRequest) -> Iterator[AutoscaledCluster]:
+    with AutoscaledCluster(request.param, drains_actively=True) as made:
         yield made.cluster()
 
 
 class TestT24External:
     @pytest.fixture(autouse=True)
-    def _external(self, world: ScaledWorld) -> None:
+    def _external(self, world: AutoscaledCluster) -> None:
         endpoint = {"host": "advice.test", "port": 8080, "path": "/size"}
         world.autoscaler(tikv={"external": {"endpoint": endpoint, "maxReplicas": 3}})
         self.says(world, 5)
 
-    def says(self, world: ScaledWorld, replicas: int, **more: str) -> None:
+    def says(self, world: AutoscaledCluster, replicas: int, **more: str) -> None:
         asked = {"name": "db", "namespace": "prod", "type": "tikv", **more}
         world.advice = {**asked, "recommendedReplicas": replicas}
 
-    def test_it_is_cut_to_the_most_there_may_be(self, world: ScaledWorld) -> None:
+    def test_it_is_cut_to_the_most_there_may_be(self, world: AutoscaledCluster) -> None:
         world.once()
         made = world.tc(EXTERNAL)
         assert made["spec"]["tikv"]["replicas"] == 3
@@ -41,14 +41,14 @@ class TestT24External:
         assert world.called == ["http://advice.test:8080/size?name=db&namespace=prod&type=tikv"]
         assert world.planner.asked == []
 
-    def test_an_answer_about_another_cluster_changes_nothing(self, world: ScaledWorld) -> None:
+    def test_an_answer_about_another_cluster_changes_nothing(self, world: AutoscaledCluster) -> None:
         world.once()
         self.says(world, 1, name="other")
         world.once(700)
         assert world.tc(EXTERNAL)["spec"]["tikv"]["replicas"] == 3
         assert world.condition("PlannerReachable") == ("False", "ExternalFailed")
 
-    def test_zero_twice_drains_and_deletes_it(self, world: ScaledWorld) -> None:
+    def test_zero_twice_drains_and_deletes_it(self, world: AutoscaledCluster) -> None:
         world.once()
         self.says(world, 0)
         world.once(700)
@@ -64,19 +64,19 @@ class TestT24External:
 
 class TestT25MaxReplicasGuard:
     @pytest.fixture(autouse=True)
-    def _group_that_goes(self, world: ScaledWorld) -> None:
+    def _group_that_goes(self, world: AutoscaledCluster) -> None:
         world.autoscaler()
         world.planner.says(group(1))
         world.once()
         world.planner.says()
         world.once(700)
 
-    def test_three_normal_stores_are_left(self, world: ScaledWorld) -> None:
+    def test_three_normal_stores_are_left(self, world: AutoscaledCluster) -> None:
         world.once(730)
         assert world.tc()["spec"]["tikv"]["replicas"] == 0
         assert world.condition("ScaleInBlocked") == ("False", "NotBlocked")
 
-    def test_one_of_them_is_down(self, world: ScaledWorld) -> None:
+    def test_one_of_them_is_down(self, world: AutoscaledCluster) -> None:
         world.pd.stores[1].heard = "Down"
         world.once(730)
         assert world.tc()["spec"]["tikv"]["replicas"] == 1
@@ -85,20 +85,22 @@ class TestT25MaxReplicasGuard:
         assert {"2", "3"} <= set(world.message("ScaleInBlocked").split())
 
     @pytest.mark.parametrize(("tolerated", "left"), [(0, 1), (2, 0)])
-    def test_bad_regions_are_tolerated_as_far_as_was_said(self, world: ScaledWorld, tolerated: int, left: int) -> None:
+    def test_bad_regions_are_tolerated_as_far_as_was_said(
+        self, world: AutoscaledCluster, tolerated: int, left: int
+    ) -> None:
         world.settings = replace(world.settings, peer_tolerance=tolerated)
         world.pd.wrong["miss-peer"] = 2
         world.once(730)
         assert world.tc()["spec"]["tikv"]["replicas"] == left
 
-    def test_five_are_needed(self, world: ScaledWorld) -> None:
+    def test_five_are_needed(self, world: AutoscaledCluster) -> None:
         world.pd.max_replicas = 5
         world.once(730)
         assert world.pd.wrote == []
         assert world.condition("ScaleInBlocked")[0] == "True"
         assert {"3", "5"} <= set(world.message("ScaleInBlocked").split())
 
-    def test_being_blocked_is_told_once(self, world: ScaledWorld) -> None:
+    def test_being_blocked_is_told_once(self, world: AutoscaledCluster) -> None:
         world.pd.max_replicas = 5
         world.once(730)
         assert [event["type"] for event in world.sent.events] == ["Warning"]
@@ -108,14 +110,14 @@ class TestT25MaxReplicasGuard:
 
 class TestT26AutoscalerDeleted:
     @pytest.fixture(autouse=True)
-    def _deleted(self, world: ScaledWorld) -> None:
+    def _deleted(self, world: AutoscaledCluster) -> None:
         world.autoscaler()
         world.planner.says(group(2))
         world.once()
         world.once(30)
         world.server.delete("tidbclusterautoscalers", "as1")
 
-    def test_it_stays_until_every_store_has_left(self, world: ScaledWorld) -> None:
+    def test_it_stays_until_every_store_has_left(self, world: AutoscaledCluster) -> None:
         sizes = []
         for number in range(6):
             world.once(60 + 30 * number)
@@ -129,7 +131,7 @@ class TestT26AutoscalerDeleted:
         assert world.server.names("tidbclusterautoscalers") == []
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 3
 
-    def test_without_pd_nothing_is_touched(self, world: ScaledWorld) -> None:
+    def test_without_pd_nothing_is_touched(self, world: AutoscaledCluster) -> None:
         world.pd.is_silent = True
         before = world.tc()["spec"]
         world.once(60)
@@ -140,7 +142,7 @@ class TestT26AutoscalerDeleted:
 
 
 def test_orphans_stay_without_an_owner() -> None:
-    with ScaledWorld(EmbeddedServer, drains_actively=True) as world:
+    with AutoscaledCluster(EmbeddedServer, drains_actively=True) as world:
         world.cluster().autoscaler()
         world.planner.says(group(2))
         world.once()

@@ -24,7 +24,7 @@ TIDB = "/apis/pingcap.com/v1alpha1"
 END_S = 2_760
 
 
-class Moment(NamedTuple):
+class StateSample(NamedTuple):
     """How the world stood. `offline` and `buried` are pods."""
 
     at_s: int
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
     buried: set[str]
 
 
-def told(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list[Moment]:
+def told(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list[StateSample]:
     """The story, moment by moment."""
     scenario = read_scenario(STORY.read_bytes(), source=STORY.name)
     moments = []
@@ -51,7 +51,7 @@ def told(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list
     return moments
 
 
-async def _moment(world: World, at_s: int) -> Moment:
+async def _moment(world: World, at_s: int) -> StateSample:
     async def listed(path: str) -> list[dict[str, Any]]:
         found = await world.client.get_json(path)
         return list(found["items"])
@@ -65,7 +65,7 @@ async def _moment(world: World, at_s: int) -> Moment:
     assert world.cluster.tidb is not None
     state = world.cluster.tidb.pds.state(BASE)
     stores = state.stores if state is not None else ()
-    return Moment(
+    return StateSample(
         at_s=at_s,
         base=sizes.pop("db"),
         groups=sizes,
@@ -78,16 +78,16 @@ async def _moment(world: World, at_s: int) -> Moment:
 
 
 @pytest.fixture(scope="module")
-def story() -> list[Moment]:
+def story() -> list[StateSample]:
     return told()
 
 
-def _first(story: list[Moment], holds: Any) -> int:
+def _first(story: list[StateSample], holds: Any) -> int:
     """The index of the first moment at which something holds."""
     return next(index for index, moment in enumerate(story) if holds(moment))
 
 
-def test_load_brings_a_group_its_pods_wait_and_machines_follow(story: list[Moment]) -> None:
+def test_load_brings_a_group_its_pods_wait_and_machines_follow(story: list[StateSample]) -> None:
     grown = _first(story, lambda observed: observed.groups)
     waiting = _first(story, lambda observed: len(observed.pending) == 2)
     machines = _first(story, lambda observed: observed.nodes == 5)
@@ -98,13 +98,13 @@ def test_load_brings_a_group_its_pods_wait_and_machines_follow(story: list[Momen
     assert story[running].at_s - story[grown].at_s < 180
 
 
-def test_while_the_load_lasts_nothing_else_happens(story: list[Moment]) -> None:
+def test_while_the_load_lasts_nothing_else_happens(story: list[StateSample]) -> None:
     busy = [moment for moment in story if 900 <= moment.at_s <= 1_500]
 
     assert {(tuple(moment.groups.values()), moment.nodes, len(moment.pending)) for moment in busy} == {((2,), 5, 0)}
 
 
-def test_when_it_falls_stores_leave_one_at_a_time_and_then_the_machines(story: list[Moment]) -> None:
+def test_when_it_falls_stores_leave_one_at_a_time_and_then_the_machines(story: list[StateSample]) -> None:
     fewer = _first(story, lambda observed: list(observed.groups.values()) == [1])
     none = next(index for index in range(fewer, len(story)) if not story[index].groups)
     machines = next(index for index in range(none, len(story)) if story[index].nodes == 3)
@@ -115,17 +115,17 @@ def test_when_it_falls_stores_leave_one_at_a_time_and_then_the_machines(story: l
     assert len(story[-1].pods) == 7
 
 
-def test_at_most_one_store_is_on_its_way_out(story: list[Moment]) -> None:
+def test_at_most_one_store_is_on_its_way_out(story: list[StateSample]) -> None:
     assert max(len(moment.offline) for moment in story) <= 1
 
 
-def test_no_pod_goes_before_its_store_is_buried(story: list[Moment]) -> None:
+def test_no_pod_goes_before_its_store_is_buried(story: list[StateSample]) -> None:
     for before, after in pairwise(story):
         gone = {pod for pod in before.pods - after.pods if "-tikv-" in pod}
         assert gone <= after.buried
 
 
-def test_the_cluster_itself_keeps_its_size(story: list[Moment]) -> None:
+def test_the_cluster_itself_keeps_its_size(story: list[StateSample]) -> None:
     assert {moment.base for moment in story} == {3}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class HttpExchange:
     """What came back."""
 
     status: int
@@ -17,7 +17,7 @@ class Exchanged:
 
 async def exchange(
     application: Any, path: str = "/", *, method: str = "GET", chunks: tuple[bytes, ...] = (b"",), **headers: str
-) -> Exchanged:
+) -> HttpExchange:
     """One request; after `chunks` the client is gone."""
     incoming = [
         {"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1}
@@ -43,4 +43,4 @@ async def exchange(
     await application(scope, receive, send)
     start, *bodies = sent
     named = {name.decode(): value.decode() for name, value in start["headers"]}
-    return Exchanged(start["status"], named, b"".join(message.get("body", b"") for message in bodies))
+    return HttpExchange(start["status"], named, b"".join(message.get("body", b"") for message in bodies))

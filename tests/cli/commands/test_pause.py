@@ -15,8 +15,8 @@ from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 from plimsoll.nodes.reporting.status.reader import build_status_report
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.meta import ObjectMeta
-from tests.cli.runner import Ended, plimsoll
-from tests.kube.embedded_api import KubeWorld
+from tests.cli.runner import CommandResult, plimsoll
+from tests.kube.embedded_api import EmbeddedApi
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.builders import NOON, policy
 from tests.nodes.reporting.loop_results import later, loop_result
@@ -28,8 +28,8 @@ MAPS = "/api/v1/namespaces/kube-system/configmaps"
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
 
         def with_client(_connection: Any, work: Any, **_more: Any) -> Any:
             return world.do(work(world.client))
@@ -39,7 +39,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
         yield world
 
 
-def status_is_written(world: KubeWorld, *, ago_s: float = 3, **options: Any) -> None:
+def status_is_written(world: EmbeddedApi, *, ago_s: float = 3, **options: Any) -> None:
     now = datetime.now(UTC) - timedelta(seconds=ago_s)
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), now)
@@ -47,14 +47,14 @@ def status_is_written(world: KubeWorld, *, ago_s: float = 3, **options: Any) -> 
     assert world.do(StatusConfigMapWriter(world.client).write(told)) is None
 
 
-def configure(*words: str) -> Ended:
+def configure(*words: str) -> CommandResult:
     return plimsoll("nodes", "configure", *words)
 
 
 # ---- pause and resume
 
 
-def test_a_pause_with_its_reason_and_its_end(world: KubeWorld):
+def test_a_pause_with_its_reason_and_its_end(world: EmbeddedApi):
     ended = plimsoll("pause", "--reason", "maintenance, Ada")
     assert (ended.returncode, ended.stdout) == (0, "paused in kube-system: maintenance, Ada\n")
     notes = world.ask("GET", f"{MAPS}/plimsoll")["metadata"]["annotations"]
@@ -63,13 +63,13 @@ def test_a_pause_with_its_reason_and_its_end(world: KubeWorld):
     assert plimsoll("resume").stdout == "was not paused in kube-system\n"
 
 
-def test_programs_are_told_what_was_before(world: KubeWorld):
+def test_programs_are_told_what_was_before(world: EmbeddedApi):
     plimsoll("pause")
     told = json.loads(plimsoll("pause", "--reason", "b", "-o", "json").stdout)
     assert told == {"namespace": "kube-system", "paused": "b", "before": "true"}
 
 
-def test_a_namespace_that_is_not_there_is_told(world: KubeWorld):
+def test_a_namespace_that_is_not_there_is_told(world: EmbeddedApi):
     ended = plimsoll("pause", "-n", "nowhere")
     assert ended.returncode == 2
     assert "--namespace" in ended.stderr
@@ -78,7 +78,7 @@ def test_a_namespace_that_is_not_there_is_told(world: KubeWorld):
 # ---- status
 
 
-def test_the_status_tells_groups_sizes_and_the_last_turn(world: KubeWorld):
+def test_the_status_tells_groups_sizes_and_the_last_turn(world: EmbeddedApi):
     status_is_written(world)
     ended = plimsoll("nodes", "status")
     assert ended.returncode == 0
@@ -92,14 +92,14 @@ def test_the_status_tells_groups_sizes_and_the_last_turn(world: KubeWorld):
     assert lines[-1].split() == ["g", "0", "2", "100", "2", "Healthy", "NoActivity", "0", "-"]
 
 
-def test_a_pause_and_a_dry_run_hold_the_autoscaler_back(world: KubeWorld):
+def test_a_pause_and_a_dry_run_hold_the_autoscaler_back(world: EmbeddedApi):
     status_is_written(world)
     plimsoll("pause", "--reason", "Ada")
     configure("--dry-run=true")
     assert "held back    paused: Ada, dry run\n" in plimsoll("nodes", "status").stdout
 
 
-def test_an_old_status_is_warned_about(world: KubeWorld):
+def test_an_old_status_is_warned_about(world: EmbeddedApi):
     status_is_written(world, ago_s=500)
     ended = plimsoll("nodes", "status")
     assert ended.returncode == 0
@@ -107,12 +107,12 @@ def test_an_old_status_is_warned_about(world: KubeWorld):
     assert json.loads(plimsoll("nodes", "status", "-o", "json").stdout)["stale"] is True
 
 
-def test_a_long_scan_interval_makes_a_status_old_later(world: KubeWorld):
+def test_a_long_scan_interval_makes_a_status_old_later(world: EmbeddedApi):
     status_is_written(world, ago_s=500, scan_interval="5m")
     assert plimsoll("nodes", "status").stderr == ""
 
 
-def test_what_is_configured_and_not_used_is_warned_about(world: KubeWorld):
+def test_what_is_configured_and_not_used_is_warned_about(world: EmbeddedApi):
     status_is_written(world, max_cpu=10)
     configure("--max-cpu=20")
     told = "warning: max-cpu is configured as 20, and the last loop ran with 10: that was before the change at "
@@ -150,14 +150,14 @@ def test_what_the_autoscaler_did_not_take_is_told_apart_from_what_it_has_not_see
     )
 
 
-def test_no_status_is_exit_3_with_what_to_do(world: KubeWorld):
+def test_no_status_is_exit_3_with_what_to_do(world: EmbeddedApi):
     ended = plimsoll("nodes", "status")
     assert ended.returncode == 3
     assert "there is no ConfigMap kube-system/cluster-autoscaler-status" in ended.stderr
     assert "plimsoll run nodes" in ended.stderr
 
 
-def test_names_are_those_of_groups(world: KubeWorld):
+def test_names_are_those_of_groups(world: EmbeddedApi):
     status_is_written(world)
     assert plimsoll("nodes", "status", "-o", "name").stdout == "nodegroup/g\n"
 
@@ -188,7 +188,7 @@ def test_cluster_autoscalers_own_status_is_read():
 # ---- configure
 
 
-def test_flags_are_written_and_the_difference_is_shown(world: KubeWorld):
+def test_flags_are_written_and_the_difference_is_shown(world: EmbeddedApi):
     ended = configure("--enable-node-autoprovisioning", "--min-cpu", "4", "--max-memory=800", "--nodes=0:2:a")
     assert ended.returncode == 0, ended.stderr
     assert [line.split() for line in ended.stdout.splitlines()] == [
@@ -203,21 +203,21 @@ def test_flags_are_written_and_the_difference_is_shown(world: KubeWorld):
     assert configure("--show").stdout == text
 
 
-def test_when_a_change_counts_is_told(world: KubeWorld):
+def test_when_a_change_counts_is_told(world: EmbeddedApi):
     assert "no autoscaler writes its status in kube-system" in configure("--max-cpu=200").stderr
     status_is_written(world, max_cpu=10)
     assert "the autoscaler applies it in its next loop" in configure("--max-cpu=20").stderr
     assert configure("--max-cpu=20").stderr == ""
 
 
-def test_a_misspelt_flag_with_its_value_is_what_is_wrong(world: KubeWorld):
+def test_a_misspelt_flag_with_its_value_is_what_is_wrong(world: EmbeddedApi):
     ended = configure("--max-cpuu", "3")
     assert ended.returncode == 2
     assert "max-cpuu: unknown option; did you mean max-cpu?" in ended.stderr
     assert "plimsoll run nodes" not in ended.stderr
 
 
-def test_unset_and_nothing_changed(world: KubeWorld):
+def test_unset_and_nothing_changed(world: EmbeddedApi):
     configure("--max-cpu=4", "--max-memory=8")
     told = json.loads(configure("--unset", "max-cpu", "-o", "json").stdout)
     assert told["changed"] == [{"flag": "max-cpu", "before": 4, "after": None}]
@@ -227,7 +227,7 @@ def test_unset_and_nothing_changed(world: KubeWorld):
     assert configure("--show").stdout == "no flags are configured\n"
 
 
-def test_every_mistake_is_told_at_once_and_nothing_is_written(world: KubeWorld):
+def test_every_mistake_is_told_at_once_and_nothing_is_written(world: EmbeddedApi):
     ended = configure("--max-cpux=4", "--max-memory=much")
     assert ended.returncode == 2
     assert "max-cpux: unknown option; did you mean max-cpu?" in ended.stderr
@@ -235,24 +235,24 @@ def test_every_mistake_is_told_at_once_and_nothing_is_written(world: KubeWorld):
     assert world.server.ask("GET", f"{MAPS}/plimsoll").status == 404
 
 
-def test_options_of_the_running_autoscaler_count(world: KubeWorld):
+def test_options_of_the_running_autoscaler_count(world: EmbeddedApi):
     status_is_written(world, max_cpu=10)
     ended = configure("--min-cpu=20")
     assert ended.returncode == 2
     assert "min-cpu: is 20, above max-cpu, which is 10" in ended.stderr
 
 
-def test_a_flag_that_is_read_at_the_start_only_is_refused(world: KubeWorld):
+def test_a_flag_that_is_read_at_the_start_only_is_refused(world: EmbeddedApi):
     ended = configure("--cloud-provider=clusterapi")
     assert ended.returncode == 2
     assert "--cloud-provider: is read at the start only" in ended.stderr
 
 
-def test_a_flag_without_effect_is_warned_about(world: KubeWorld):
+def test_a_flag_without_effect_is_warned_about(world: EmbeddedApi):
     assert "warning: --estimator has no effect" in configure("--estimator=binpacking").stderr
 
 
-def test_no_flag_at_all_is_told(world: KubeWorld):
+def test_no_flag_at_all_is_told(world: EmbeddedApi):
     ended = configure()
     assert ended.returncode == 2
     assert "no flag is given" in ended.stderr

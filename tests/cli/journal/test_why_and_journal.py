@@ -18,7 +18,7 @@ from plimsoll.kube.errors import NotSent
 from tests.cli.commands.test_doctor import HEAVY
 from tests.cli.runner import plimsoll
 from tests.journal.builders import done, failed, grow, left, plan
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +40,9 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedApi]:
     """What commands find when they ask a cluster."""
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         asked: dict[str, Any] = {}
 
         def run_with_client(connection: Any, work: Any, **_more: Any) -> Any:
@@ -53,7 +53,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
         yield world
 
 
-def keep_in_cluster(world: KubeWorld, *entries: Entry, name: str = "plimsoll-nodes-last-plans") -> None:
+def keep_in_cluster(world: EmbeddedApi, *entries: Entry, name: str = "plimsoll-nodes-last-plans") -> None:
     body = {"metadata": {"name": name}, "data": last_plans({}, entries)}
     world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
 
@@ -131,7 +131,7 @@ def test_a_file_that_is_no_journal_is_told(tmp_path: Path):
     assert "is not a journal" in ended.stderr
 
 
-def test_a_cluster_tells_the_last_story(world: KubeWorld):
+def test_a_cluster_tells_the_last_story(world: EmbeddedApi):
     keep_in_cluster(world, Entry(number=2, plan=plan(2, not_done=(left("web-0"),)), outcomes=(failed("no quota"),)))
     ended = plimsoll("why", "nodegroup/batch", "--kubeconfig", "x")
     assert ended.returncode == 0, ended.stderr
@@ -139,12 +139,12 @@ def test_a_cluster_tells_the_last_story(world: KubeWorld):
     assert plimsoll("why", "pod/web-0", "--context", "c", "-o", "name").stdout == "pod/default/web-0\n"
 
 
-def test_a_cluster_is_asked_where_there_is_no_journal(world: KubeWorld, tmp_path: Path):
+def test_a_cluster_is_asked_where_there_is_no_journal(world: EmbeddedApi, tmp_path: Path):
     keep_in_cluster(world, Entry(number=2, plan=plan(2)))
     assert plimsoll("why", "nodegroup/batch", cwd=tmp_path).returncode == 0
 
 
-def test_what_a_cluster_does_not_know_is_exit_3(world: KubeWorld):
+def test_what_a_cluster_does_not_know_is_exit_3(world: EmbeddedApi):
     ended = plimsoll("why", "node/n1", "--kubeconfig", "x")
     assert ended.returncode == 3
     assert "there is no ConfigMap kube-system/plimsoll-nodes-last-plans" in ended.stderr
@@ -154,7 +154,7 @@ def test_what_a_cluster_does_not_know_is_exit_3(world: KubeWorld):
     assert "nothing is known about node/n1" in ended.stderr
 
 
-def test_autoscalers_of_tidb_tell_in_an_object_of_their_own(world: KubeWorld):
+def test_autoscalers_of_tidb_tell_in_an_object_of_their_own(world: EmbeddedApi):
     held = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
     ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
     assert ended.returncode == 3

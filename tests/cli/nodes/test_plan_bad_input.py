@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.runner import Ended, plimsoll
+from tests.cli.runner import CommandResult, plimsoll
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -68,7 +68,7 @@ def node_affinity(*expressions: Json) -> Json:
     return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
 
 
-def run(document: Json) -> Ended:
+def run(document: Json) -> CommandResult:
     return plimsoll("plan", "-f", "-", "-o", "json", stdin=json.dumps(document))
 
 

@@ -16,7 +16,7 @@ from plimsoll.journal.recordings import read_recording, write_recording
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replay import recording_of, replay_loop
-from tests.cli.runner import Ended, plimsoll
+from tests.cli.runner import CommandResult, plimsoll
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scaledown.builders import NOON
 from tests.nodes.recording.test_anonymising import ABOUT, SECRET, cluster
@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there_is_exit_2(tmp_path: Path):
 # ---- record
 
 
-def recorded(tmp_path: Path, *words: str) -> tuple[Path, Ended]:
+def recorded(tmp_path: Path, *words: str) -> tuple[Path, CommandResult]:
     path = tmp_path / "out.json.gz"
     return path, plimsoll("record", "--out", path, *words)
 

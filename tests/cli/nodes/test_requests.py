@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.cli.runner import plimsoll
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,8 @@ NOON = "2026-01-01T12:00:00Z"
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         definition = files("plimsoll.objects").joinpath("crds", "provisioningrequests.yaml").read_text()
         world.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load(definition))
 
@@ -39,7 +39,7 @@ def condition(kind: str, status: str = "True", reason: str = "Because", message:
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": NOON}
 
 
-def given(world: KubeWorld, name: str, *conditions: dict[str, str], **details: str) -> None:
+def given(world: EmbeddedApi, name: str, *conditions: dict[str, str], **details: str) -> None:
     body: dict[str, Any] = {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
@@ -70,12 +70,12 @@ def given(world: KubeWorld, name: str, *conditions: dict[str, str], **details: s
         ([condition("Provisioned", "False"), condition("Failed")], "Failed"),
     ],
 )
-def test_one_word_says_where_a_request_stands(world: KubeWorld, conditions: list[dict[str, str]], state: str):
+def test_one_word_says_where_a_request_stands(world: EmbeddedApi, conditions: list[dict[str, str]], state: str):
     given(world, "r", *conditions)
     assert json.loads(plimsoll("requests", "list", "-o", "json").stdout)[0]["state"] == state
 
 
-def test_the_list_has_all_of_them_with_nodes_and_cost(world: KubeWorld):
+def test_the_list_has_all_of_them_with_nodes_and_cost(world: EmbeddedApi):
     given(world, "b", condition("Provisioned"), nodeGroups='{"g":3}', planCostPerHour="0.57")
     given(world, "a")
     lines = plimsoll("requests", "list").stdout.splitlines()
@@ -89,14 +89,14 @@ def test_the_list_has_all_of_them_with_nodes_and_cost(world: KubeWorld):
     ]
 
 
-def test_no_requests_is_an_answer(world: KubeWorld):
+def test_no_requests_is_an_answer(world: EmbeddedApi):
     ended = plimsoll("requests", "list")
     assert ended.returncode == 0
     assert "-A lists all namespaces" in ended.stdout
     assert plimsoll("requests", "list", "-o", "json").stdout == "[]\n"
 
 
-def test_a_description_tells_what_stands_in_the_way(world: KubeWorld):
+def test_a_description_tells_what_stands_in_the_way(world: EmbeddedApi):
     given(
         world,
         "r",
@@ -114,13 +114,13 @@ def test_a_description_tells_what_stands_in_the_way(world: KubeWorld):
     assert "Provisioned   False    CapacityIsNotFound" in told
 
 
-def test_details_of_somebody_else_are_no_trouble(world: KubeWorld):
+def test_details_of_somebody_else_are_no_trouble(world: EmbeddedApi):
     given(world, "r", condition("Provisioned"), attempts="many", nodeGroups="[", blocking="<b>", bookedUntil="soon")
     told = json.loads(plimsoll("requests", "describe", "default/r", "-o", "json").stdout)
     assert (told["attempts"], told["nodeGroups"], told["blocking"], told["bookedUntil"]) == (0, {}, "<b>", None)
 
 
-def test_a_request_that_is_not_there_is_exit_3(world: KubeWorld):
+def test_a_request_that_is_not_there_is_exit_3(world: EmbeddedApi):
     for words in (["describe", "nobody"], ["wait", "nobody"]):
         ended = plimsoll("requests", *words)
         assert ended.returncode == 3
@@ -128,19 +128,19 @@ def test_a_request_that_is_not_there_is_exit_3(world: KubeWorld):
 
 
 @pytest.mark.parametrize(("name", "fault"), [("a/b/c", "is not NAME"), ("/r", "is not NAME"), ("x/r", "-n")])
-def test_names_that_cannot_be_are_exit_2(world: KubeWorld, name: str, fault: str):
+def test_names_that_cannot_be_are_exit_2(world: EmbeddedApi, name: str, fault: str):
     ended = plimsoll("requests", "describe", name, "-n", "default")
     assert ended.returncode == 2
     assert fault in ended.stderr
 
 
-def test_a_wait_ends_well_when_it_is_provisioned(world: KubeWorld):
+def test_a_wait_ends_well_when_it_is_provisioned(world: EmbeddedApi):
     given(world, "r", condition("Provisioned", message="Capacity for 8 pods is there."))
     ended = plimsoll("requests", "wait", "r")
     assert (ended.returncode, ended.stdout) == (0, "request default/r Provisioned: Capacity for 8 pods is there.\n")
 
 
-def test_a_wait_for_what_can_never_be_ends_at_once(world: KubeWorld):
+def test_a_wait_for_what_can_never_be_ends_at_once(world: EmbeddedApi):
     given(world, "r", condition("Failed", message="no template"))
     ended = plimsoll("requests", "wait", "r")
     assert (ended.returncode, ended.stderr) == (1, "request default/r Failed: no template\n")
@@ -148,7 +148,7 @@ def test_a_wait_for_what_can_never_be_ends_at_once(world: KubeWorld):
     assert plimsoll("requests", "wait", "over", "--for", "consumed").returncode == 1
 
 
-def test_a_wait_that_is_over_says_what_stands_in_the_way(world: KubeWorld):
+def test_a_wait_that_is_over_says_what_stands_in_the_way(world: EmbeddedApi):
     given(world, "r", condition("Provisioned", "False", message="14 of 24 pods fit"))
     ended = plimsoll("requests", "wait", "r", "--timeout", "0s")
     assert ended.returncode == 1
@@ -156,14 +156,14 @@ def test_a_wait_that_is_over_says_what_stands_in_the_way(world: KubeWorld):
     assert plimsoll("requests", "wait", "r", "--for", "answered").returncode == 0
 
 
-def test_a_timeout_that_is_none_is_exit_2(world: KubeWorld):
+def test_a_timeout_that_is_none_is_exit_2(world: EmbeddedApi):
     ended = plimsoll("requests", "wait", "r", "--timeout", "soon")
     assert ended.returncode == 2
     assert "--timeout" in ended.stderr
 
 
 def test_a_cluster_that_does_not_know_requests_is_told_what_to_install(
-    world: KubeWorld,
+    world: EmbeddedApi,
 ):
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     world.ask("DELETE", f"{definitions}/provisioningrequests.autoscaling.x-k8s.io")

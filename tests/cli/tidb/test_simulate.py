@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from tests.cli.runner import REPOSITORY, Ended, plimsoll
+from tests.cli.runner import REPOSITORY, CommandResult, plimsoll
 from tests.cli.tidb.tidb_commands import cluster
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def write(folder: Path, one: dict[str, Any]) -> None:
     (folder / "tac.yaml").write_text(yaml.safe_dump(one))
 
 
-def run(folder: Path, *arguments: str | Path, load: str = "hot.csv") -> Ended:
+def run(folder: Path, *arguments: str | Path, load: str = "hot.csv") -> CommandResult:
     files = ("--load", folder / load, "-f", folder / "tac.yaml", "--tc", folder / "tc.yaml")
     return plimsoll("tidb", "simulate", *files, *arguments, cwd=folder)
 
 
-def answered(ended: Ended) -> dict[str, Any]:
+def answered(ended: CommandResult) -> dict[str, Any]:
     assert ended.returncode == 0, ended.stderr
     found: dict[str, Any] = json.loads(ended.stdout)
     return found

@@ -13,7 +13,7 @@ from tests.cli.tidb.tidb_commands import autoscaler, cluster, run_validate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.runner import Ended
+    from tests.cli.runner import CommandResult
 
     Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ def external(**changes: Any) -> Json:
     return {"external": {"endpoint": endpoint, "maxReplicas": 3, **changes}}
 
 
-def lines(ended: Ended) -> list[str]:
+def lines(ended: CommandResult) -> list[str]:
     assert ended.returncode == (1 if ended.stdout else 0), ended.stderr
     return ended.stdout.splitlines()
 
@@ -341,7 +341,7 @@ def test_what_needs_no_cluster_is_told_without_one(tmp_path: Path, others: list[
 # ---- plimsoll validate
 
 
-def judge(*objects: Json) -> Ended:
+def judge(*objects: Json) -> CommandResult:
     return plimsoll("validate", "-f", "-", stdin="---\n".join(map(yaml.safe_dump, objects)))
 
 

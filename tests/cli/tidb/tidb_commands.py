@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.cli.runner import Ended, plimsoll
+from tests.cli.runner import CommandResult, plimsoll
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def run_plan(folder: Path, asked: Json | str, seen: Json | str, *arguments: str) -> Ended:
+def run_plan(folder: Path, asked: Json | str, seen: Json | str, *arguments: str) -> CommandResult:
     """Text is written as it is."""
     files = {"strategy": asked, "snapshot": seen}
     for name, content in files.items():
@@ -30,22 +30,22 @@ def run_plan(folder: Path, asked: Json | str, seen: Json | str, *arguments: str)
     return plimsoll("tidb", "plan", *given, cwd=folder)
 
 
-def plans(ended: Ended) -> list[Json]:
+def plans(ended: CommandResult) -> list[Json]:
     assert ended.returncode == 0, ended.stderr
     found: list[Json] = json.loads(ended.stdout)
     return found
 
 
-def reasons(ended: Ended) -> list[str]:
+def reasons(ended: CommandResult) -> list[str]:
     return [json.loads(line)["reason"] for line in ended.stderr.splitlines()]
 
 
-def run_name(folder: Path, seed: Json | str) -> Ended:
+def run_name(folder: Path, seed: Json | str) -> CommandResult:
     (folder / "seed.json").write_text(seed if isinstance(seed, str) else json.dumps(seed))
     return plimsoll("tidb", "name", "--seed", folder / "seed.json", cwd=folder)
 
 
-def run_validate(folder: Path, autoscaler: Json | str, *others: Json, arguments: tuple[str, ...] = ()) -> Ended:
+def run_validate(folder: Path, autoscaler: Json | str, *others: Json, arguments: tuple[str, ...] = ()) -> CommandResult:
     """`others` are written into the file of the TidbCluster."""
     text = autoscaler if isinstance(autoscaler, str) else yaml.safe_dump(autoscaler)
     (folder / "tac.yaml").write_text(text)

@@ -6,8 +6,8 @@ from tests.conformance.setups.lifecycles import made_by_replica_set
 from tests.conformance.setups.steps import (
     CORE,
     POLICY,
+    AdvanceTime,
     Json,
-    Pass,
     Send,
     Step,
     budget,
@@ -60,7 +60,7 @@ INSTEAD: dict[str, list[Step]] = {
     ],
     "delete-057": [
         patch(f"{CORE}/namespaces/delete-ns/configmaps/held", {"metadata": {"finalizers": None}}),
-        Pass(15),
+        AdvanceTime(15),
     ],
     "eviction-004": [
         _on_the_ghost(workload("ReplicaSet", "evict", "w", replicas=2)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from tests.conformance.recordings import by_id
-from tests.conformance.setups.steps import DEFINITIONS, Json, Pass, Send, Step, delete, namespace, patch
+from tests.conformance.setups.steps import DEFINITIONS, AdvanceTime, Json, Send, Step, delete, namespace, patch
 
 _GROUP = "/apis/ex.com/v1"
 
@@ -38,16 +38,16 @@ def _without_alpha() -> list[Json]:
 BEFORE: dict[str, list[Step]] = {
     "crd-001": [namespace("crd")],
     # Conditions follow in their own time.
-    "crd-002": [Pass(5)],
+    "crd-002": [AdvanceTime(5)],
     # What was wrongly valid was deleted before the next of the same name.
     **{item: [delete(f"{_GROUP}/namespaces/crd/widgets/bad")] for item in ("crd-026", "crd-028", "crd-030", "crd-036")},
-    "crd-080": [Pass(5)],
+    "crd-080": [AdvanceTime(5)],
     "crd-083": [
-        Pass(5),
+        AdvanceTime(5),
         _custom("cels", "Cel", "a", im="x", im2="x", list=["a1"], rat="0123456789"),
     ],
-    "crd-092": [patch(f"{DEFINITIONS}/cels.ex.com", {"spec": {"versions": _stricter_rules()}}), Pass(5)],
-    "crd-097": [Pass(5)],
+    "crd-092": [patch(f"{DEFINITIONS}/cels.ex.com", {"spec": {"versions": _stricter_rules()}}), AdvanceTime(5)],
+    "crd-097": [AdvanceTime(5)],
     "crd-103": [
         Send(
             "PATCH",
@@ -56,11 +56,11 @@ BEFORE: dict[str, list[Step]] = {
             content_type="application/merge-patch+json",
             stands_for={"resourceVersion": "790"},
         ),
-        Pass(5),
+        AdvanceTime(5),
     ],
-    "crd-107": [Pass(5)],
+    "crd-107": [AdvanceTime(5)],
     "crd-112": [
-        Pass(5),
+        AdvanceTime(5),
         _custom("sels", "Sel", "r", color="red"),
         _custom("sels", "Sel", "b", color="blue"),
     ],
@@ -68,11 +68,11 @@ BEFORE: dict[str, list[Step]] = {
         # Held, so that the definition stays while it is asked for.
         patch(f"{_GROUP}/frees/f", {"metadata": {"finalizers": ["ex.com/hold"]}}),
     ],
-    "crd-115": [Pass(5)],
+    "crd-115": [AdvanceTime(5)],
     "crd-117": [
         patch(f"{_GROUP}/frees/f", {"metadata": {"finalizers": None}}),
-        Pass(30),
+        AdvanceTime(30),
     ],
     "provisioningrequest-001": [namespace("provreq")],
-    "provisioningrequest-003": [Pass(5)],
+    "provisioningrequest-003": [AdvanceTime(5)],
 }

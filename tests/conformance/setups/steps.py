@@ -64,13 +64,13 @@ class Compact(NamedTuple):
     """The history up to now was given up."""
 
 
-class Pass(NamedTuple):
+class AdvanceTime(NamedTuple):
     """Time went by."""
 
     seconds: float
 
 
-Step = Send | StatusAsRecorded | IssueToken | FillUp | Compact | Pass
+Step = Send | StatusAsRecorded | IssueToken | FillUp | Compact | AdvanceTime
 
 
 # ---- the requests that recur

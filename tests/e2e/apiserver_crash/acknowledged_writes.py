@@ -74,7 +74,7 @@ def is_even(obj: Json) -> bool:
     return bool(obj["metadata"]["labels"]["parity"] == "even")
 
 
-class Ledger:
+class WriteLedger:
     def __init__(self) -> None:
         self.objects: dict[Key, Json | None] = {}
         """By key, the last write that is known to have taken place."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOST = (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError)
 
 
-class Session(NamedTuple):
+class ConnectionSettings(NamedTuple):
     """Address, trust and token. They outlive the server's process, as they do for any user."""
 
     port: int
@@ -24,7 +24,7 @@ class Session(NamedTuple):
     token: str
 
     @classmethod
-    def of(cls, server: ApiServer) -> Session:
+    def of(cls, server: ApiServer) -> ConnectionSettings:
         return cls(urlsplit(server.url).port or 0, ssl.create_default_context(cadata=server.ca_pem), server.token)
 
     async def connected(self) -> Client:

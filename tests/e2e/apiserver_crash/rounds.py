@@ -13,8 +13,8 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.e2e.apiserver.processes import running
-from tests.e2e.apiserver_crash.acknowledged_writes import KINDS, NAMESPACE, Intent, Key, Ledger
-from tests.e2e.apiserver_crash.connections import Session
+from tests.e2e.apiserver_crash.acknowledged_writes import KINDS, NAMESPACE, Intent, Key, WriteLedger
+from tests.e2e.apiserver_crash.connections import ConnectionSettings
 from tests.e2e.apiserver_crash.watchers import Watcher
 from tests.e2e.apiserver_crash.writers import Writer
 from tests.e2e.ports import lasting_port
@@ -35,7 +35,7 @@ ACKNOWLEDGED = (40, 80)
 CERTIFICATE = "kube-root-ca.crt"
 
 
-class Figures(NamedTuple):
+class CrashStatistics(NamedTuple):
     rounds: int
     acknowledged: int
     kept_unanswered: int
@@ -44,10 +44,10 @@ class Figures(NamedTuple):
     resumptions: int
 
 
-def rounds_of_load(directory: Path, *, seed: int, ends: Sequence[signal.Signals]) -> Figures:
+def rounds_of_load(directory: Path, *, seed: int, ends: Sequence[signal.Signals]) -> CrashStatistics:
     chance = random.Random(seed)
     place = ("--port", str(lasting_port(chance)))
-    story = Story(chance)
+    story = CrashRounds(chance)
     for end in ends:
         durability = chance.choice(["process", "power"])
         with running(directory, *place, "--durability", durability) as server:
@@ -65,13 +65,13 @@ def check_end(server: ApiServer, end: signal.Signals) -> None:
     assert (code, said) == ((0, "stopped\n") if end is signal.SIGTERM else (-end, ""))
 
 
-class Story:
+class CrashRounds:
     """Everything that outlives the server's processes."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._session: Session | None = None
-        self._ledger = Ledger()
+        self._session: ConnectionSettings | None = None
+        self._ledger = WriteLedger()
         self._writers = [Writer(f"w{number}", keys_of(f"w{number}"), self._ledger) for number in range(WRITERS)]
         self._marker = Writer("marker", [Key(resource, "marker") for resource in KINDS], self._ledger)
         self._markers = 0
@@ -94,17 +94,17 @@ class Story:
         async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as connections:
             await self._resumed(server, connections)
 
-    def figures(self, rounds: int) -> Figures:
+    def figures(self, rounds: int) -> CrashStatistics:
         ledger = self._ledger
         resumptions = sum(watcher.resumptions for watcher in self._watchers)
-        return Figures(rounds, ledger.acknowledged, ledger.kept_unanswered, ledger.lost_unanswered, resumptions)
+        return CrashStatistics(rounds, ledger.acknowledged, ledger.kept_unanswered, ledger.lost_unanswered, resumptions)
 
     # ---- after the start
 
-    async def _resumed(self, server: ApiServer, connections: AsyncExitStack) -> Session:
+    async def _resumed(self, server: ApiServer, connections: AsyncExitStack) -> ConnectionSettings:
         """Check what is there, then let the watchers catch up, and check what they were told."""
         if self._session is None:
-            self._session = Session.of(server)
+            self._session = ConnectionSettings.of(server)
             await self._prepare(self._session, connections)
         session = self._session
         client = await connected(session, connections)
@@ -118,7 +118,7 @@ class Story:
         self._check_told()
         return session
 
-    async def _prepare(self, session: Session, connections: AsyncExitStack) -> None:
+    async def _prepare(self, session: ConnectionSettings, connections: AsyncExitStack) -> None:
         client = await connected(session, connections)
         body = f'{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{NAMESPACE}"}}}}'
         created = await client.ask(session.head("POST", "/api/v1/namespaces"), body.encode())
@@ -130,7 +130,7 @@ class Story:
         for watcher in self._watchers:
             watcher.seen = self._ledger.newest
 
-    async def _check_state(self, session: Session, client: Client) -> None:
+    async def _check_state(self, session: ConnectionSettings, client: Client) -> None:
         keys = [key for writer in (*self._writers, self._marker) for key in writer.keys]
         found = {key: await session.get(client, key.path) for key in keys}
         self._ledger.settle(found)
@@ -142,7 +142,7 @@ class Story:
         seen = max(watcher.seen for watcher in self._watchers)
         assert seen <= self._ledger.newest, "a watcher had seen what was not durable"
 
-    async def _mark(self, session: Session, client: Client) -> dict[str, int]:
+    async def _mark(self, session: ConnectionSettings, client: Client) -> dict[str, int]:
         """One more write a resource, which all watchers see: who was told of it was told of all before it."""
         self._markers += 1
         until = {}
@@ -163,7 +163,9 @@ class Story:
 
     # ---- until the end
 
-    async def _load(self, session: Session, connections: AsyncExitStack, *, end_now: Callable[[], None]) -> list[bool]:
+    async def _load(
+        self, session: ConnectionSettings, connections: AsyncExitStack, *, end_now: Callable[[], None]
+    ) -> list[bool]:
         left = self._chance.randint(*ACKNOWLEDGED)
 
         def on_acknowledged() -> None:
@@ -186,7 +188,7 @@ class Story:
         return [task.result() for task in following]
 
 
-async def connected(session: Session, connections: AsyncExitStack) -> Client:
+async def connected(session: ConnectionSettings, connections: AsyncExitStack) -> Client:
     client = await session.connected()
     connections.push_async_callback(client.close)
     return client

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.apiserver.raw_clients import Client
     from tests.e2e.apiserver_crash.acknowledged_writes import Json, Write
-    from tests.e2e.apiserver_crash.connections import Session
+    from tests.e2e.apiserver_crash.connections import ConnectionSettings
 
 
 class Watcher:
@@ -30,7 +30,7 @@ class Watcher:
         self._client: Client | None = None
         self._half_line = b""
 
-    async def resume(self, session: Session) -> None:
+    async def resume(self, session: ConnectionSettings) -> None:
         self._client = await session.connected()
         self._half_line = b""
         await self._client.send(
@@ -45,7 +45,7 @@ class Watcher:
         while self.seen < revision:
             assert await self._take(), "the watch ended by itself"
 
-    async def follow(self, session: Session, *, hang_up_after: int) -> bool:
+    async def follow(self, session: ConnectionSettings, *, hang_up_after: int) -> bool:
         """Until the server ends it; False if that was in the middle. Goes away once under way, and comes back."""
         enough = len(self.told) + hang_up_after
         try:
@@ -61,7 +61,7 @@ class Watcher:
             return False
         return True
 
-    async def _came_back(self, session: Session) -> bool:
+    async def _came_back(self, session: ConnectionSettings) -> bool:
         """False if the server went first."""
         try:
             await self.resume(session)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.e2e.apiserver.raw_clients import Client
-    from tests.e2e.apiserver_crash.acknowledged_writes import Json, Ledger
-    from tests.e2e.apiserver_crash.connections import Session
+    from tests.e2e.apiserver_crash.acknowledged_writes import Json, WriteLedger
+    from tests.e2e.apiserver_crash.connections import ConnectionSettings
 
 PATCHES = {
     "merge-patch": "application/merge-patch+json",
@@ -67,14 +67,14 @@ def request_of(intent: Intent, before: Json | None) -> Request:
 class Writer:
     """One connection and one request at a time."""
 
-    def __init__(self, name: str, keys: Sequence[Key], ledger: Ledger) -> None:
+    def __init__(self, name: str, keys: Sequence[Key], ledger: WriteLedger) -> None:
         self.name = name
         self.keys = keys
         self._ledger = ledger
         self._sequence = 0
 
     async def write_until_lost(
-        self, session: Session, client: Client, *, chance: random.Random, on_acknowledged: Callable[[], None]
+        self, session: ConnectionSettings, client: Client, *, chance: random.Random, on_acknowledged: Callable[[], None]
     ) -> None:
         while True:
             key = chance.choice(self.keys)
@@ -86,7 +86,7 @@ class Writer:
                 return
             on_acknowledged()
 
-    async def write(self, session: Session, client: Client, intent: Intent) -> None:
+    async def write(self, session: ConnectionSettings, client: Client, intent: Intent) -> None:
         request = request_of(intent, self._ledger.objects.get(intent.key))
         head = session.head(request.method, request.path, content_type=request.content_type)
         self._ledger.under_way[self.name] = intent

@@ -22,7 +22,7 @@ def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-class Authority:
+class CertificateAuthority:
     """`files(name)` are the fields of a configuration for somebody it signs for."""
 
     def __init__(self, folder: Path, name: str) -> None:

@@ -16,7 +16,7 @@ from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
 from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
-from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.nodes.planning.scaleup.test_expanders import option
 
 if TYPE_CHECKING:
@@ -78,13 +78,16 @@ async def best(asked: GrpcExpander) -> tuple[str, ...]:
 
 
 async def test_an_expander_is_asked_over_tls(tmp_path: Path):
-    files = Authority(tmp_path, "authority").files("expander")
+    files = CertificateAuthority(tmp_path, "authority").files("expander")
     async with expander(prefers_few_nodes, files) as port:
         assert await best(asking(port, files["cacert"])) == ("B",)
 
 
 async def test_an_expander_that_the_certificate_does_not_vouch_for_is_not_believed(tmp_path: Path):
-    files, other = Authority(tmp_path, "real").files("expander"), Authority(tmp_path, "false").files("other")
+    files, other = (
+        CertificateAuthority(tmp_path, "real").files("expander"),
+        CertificateAuthority(tmp_path, "false").files("other"),
+    )
     async with expander(prefers_few_nodes, files) as port:
         assert await best(asking(port, other["cacert"])) == ()
 

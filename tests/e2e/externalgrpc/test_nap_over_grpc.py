@@ -31,7 +31,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.timeouts import PATIENCE_S
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
@@ -66,7 +66,7 @@ async def simulated_cloud() -> AsyncIterator[Client]:
 
 @contextlib.asynccontextmanager
 async def over_tls(client: Client, folder: Path) -> AsyncIterator[ExternalGrpcProvider]:
-    authority = Authority(folder, "authority")
+    authority = CertificateAuthority(folder, "authority")
     near = ProviderService(SimulatedProvider(SimulatedCloud(client, clock=RealClock())))
     listen = configuration_of({"address": "127.0.0.1:0", **authority.files("server")})
     async with serve_provider(near, listen) as port:

@@ -21,7 +21,7 @@ from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import ProviderFailed
-from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 from tests.e2e.timeouts import PATIENCE_S
 from tests.nodes.providers.simulated_clusters import DEFAULTS, blueprint
@@ -96,7 +96,7 @@ async def test_answers_larger_than_grpc_takes_by_itself_come_through():
 
 
 async def test_both_ends_prove_who_they_are(tmp_path: Path):
-    authority = Authority(tmp_path, "authority")
+    authority = CertificateAuthority(tmp_path, "authority")
     async with (
         served(MemoryCloud(g=1), **authority.files("server")) as port,
         client(port, **authority.files("client")) as provider,
@@ -106,11 +106,14 @@ async def test_both_ends_prove_who_they_are(tmp_path: Path):
 
 @pytest.mark.parametrize("who", ["nobody", "stranger"])
 async def test_a_server_hears_only_whom_its_authority_knows(tmp_path: Path, who: str):
-    authority = Authority(tmp_path, "authority")
+    authority = CertificateAuthority(tmp_path, "authority")
     settings: dict[str, str] = {}
     if who == "stranger":
         # It knows the server's authority, but its own certificate is from another.
-        settings = {**Authority(tmp_path, "other").files("stranger"), "cacert": authority.files("x")["cacert"]}
+        settings = {
+            **CertificateAuthority(tmp_path, "other").files("stranger"),
+            "cacert": authority.files("x")["cacert"],
+        }
     cloud = MemoryCloud(g=1)
     async with served(cloud, **authority.files("server")) as port, client(port, **settings) as provider:
         with pytest.raises(ProviderFailed):
@@ -118,7 +121,7 @@ async def test_a_server_hears_only_whom_its_authority_knows(tmp_path: Path, who:
 
 
 async def test_a_client_believes_only_servers_that_its_authority_knows(tmp_path: Path):
-    real, false = Authority(tmp_path, "real"), Authority(tmp_path, "false")
+    real, false = CertificateAuthority(tmp_path, "real"), CertificateAuthority(tmp_path, "false")
     async with (
         served(MemoryCloud(g=1), **false.files("server")) as port,
         client(port, **real.files("client")) as provider,

@@ -15,7 +15,7 @@ from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
 from plimsoll.nodes.providers.ports import Created
 from tests.e2e.apiserver.processes import running
-from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.nodes.live_clusters import Cluster, playing, plimsoll
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
@@ -74,7 +74,7 @@ async def create_and_scale(port: int, tls: dict[str, str]) -> None:
 
 
 def test_a_group_is_created_and_scaled_through_the_served_provider(tmp_path: Path):
-    authority = Authority(tmp_path, "authority")
+    authority = CertificateAuthority(tmp_path, "authority")
     server_tls, port = authority.files("server"), lasting_port()
     options = [word for name, file in server_tls.items() for word in (f"--{name}", file)]
     with running(tmp_path / "data") as server:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 65_536
 
 
-class Proxy:
+class TcpProxy:
     """Forwards every connection until it is told not to."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -101,11 +101,11 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxied(access: Access) -> AsyncIterator[tuple[Proxy, Access]]:
+async def proxied(access: Access) -> AsyncIterator[tuple[TcpProxy, Access]]:
     """A proxy before the server, and how the server is reached through it: under its own name for TLS."""
     where = urlsplit(access.server)
     host = where.hostname or ""
-    proxy = Proxy(host, where.port or 443)
+    proxy = TcpProxy(host, where.port or 443)
     listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     tls = dataclasses.replace(access.tls, server_name=access.tls.server_name or host)

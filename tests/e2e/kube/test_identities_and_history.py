@@ -93,7 +93,7 @@ async def test_an_informer_whose_version_is_forgotten_starts_over(access: Access
     assert event["object"]["code"] == 410
     assert event["object"]["reason"] == "Expired"
     async with connected(
-        access, wrapped=lambda transport: OldWatch(transport, first.metadata.resource_version)
+        access, wrapped=lambda transport: ExpiredWatchTransport(transport, first.metadata.resource_version)
     ) as late:
         informer = Informer(late, ConfigMap, selection=selection, clock=CLOCK, entropy=ENTROPY)
         running = asyncio.create_task(informer.run())
@@ -119,7 +119,7 @@ async def first_event(client: Client, selection: Selection, *, since: str) -> An
     return msgspec.json.decode(text.split(b"\n")[0])
 
 
-class OldWatch:
+class ExpiredWatchTransport:
     """A transport whose first watch begins at another version than it was asked for: one that is forgotten."""
 
     def __init__(self, transport: Any, version: str) -> None:

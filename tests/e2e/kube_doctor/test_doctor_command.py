@@ -26,7 +26,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 E2E_KUBECONFIG = os.environ.get("PLIMSOLL_E2E_KUBECONFIG", "")
 
 
-class Ended(NamedTuple):
+class DoctorResult(NamedTuple):
     code: int
     stdout: str
     stderr: str
@@ -50,7 +50,7 @@ class Ended(NamedTuple):
         return found
 
 
-def doctor(*arguments: str | Path, home: Path | None = None) -> Ended:
+def doctor(*arguments: str | Path, home: Path | None = None) -> DoctorResult:
     """Run it with nothing of this machine's own configuration around."""
     foreign = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"}
     environment = {name: value for name, value in os.environ.items() if name not in foreign}
@@ -65,7 +65,7 @@ def doctor(*arguments: str | Path, home: Path | None = None) -> Ended:
         timeout=PATIENCE_S,
     )
     assert "Traceback" not in ended.stderr, ended.stderr
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
+    return DoctorResult(ended.returncode, ended.stdout, ended.stderr)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ def prints(**status: Any) -> str:
     return f"printf %s {shlex.quote(text)}"
 
 
-class Scripts:
+class PluginFolder:
     """A folder with a plugin and the kubeconfig beside it."""
 
     def __init__(self, folder: Path) -> None:

@@ -14,30 +14,30 @@ import pytest
 
 from plimsoll.kube.configuration.processes import Command, Finished, Killed, RealProcesses
 from plimsoll.kube.errors import CredentialsFailed
-from tests.e2e.kube_exec_plugins.scripts import Scripts, prints
+from tests.e2e.kube_exec_plugins.scripts import PluginFolder, prints
 from tests.kube.configuration.kubeconfigs import certificate_and_key
 
 
 @pytest.fixture
-def scripts(tmp_path: Path) -> Scripts:
-    return Scripts(tmp_path)
+def scripts(tmp_path: Path) -> PluginFolder:
+    return PluginFolder(tmp_path)
 
 
 def in_seconds(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def test_a_token(scripts: Scripts):
+def test_a_token(scripts: PluginFolder):
     assert scripts.ask(prints(token="abc")).headers == {"Authorization": "Bearer abc"}
 
 
-def test_a_certificate(scripts: Scripts):
+def test_a_certificate(scripts: PluginFolder):
     certificate, key = certificate_and_key()
     found = scripts.ask(prints(clientCertificateData=certificate.decode(), clientKeyData=key.decode()))
     assert (found.certificate_pem, found.key_pem) == (certificate, key)
 
 
-def test_it_is_run_once_until_its_answer_expires(scripts: Scripts):
+def test_it_is_run_once_until_its_answer_expires(scripts: PluginFolder):
     async def story() -> None:
         credentials = scripts.credentials(prints(token="abc", expirationTimestamp=in_seconds(3600)))
         await asyncio.gather(*(credentials.current() for _ in range(10)))
@@ -50,23 +50,25 @@ def test_it_is_run_once_until_its_answer_expires(scripts: Scripts):
     asyncio.run(story())
 
 
-def test_an_expired_answer(scripts: Scripts):
+def test_an_expired_answer(scripts: PluginFolder):
     with pytest.raises(CredentialsFailed, match=r"exec plugin .*/plugin.sh: .*the credential expired at"):
         scripts.ask(prints(token="abc", expirationTimestamp=in_seconds(-1)))
 
 
-def test_garbage(scripts: Scripts):
+def test_garbage(scripts: PluginFolder):
     with pytest.raises(CredentialsFailed, match=r"its answer \(16 bytes\) is not an ExecCredential") as caught:
         scripts.ask("echo my-secret-token")
     assert "secret" not in str(caught.value).replace(str(scripts.folder), "")
 
 
-def test_more_than_can_be_an_answer(scripts: Scripts):
+def test_more_than_can_be_an_answer(scripts: PluginFolder):
     with pytest.raises(CredentialsFailed, match="it wrote more than 1048576 bytes, and was killed"):
         scripts.ask("cat /dev/zero")
 
 
-def test_a_hanging_plugin_is_killed_with_everything_it_started(scripts: Scripts, capsys: pytest.CaptureFixture[str]):
+def test_a_hanging_plugin_is_killed_with_everything_it_started(
+    scripts: PluginFolder, capsys: pytest.CaptureFixture[str]
+):
     started = time.monotonic()
     with pytest.raises(CredentialsFailed, match=r"it did not end within 2 s, and was killed$"):
         scripts.ask("echo hanging >&2", f"sleep 300 & echo $! > {scripts.folder}/child", "wait", timeout_s=2)
@@ -75,7 +77,7 @@ def test_a_hanging_plugin_is_killed_with_everything_it_started(scripts: Scripts,
     assert capsys.readouterr().err == "hanging\n"
 
 
-def test_a_plugin_that_is_no_longer_wanted_is_killed(scripts: Scripts):
+def test_a_plugin_that_is_no_longer_wanted_is_killed(scripts: PluginFolder):
     async def story() -> None:
         made, child = scripts.folder / "made", scripts.folder / "child"
         credentials = scripts.credentials(f"echo $$ > {made}; mv {made} {child}", "sleep 300")
@@ -123,7 +125,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def test_a_plugin_may_leave_a_daemon_behind_that_holds_its_output(scripts: Scripts):
+def test_a_plugin_may_leave_a_daemon_behind_that_holds_its_output(scripts: PluginFolder):
     found = scripts.ask(f"sleep 300 & echo $! > {scripts.folder}/child", prints(token="abc"))
     child = int((scripts.folder / "child").read_text())
     assert found.headers == {"Authorization": "Bearer abc"}
@@ -131,7 +133,7 @@ def test_a_plugin_may_leave_a_daemon_behind_that_holds_its_output(scripts: Scrip
 
 
 def test_failure_with_its_complaint_which_is_shown_once_and_the_hint(
-    scripts: Scripts, capsys: pytest.CaptureFixture[str]
+    scripts: PluginFolder, capsys: pytest.CaptureFixture[str]
 ):
     with pytest.raises(CredentialsFailed) as caught:
         scripts.ask("echo abc; echo please log in >&2; exit 3", installHint="see the wiki")
@@ -139,30 +141,32 @@ def test_failure_with_its_complaint_which_is_shown_once_and_the_hint(
     assert capsys.readouterr().err == ""
 
 
-def test_what_a_plugin_says_beside_a_good_answer_is_passed_on(scripts: Scripts, capsys: pytest.CaptureFixture[str]):
+def test_what_a_plugin_says_beside_a_good_answer_is_passed_on(
+    scripts: PluginFolder, capsys: pytest.CaptureFixture[str]
+):
     scripts.ask("echo by the way >&2", prints(token="abc"))
     assert capsys.readouterr().err == "by the way\n"
 
 
 def test_what_a_plugin_says_is_passed_on_while_it_waits_for_a_person(
-    scripts: Scripts, capsys: pytest.CaptureFixture[str]
+    scripts: PluginFolder, capsys: pytest.CaptureFixture[str]
 ):
     with pytest.raises(CredentialsFailed, match=r"failed with exit code 3$"):
         scripts.ask("echo go there >&2; sleep 4; exit 3")
     assert capsys.readouterr().err == "go there\n"
 
 
-def test_a_plugin_that_is_not_there(scripts: Scripts):
+def test_a_plugin_that_is_not_there(scripts: PluginFolder):
     with pytest.raises(CredentialsFailed, match=r"exec plugin no-such-plugin: executable not found\nsee the wiki"):
         scripts.ask(command="no-such-plugin", installHint="see the wiki")
 
 
-def test_a_plugin_that_may_not_be_run(scripts: Scripts):
+def test_a_plugin_that_may_not_be_run(scripts: PluginFolder):
     with pytest.raises(CredentialsFailed, match=r"plugin\.sh: cannot be started: Permission denied"):
         scripts.ask(mode=0o644)
 
 
-def test_it_is_told_about_itself_and_has_no_stdin(scripts: Scripts):
+def test_it_is_told_about_itself_and_has_no_stdin(scripts: PluginFolder):
     scripts.ask(
         f'printf %s "$KUBERNETES_EXEC_INFO|$SETTING|$1|$(cat)" > {shlex.quote(str(scripts.folder / "told"))}',
         prints(token="abc"),

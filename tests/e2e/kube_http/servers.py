@@ -20,15 +20,15 @@ from tests.e2e.timeouts import PATIENCE_S
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
-    from tests.kube.http.authorities import Pair
+    from tests.kube.http.authorities import KeyPair
 
-    Script = Callable[["Peer"], Awaitable[None]]
+    Script = Callable[["ServerConnection"], Awaitable[None]]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-class Head(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request as it came off the wire."""
 
     line: str
@@ -43,18 +43,18 @@ class Head(NamedTuple):
         return self.line.split()[1]
 
 
-class Peer(NamedTuple):
+class ServerConnection(NamedTuple):
     """One connection, seen from the server."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    async def request(self) -> Head:
+    async def request(self) -> ReceivedRequest:
         """Raises `IncompleteReadError` when the client hangs up."""
         line, *rest = (await self.reader.readuntil(b"\r\n\r\n")).decode().rstrip().split("\r\n")
         fields = tuple((name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in rest))
         size = next((int(value) for name, value in fields if name == "content-length"), 0)
-        return Head(line, fields, await self.reader.readexactly(size))
+        return ReceivedRequest(line, fields, await self.reader.readexactly(size))
 
     async def say(self, data: bytes) -> None:
         self.writer.write(data)
@@ -81,7 +81,7 @@ async def serving(script: Script, *, tls: ssl.SSLContext | None = None) -> Async
         connections.add(task)
         try:
             with suppress(asyncio.IncompleteReadError, ConnectionError, ssl.SSLError, asyncio.CancelledError):
-                await script(Peer(reader, writer))
+                await script(ServerConnection(reader, writer))
         finally:
             writer.transport.abort() if task.cancelling() else writer.close()
             connections.discard(task)
@@ -98,7 +98,7 @@ async def serving(script: Script, *, tls: ssl.SSLContext | None = None) -> Async
             await asyncio.sleep(0)  # connections that were aborted close their sockets in the loop's next round
 
 
-def server_tls(pair: Pair, *, clients: bytes = b"", version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+def server_tls(pair: KeyPair, *, clients: bytes = b"", version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
     """`clients`: the authority whose certificates are asked for."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as directory:
@@ -139,29 +139,29 @@ def demanding_client_certificates(tls: ssl.SSLContext) -> Iterator[int]:
         thread.join()
 
 
-class Answering:
+class ScriptedServer:
     """A server that answers every request with the next of its answers, the last one for ever."""
 
     def __init__(self, *answers: bytes) -> None:
         self._answers = list(answers or (OK,))
-        self.heads: list[Head] = []
+        self.heads: list[ReceivedRequest] = []
         self.connections = 0
 
-    async def __call__(self, peer: Peer) -> None:
+    async def __call__(self, peer: ServerConnection) -> None:
         self.connections += 1
         while True:
             self.heads.append(await peer.request())
             await peer.say(self._answers.pop(0) if len(self._answers) > 1 else self._answers[0])
 
 
-class Proxying:
+class ConnectProxy:
     """A proxy that joins a client with the server it asks for; with `authorization`, only who sends that."""
 
     def __init__(self, authorization: str = "") -> None:
         self._authorization = authorization
-        self.heads: list[Head] = []
+        self.heads: list[ReceivedRequest] = []
 
-    async def __call__(self, peer: Peer) -> None:
+    async def __call__(self, peer: ServerConnection) -> None:
         head = await peer.request()
         self.heads.append(head)
         if self._authorization and head.values("proxy-authorization") != [self._authorization]:
@@ -189,7 +189,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-class Tokens:
+class TokenCredentials:
     """Credentials from a list of tokens, of which a refused one is not given again."""
 
     def __init__(self, *tokens: str) -> None:
@@ -205,7 +205,7 @@ class Tokens:
             self._tokens.pop(0)
 
 
-class Shown:
+class StaticCredentials:
     """One credential for ever."""
 
     def __init__(self, credential: Credential) -> None:
@@ -219,11 +219,11 @@ class Shown:
 
 
 def plain(port: int, *tokens: str, path: str = "") -> Access:
-    return Access(server=f"http://127.0.0.1:{port}{path}", credentials=Tokens(*tokens))
+    return Access(server=f"http://127.0.0.1:{port}{path}", credentials=TokenCredentials(*tokens))
 
 
 def secure(port: int, tls: Tls, *, credential: Credential | None = None, proxy_url: str = "") -> Access:
-    shown = Shown(credential or Credential())
+    shown = StaticCredentials(credential or Credential())
     return Access(server=f"https://127.0.0.1:{port}", credentials=shown, tls=tls, proxy_url=proxy_url)
 
 

@@ -14,8 +14,8 @@ from plimsoll.kube.access import Access, Credential, Tls
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
 from tests.e2e.apiserver.processes import ApiServer, config_map, running
-from tests.e2e.kube_http.servers import Answering, Shown, reaching, secure, server_tls, serving
-from tests.kube.http.authorities import LOOPBACK, Authority
+from tests.e2e.kube_http.servers import ScriptedServer, StaticCredentials, reaching, secure, server_tls, serving
+from tests.kube.http.authorities import LOOPBACK, CertificateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[ApiServer]:
 
 def access_to(server: ApiServer, token: str = "") -> Access:
     shown = Credential(headers={"Authorization": f"Bearer {token or server.token}"})
-    return Access(server=server.url, credentials=Shown(shown), tls=Tls(ca_pem=server.ca_pem.encode()))
+    return Access(server=server.url, credentials=StaticCredentials(shown), tls=Tls(ca_pem=server.ca_pem.encode()))
 
 
 def creating(name: str) -> Request:
@@ -107,7 +107,7 @@ async def test_a_page_of_20_mb_does_not_hold_up_the_loop():
 
     Seconds of this thread's own work: what else the machine has to do holds up nobody's loop for good.
     """
-    ca = Authority()
+    ca = CertificateAuthority()
     body = b'{"metadata":{"name":"a"}}' * 800_000
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
     longest_s = 0.0
@@ -120,7 +120,7 @@ async def test_a_page_of_20_mb_does_not_hold_up_the_loop():
             longest_s = max(longest_s, time.thread_time() - before_s)
 
     async with (
-        serving(Answering(answer), tls=server_tls(ca.issue(*LOOPBACK))) as port,
+        serving(ScriptedServer(answer), tls=server_tls(ca.issue(*LOOPBACK))) as port,
         reaching(secure(port, Tls(ca_pem=ca.pem))) as transport,
     ):
         beating = asyncio.create_task(heartbeat())

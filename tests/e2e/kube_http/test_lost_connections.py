@@ -10,7 +10,17 @@ import pytest
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut, UnreadableAnswer
 from plimsoll.kube.http import HttpLimits, HttpTransport
 from plimsoll.kube.transport import Request
-from tests.e2e.kube_http.servers import CHUNKED, OK, Answering, Peer, opened, plain, reaching, sent, serving
+from tests.e2e.kube_http.servers import (
+    CHUNKED,
+    OK,
+    ScriptedServer,
+    ServerConnection,
+    opened,
+    plain,
+    reaching,
+    sent,
+    serving,
+)
 from tests.e2e.timeouts import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
@@ -37,7 +47,7 @@ async def test_a_server_that_is_not_there():
 
 
 async def test_a_server_that_accepts_and_never_answers():
-    async def silent(peer: Peer) -> None:
+    async def silent(peer: ServerConnection) -> None:
         await peer.request()
         await peer.reader.read()
 
@@ -47,7 +57,7 @@ async def test_a_server_that_accepts_and_never_answers():
 
 
 async def test_a_server_that_stops_in_the_middle_of_its_answer():
-    async def stalls(peer: Peer) -> None:
+    async def stalls(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nthe beginning")
         await peer.reader.read()
@@ -73,7 +83,7 @@ async def test_a_server_that_stops_in_the_middle_of_its_answer():
 async def test_a_server_that_hangs_up_is_asked_only_once(answer: bytes, method: str):
     requests = 0
 
-    async def hangs_up(peer: Peer) -> None:
+    async def hangs_up(peer: ServerConnection) -> None:
         nonlocal requests
         await peer.request()
         requests += 1
@@ -91,7 +101,7 @@ async def test_a_server_that_hangs_up_is_asked_only_once(answer: bytes, method: 
 async def test_a_kept_connection_that_the_server_closes_is_not_silently_replaced(method: str):
     requests = 0
 
-    async def answers_once(peer: Peer) -> None:
+    async def answers_once(peer: ServerConnection) -> None:
         nonlocal requests
         await peer.request()
         await peer.say(OK)
@@ -107,7 +117,7 @@ async def test_a_kept_connection_that_the_server_closes_is_not_silently_replaced
 
 
 async def test_an_answer_without_a_length_ends_with_the_connection():
-    async def old(peer: Peer) -> None:
+    async def old(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall there is")
 
@@ -116,7 +126,7 @@ async def test_an_answer_without_a_length_ends_with_the_connection():
 
 
 async def test_an_answer_over_the_limit_is_not_kept():
-    async def floods(peer: Peer) -> None:
+    async def floods(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(CHUNKED)
         while True:
@@ -133,7 +143,7 @@ async def test_calls_wait_for_a_place_and_are_not_sent_if_none_comes():
     asked = asyncio.Event()
     targets: list[str] = []
 
-    async def slow(peer: Peer) -> None:
+    async def slow(peer: ServerConnection) -> None:
         targets.append((await peer.request()).target)
         asked.set()
         await peer.reader.read()
@@ -154,7 +164,7 @@ async def test_a_cancelled_call_lets_go_of_its_connection():
     gone = asyncio.Event()
     asked = asyncio.Event()
 
-    async def silent(peer: Peer) -> None:
+    async def silent(peer: ServerConnection) -> None:
         await peer.request()
         asked.set()
         await peer.reader.read()
@@ -173,14 +183,14 @@ async def test_a_cancelled_call_lets_go_of_its_connection():
 
 
 async def test_a_stream_gives_chunks_as_they_come_and_ends_when_the_server_ends_it():
-    async def counts(peer: Peer) -> None:
+    async def counts(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(CHUNKED)
         await peer.chunk(b"one\n")
         await may_go_on.wait()
         await peer.chunk(b"two\n")
         await peer.say(b"0\r\n\r\n")
-        await Answering()(peer)
+        await ScriptedServer()(peer)
 
     may_go_on = asyncio.Event()
     async with serving(counts) as port, reaching(plain(port)) as transport:
@@ -193,7 +203,7 @@ async def test_a_stream_gives_chunks_as_they_come_and_ends_when_the_server_ends_
 
 @pytest.mark.parametrize("with_reset", [False, True], ids=["closed", "reset"])
 async def test_a_stream_whose_connection_breaks_is_lost(with_reset: bool):
-    async def breaks(peer: Peer) -> None:
+    async def breaks(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(CHUNKED)
         await peer.chunk(b"one\n")
@@ -211,7 +221,7 @@ async def test_a_stream_whose_connection_breaks_is_lost(with_reset: bool):
         assert await all_of(stream) == b""
 
 
-async def silent_stream(peer: Peer) -> None:
+async def silent_stream(peer: ServerConnection) -> None:
     await peer.request()
     await peer.say(CHUNKED)
     await peer.reader.read()
@@ -230,7 +240,7 @@ async def test_a_stream_has_no_time_limit_after_its_beginning():
 
 
 async def test_the_beginning_of_a_stream_has_a_time_limit():
-    async def silent(peer: Peer) -> None:
+    async def silent(peer: ServerConnection) -> None:
         await peer.reader.read()
 
     async with serving(silent) as port, reaching(plain(port)) as transport:
@@ -241,7 +251,7 @@ async def test_the_beginning_of_a_stream_has_a_time_limit():
 async def test_closing_a_stream_ends_it_for_who_waits_and_closes_the_connection():
     gone = asyncio.Event()
 
-    async def until_gone(peer: Peer) -> None:
+    async def until_gone(peer: ServerConnection) -> None:
         await silent_stream(peer)
         gone.set()
 
@@ -265,7 +275,7 @@ async def test_a_cancelled_reader_ends_its_stream():
 
 async def test_the_refusal_of_a_stream_has_a_body():
     answer = b"HTTP/1.1 410 Gone\r\nContent-Length: 13\r\n\r\n{'code': 410}"
-    async with serving(Answering(answer)) as port, reaching(plain(port)) as transport:
+    async with serving(ScriptedServer(answer)) as port, reaching(plain(port)) as transport:
         reply = await transport.send(Request("GET", "/", is_stream=True))
         assert (reply.status, reply.body, reply.stream) == (410, b"{'code': 410}", None)
 
@@ -276,7 +286,7 @@ async def test_the_refusal_of_a_stream_has_a_body():
 async def test_closing_the_transport_ends_everything_and_refuses_more():
     asked = asyncio.Event()
 
-    async def silent(peer: Peer) -> None:
+    async def silent(peer: ServerConnection) -> None:
         head = await peer.request()
         if head.target == "/watch":
             await peer.say(CHUNKED)
@@ -299,7 +309,7 @@ async def test_closing_the_transport_ends_everything_and_refuses_more():
 
 
 async def test_a_transport_belongs_to_one_loop():
-    async with serving(Answering()) as port, reaching(plain(port)) as transport:
+    async with serving(ScriptedServer()) as port, reaching(plain(port)) as transport:
         await transport.send(Request("GET", "/"))
         elsewhere = transport.send(Request("GET", "/"))
         with pytest.raises(RuntimeError, match="make one for each"):

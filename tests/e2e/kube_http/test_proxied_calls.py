@@ -12,10 +12,10 @@ from plimsoll.kube.access import Access, Tls
 from plimsoll.kube.errors import NotSent, TlsRefused
 from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import (
-    Answering,
-    Peer,
-    Proxying,
-    Tokens,
+    ConnectProxy,
+    ScriptedServer,
+    ServerConnection,
+    TokenCredentials,
     opened,
     plain,
     reaching,
@@ -24,21 +24,21 @@ from tests.e2e.kube_http.servers import (
     server_tls,
     serving,
 )
-from tests.kube.http.authorities import LOOPBACK, Authority
+from tests.kube.http.authorities import LOOPBACK, CertificateAuthority
 
 pytestmark = pytest.mark.asyncio
 
-CA = Authority()
+CA = CertificateAuthority()
 OURS = Tls(ca_pem=CA.pem)
 BASIC = f"Basic {base64.b64encode(b'me:pass word').decode()}"
 
 
 async def test_https_goes_through_a_tunnel_that_sees_no_credential():
-    proxy, application = Proxying(), Answering()
+    proxy, application = ConnectProxy(), ScriptedServer()
     async with serving(application, tls=server_tls(CA.issue(*LOOPBACK))) as port, serving(proxy) as proxy_port:
         access = Access(
             server=f"https://127.0.0.1:{port}",
-            credentials=Tokens("hidden"),
+            credentials=TokenCredentials("hidden"),
             tls=OURS,
             proxy_url=f"http://127.0.0.1:{proxy_port}",
         )
@@ -52,7 +52,7 @@ async def test_https_goes_through_a_tunnel_that_sees_no_credential():
 
 async def test_the_name_in_the_certificate_is_checked_through_a_tunnel_too():
     pair = CA.issue("kubernetes")
-    async with serving(Answering(), tls=server_tls(pair)) as port, serving(Proxying()) as proxy_port:
+    async with serving(ScriptedServer(), tls=server_tls(pair)) as port, serving(ConnectProxy()) as proxy_port:
         proxy_url = f"http://127.0.0.1:{proxy_port}"
         with pytest.raises(TlsRefused, match=r"through the proxy .* not for 127\.0\.0\.1"):
             await sent(secure(port, OURS, proxy_url=proxy_url))
@@ -63,21 +63,21 @@ async def test_the_name_in_the_certificate_is_checked_through_a_tunnel_too():
 async def test_a_proxy_over_tls_is_tunnelled_through_as_well():
     pair = CA.issue(*LOOPBACK)
     async with (
-        serving(Answering(), tls=server_tls(pair)) as port,
-        serving(Proxying(), tls=server_tls(pair)) as proxy_port,
+        serving(ScriptedServer(), tls=server_tls(pair)) as port,
+        serving(ConnectProxy(), tls=server_tls(pair)) as proxy_port,
     ):
         assert (await sent(secure(port, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))).is_success
 
 
 async def test_a_proxy_that_is_not_believed_is_not_taken_for_the_server():
-    pair = Authority("other").issue(*LOOPBACK)
-    async with serving(Proxying(), tls=server_tls(pair)) as proxy_port:
+    pair = CertificateAuthority("other").issue(*LOOPBACK)
+    async with serving(ConnectProxy(), tls=server_tls(pair)) as proxy_port:
         with pytest.raises(TlsRefused, match="the proxy's certificate is not accepted"):
             await sent(secure(6443, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))
 
 
 async def test_a_proxy_without_tls_is_told_so():
-    async def grumbles(peer: Peer) -> None:
+    async def grumbles(peer: ServerConnection) -> None:
         await peer.reader.read(100)
         await peer.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -87,7 +87,7 @@ async def test_a_proxy_without_tls_is_told_so():
 
 
 async def test_a_proxy_gets_its_password_and_nobody_else_does():
-    proxy, application = Proxying(BASIC), Answering()
+    proxy, application = ConnectProxy(BASIC), ScriptedServer()
     async with serving(application, tls=server_tls(CA.issue(*LOOPBACK))) as port, serving(proxy) as proxy_port:
         await sent(secure(port, OURS, proxy_url=f"http://me:pass%20word@127.0.0.1:{proxy_port}"))
     assert proxy.heads[0].values("proxy-authorization") == [BASIC]
@@ -96,10 +96,10 @@ async def test_a_proxy_gets_its_password_and_nobody_else_does():
 
 @pytest.mark.parametrize("login", ["", "me:hidden@"])
 async def test_a_proxy_that_wants_another_password_is_told_without_ours(login: str):
-    application = Answering()
+    application = ScriptedServer()
     async with (
         serving(application, tls=server_tls(CA.issue(*LOOPBACK))) as port,
-        serving(Proxying(BASIC)) as proxy_port,
+        serving(ConnectProxy(BASIC)) as proxy_port,
     ):
         with pytest.raises(NotSent, match="the proxy asks for a user and password") as caught:
             await sent(secure(port, OURS, proxy_url=f"http://{login}127.0.0.1:{proxy_port}"))
@@ -108,11 +108,11 @@ async def test_a_proxy_that_wants_another_password_is_told_without_ours(login: s
 
 
 async def test_plain_http_is_handed_to_the_proxy_whole():
-    proxy = Proxying(BASIC)
+    proxy = ConnectProxy(BASIC)
     async with serving(proxy) as proxy_port:
         access = Access(
             server="http://api.invalid/clusters/a",
-            credentials=Tokens("t"),
+            credentials=TokenCredentials("t"),
             proxy_url=f"http://me:pass%20word@127.0.0.1:{proxy_port}",
         )
         assert (await sent(access, "/version")).is_success
@@ -120,10 +120,10 @@ async def test_plain_http_is_handed_to_the_proxy_whole():
 
 
 async def test_the_environment_names_the_proxy_and_its_exceptions():
-    proxy, application = Proxying(), Answering()
+    proxy, application = ConnectProxy(), ScriptedServer()
     async with serving(proxy) as proxy_port:
         environment = {"HTTP_PROXY": f"127.0.0.1:{proxy_port}"}
-        remote = Access(server="http://api.invalid", credentials=Tokens())
+        remote = Access(server="http://api.invalid", credentials=TokenCredentials())
         async with reaching(remote, environment) as transport:
             assert (await transport.send(Request("GET", "/"))).is_success
         async with reaching(remote, {**environment, "NO_PROXY": ".invalid"}) as transport:
@@ -145,7 +145,7 @@ async def test_a_proxy_that_is_not_there_is_named():
     "answer", [b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", b"", b"SSH-2.0-x\r\n\r\n"]
 )
 async def test_a_proxy_that_does_not_connect_means_nothing_was_sent(answer: bytes):
-    async def grumbles(peer: Peer) -> None:
+    async def grumbles(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(answer)
 
@@ -155,14 +155,14 @@ async def test_a_proxy_that_does_not_connect_means_nothing_was_sent(answer: byte
 
 
 async def test_a_stream_through_a_tunnel_can_be_closed():
-    async def silent(peer: Peer) -> None:
+    async def silent(peer: ServerConnection) -> None:
         await peer.request()
         await peer.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
         await peer.reader.read()
 
     async with (
         serving(silent, tls=server_tls(CA.issue(*LOOPBACK))) as port,
-        serving(Proxying()) as proxy_port,
+        serving(ConnectProxy()) as proxy_port,
         reaching(secure(port, OURS, proxy_url=f"http://127.0.0.1:{proxy_port}")) as transport,
     ):
         stream = await opened(transport)

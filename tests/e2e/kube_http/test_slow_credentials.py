@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.errors import Closed, CredentialsFailed, CredentialsLate
 from plimsoll.kube.transport import Request
-from tests.e2e.kube_http.servers import Answering, reaching, serving
+from tests.e2e.kube_http.servers import ScriptedServer, reaching, serving
 from tests.e2e.timeouts import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 SHORT = Request("PATCH", "/", timeout_s=0.05)
 
 
-class Plugin:
+class DelayedCredentials:
     """Answers when it is let."""
 
     def __init__(self, *, is_named: bool = True) -> None:
@@ -48,12 +48,12 @@ async def until_all_wait() -> None:
         await asyncio.sleep(0)
 
 
-def access(port: int, plugin: Plugin) -> Access:
+def access(port: int, plugin: DelayedCredentials) -> Access:
     return Access(server=f"http://127.0.0.1:{port}", credentials=plugin, origin="context c of config")
 
 
 async def test_a_call_that_cannot_wait_is_not_sent_and_names_the_plugin():
-    application, plugin = Answering(), Plugin()
+    application, plugin = ScriptedServer(), DelayedCredentials()
     async with serving(application) as port, reaching(access(port, plugin)) as transport:
         with pytest.raises(CredentialsLate) as caught:
             await transport.send(SHORT)
@@ -64,13 +64,16 @@ async def test_a_call_that_cannot_wait_is_not_sent_and_names_the_plugin():
 
 
 async def test_credentials_that_do_not_say_whom_they_wait_for_are_named_by_their_origin():
-    async with serving(Answering()) as port, reaching(access(port, Plugin(is_named=False))) as transport:
+    async with (
+        serving(ScriptedServer()) as port,
+        reaching(access(port, DelayedCredentials(is_named=False))) as transport,
+    ):
         with pytest.raises(CredentialsLate, match=r"^context c of config: no credentials came; PATCH / had"):
             await transport.send(SHORT)
 
 
 async def test_the_run_goes_on_for_the_next_call():
-    application, plugin = Answering(), Plugin()
+    application, plugin = ScriptedServer(), DelayedCredentials()
     async with serving(application) as port, reaching(access(port, plugin)) as transport:
         for _ in range(3):
             with pytest.raises(CredentialsLate):
@@ -84,8 +87,8 @@ async def test_the_run_goes_on_for_the_next_call():
 
 
 async def test_a_call_that_is_cancelled_leaves_the_run_to_others():
-    plugin = Plugin()
-    async with serving(Answering()) as port, reaching(access(port, plugin)) as transport:
+    plugin = DelayedCredentials()
+    async with serving(ScriptedServer()) as port, reaching(access(port, plugin)) as transport:
         gone = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
         waiting = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
         await until_all_wait()
@@ -98,8 +101,8 @@ async def test_a_call_that_is_cancelled_leaves_the_run_to_others():
 
 
 async def test_a_failure_that_nobody_waited_for_is_not_kept():
-    plugin = Plugin()
-    async with serving(Answering()) as port, reaching(access(port, plugin)) as transport:
+    plugin = DelayedCredentials()
+    async with serving(ScriptedServer()) as port, reaching(access(port, plugin)) as transport:
         with pytest.raises(CredentialsLate):
             await transport.send(SHORT)
         plugin.failure = CredentialsFailed("no")
@@ -111,8 +114,8 @@ async def test_a_failure_that_nobody_waited_for_is_not_kept():
 
 
 async def test_closing_the_transport_ends_the_run_and_who_waits_for_it():
-    plugin = Plugin()
-    async with serving(Answering()) as port:
+    plugin = DelayedCredentials()
+    async with serving(ScriptedServer()) as port:
         transport = reaching(access(port, plugin))
         waiting = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
         await until_all_wait()

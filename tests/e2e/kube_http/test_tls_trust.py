@@ -11,8 +11,8 @@ from plimsoll.kube.access import Credential, Tls
 from plimsoll.kube.errors import NotSent, TlsRefused, UnknownAuthority
 from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import (
-    Answering,
-    Peer,
+    ScriptedServer,
+    ServerConnection,
     demanding_client_certificates,
     reaching,
     secure,
@@ -20,16 +20,16 @@ from tests.e2e.kube_http.servers import (
     server_tls,
     serving,
 )
-from tests.kube.http.authorities import LOOPBACK, Authority, Pair, self_signed
+from tests.kube.http.authorities import LOOPBACK, CertificateAuthority, KeyPair, self_signed
 
 pytestmark = pytest.mark.asyncio
 
-CA = Authority("cluster-ca")
+CA = CertificateAuthority("cluster-ca")
 OURS = Tls(ca_pem=CA.pem, ca_file="/home/me/ca.crt")
 
 
-async def refusal(pair: Pair, tls: Tls = OURS, *, kind: type[TlsRefused] = TlsRefused) -> str:
-    application = Answering()
+async def refusal(pair: KeyPair, tls: Tls = OURS, *, kind: type[TlsRefused] = TlsRefused) -> str:
+    application = ScriptedServer()
     async with serving(application, tls=server_tls(pair)) as port:
         with pytest.raises(TlsRefused) as caught:
             await sent(secure(port, tls))
@@ -39,8 +39,8 @@ async def refusal(pair: Pair, tls: Tls = OURS, *, kind: type[TlsRefused] = TlsRe
     return str(caught.value)
 
 
-async def accepted(pair: Pair, tls: Tls) -> bool:
-    async with serving(Answering(), tls=server_tls(pair)) as port:
+async def accepted(pair: KeyPair, tls: Tls) -> bool:
+    async with serving(ScriptedServer(), tls=server_tls(pair)) as port:
         return (await sent(secure(port, tls))).is_success
 
 
@@ -49,13 +49,13 @@ async def test_the_right_authority_and_the_right_name_are_accepted():
 
 
 async def test_a_certificate_of_another_authority_is_refused():
-    message = await refusal(Authority("their-ca").issue(*LOOPBACK), kind=UnknownAuthority)
+    message = await refusal(CertificateAuthority("their-ca").issue(*LOOPBACK), kind=UnknownAuthority)
     assert "signed by CN=their-ca, which is not among the authorities in /home/me/ca.crt" in message
     assert "certificate-authority" in message
 
 
 async def test_an_authority_of_the_same_name_with_another_key_is_told_apart():
-    message = await refusal(Authority("cluster-ca").issue(*LOOPBACK))
+    message = await refusal(CertificateAuthority("cluster-ca").issue(*LOOPBACK))
     assert "signed by another CN=cluster-ca than the one among the authorities in /home/me/ca.crt" in message
 
 
@@ -93,19 +93,19 @@ async def test_a_self_signed_certificate_is_refused_unless_it_is_the_one_we_know
 @pytest.mark.parametrize(
     "pair",
     [
-        Authority("their-ca").issue(*LOOPBACK),
+        CertificateAuthority("their-ca").issue(*LOOPBACK),
         CA.issue("elsewhere"),
         CA.issue(*LOOPBACK, valid=(timedelta(days=-20), timedelta(days=-10))),
         self_signed("elsewhere"),
     ],
     ids=["wrong authority", "wrong name", "expired", "self-signed"],
 )
-async def test_insecure_accepts_anything(pair: Pair):
+async def test_insecure_accepts_anything(pair: KeyPair):
     assert await accepted(pair, Tls(ca_pem=CA.pem, is_insecure=True))
 
 
 async def test_a_server_of_plain_http_is_told_so():
-    async def grumbles(peer: Peer) -> None:
+    async def grumbles(peer: ServerConnection) -> None:
         await peer.reader.read(100)
         await peer.say(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
@@ -115,7 +115,7 @@ async def test_a_server_of_plain_http_is_told_so():
 
 
 async def test_a_server_that_hangs_up_in_the_handshake_may_be_asked_again():
-    async def hangs_up(peer: Peer) -> None:
+    async def hangs_up(peer: ServerConnection) -> None:
         await peer.reader.read(100)
 
     async with serving(hangs_up) as port:
@@ -125,7 +125,7 @@ async def test_a_server_that_hangs_up_in_the_handshake_may_be_asked_again():
 
 
 async def test_a_server_that_never_answers_the_handshake_was_sent_nothing():
-    async def silent(peer: Peer) -> None:
+    async def silent(peer: ServerConnection) -> None:
         await peer.reader.read()
 
     async with serving(silent) as port:
@@ -138,9 +138,9 @@ async def test_the_client_certificate_is_shown(version: ssl.TLSVersion):
     mine = CA.issue(subject="me")
     seen: list[object] = []
 
-    async def looks(peer: Peer) -> None:
+    async def looks(peer: ServerConnection) -> None:
         seen.append(peer.writer.get_extra_info("peercert")["subject"])
-        await Answering()(peer)
+        await ScriptedServer()(peer)
 
     async with serving(looks, tls=server_tls(CA.issue(*LOOPBACK), clients=CA.pem, version=version)) as port:
         shown = Credential(certificate_pem=mine.certificate_pem, key_pem=mine.key_pem)
@@ -149,11 +149,13 @@ async def test_the_client_certificate_is_shown(version: ssl.TLSVersion):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize(("authority", "part"), [(None, "client-certificate"), (Authority("x"), "client certificate")])
+@pytest.mark.parametrize(
+    ("authority", "part"), [(None, "client-certificate"), (CertificateAuthority("x"), "client certificate")]
+)
 async def test_a_server_that_does_not_accept_us_is_told_so(
-    authority: Authority | None, part: str, version: ssl.TLSVersion
+    authority: CertificateAuthority | None, part: str, version: ssl.TLSVersion
 ):
-    mine = authority.issue(subject="me") if authority else Pair(b"", b"")
+    mine = authority.issue(subject="me") if authority else KeyPair(b"", b"")
     with demanding_client_certificates(server_tls(CA.issue(*LOOPBACK), clients=CA.pem, version=version)) as port:
         shown = Credential(certificate_pem=mine.certificate_pem, key_pem=mine.key_pem)
         with pytest.raises(TlsRefused, match=part):
@@ -174,9 +176,9 @@ async def test_a_new_client_certificate_is_shown_on_a_new_connection():
     credentials = Rotating()
     seen: list[str] = []
 
-    async def looks(peer: Peer) -> None:
+    async def looks(peer: ServerConnection) -> None:
         seen.append(peer.writer.get_extra_info("peercert")["subject"][0][0][1])
-        await Answering()(peer)
+        await ScriptedServer()(peer)
 
     async with serving(looks, tls=server_tls(CA.issue(*LOOPBACK), clients=CA.pem)) as port:
         access = secure(port, OURS)

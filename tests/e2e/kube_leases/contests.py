@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 CONTENDER = Path(__file__).with_name("contender.py")
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     kind: str
     pid: int
     at_s: float
     allowed_s: float
 
 
-class Act(NamedTuple):
+class Actuation(NamedTuple):
     """One actuation: it ends when it is over, at the latest when its timeout ends it."""
 
     begin_s: float
@@ -85,44 +85,47 @@ class Contest:
 
     # -- the journal
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[JournalLine]:
         if not self._journal.exists():
             return []
         texts = self._journal.read_text().splitlines()
-        return [Line(kind, int(pid), float(at_s), float(allowed)) for kind, pid, at_s, allowed in map(str.split, texts)]
+        return [
+            JournalLine(kind, int(pid), float(at_s), float(allowed))
+            for kind, pid, at_s, allowed in map(str.split, texts)
+        ]
 
-    def acts(self) -> list[Act]:
-        begun: dict[int, Line] = {}
+    def acts(self) -> list[Actuation]:
+        begun: dict[int, JournalLine] = {}
         acts = []
         for line in self.lines():
             if line.kind == "begin":
                 begun[line.pid] = line
             elif line.kind == "end" and line.pid in begun:
                 begin = begun.pop(line.pid)
-                acts.append(Act(begin.at_s, min(line.at_s, begin.at_s + begin.allowed_s), line.pid))
+                acts.append(Actuation(begin.at_s, min(line.at_s, begin.at_s + begin.allowed_s), line.pid))
         # A process that was killed in the middle: its call may go on until its timeout.
-        acts += [Act(begin.at_s, begin.at_s + begin.allowed_s, begin.pid) for begin in begun.values()]
+        acts += [Actuation(begin.at_s, begin.at_s + begin.allowed_s, begin.pid) for begin in begun.values()]
         return sorted(acts)
 
-    def overlaps(self) -> list[tuple[Act, Act]]:
+    def overlaps(self) -> list[tuple[Actuation, Actuation]]:
         return [(act, two) for act, two in pairwise(self.acts()) if act.pid != two.pid and two.begin_s < act.end_s]
 
-    def await_leader(self, moment_s: float, *, but_not: int = 0) -> Line:
+    def await_leader(self, moment_s: float, *, but_not: int = 0) -> JournalLine:
         """The first act after `moment_s` by somebody else."""
 
-        def first() -> Line | None:
+        def first() -> JournalLine | None:
             acts = (line for line in self.lines() if line.kind == "begin" and line.at_s > moment_s)
             return next((line for line in acts if line.pid != but_not), None)
 
         return self.awaited(first)
 
-    def await_contender(self, pid: int) -> Line:
+    def await_contender(self, pid: int) -> JournalLine:
         """From here on it looks at the Lease."""
         return self.awaited(
             lambda: next((line for line in self.lines() if (line.kind, line.pid) == ("contends", pid)), None)
         )
 
-    def awaited(self, look: Callable[[], Line | None]) -> Line:
+    def awaited(self, look: Callable[[], JournalLine | None]) -> JournalLine:
         deadline_s = now_s() + PATIENCE_S
         while now_s() < deadline_s:
             found = look()

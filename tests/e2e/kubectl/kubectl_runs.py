@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Ran(NamedTuple):
+class KubectlResult(NamedTuple):
     exit_code: int | str
     stdout: str
     stderr: str
@@ -27,7 +27,7 @@ class Kubectl:
         self._directory = directory
         self._runs = 0
 
-    def __call__(self, command: str, *, files: dict[str, str] | None = None, stdin: str = "") -> Ran:
+    def __call__(self, command: str, *, files: dict[str, str] | None = None, stdin: str = "") -> KubectlResult:
         done = subprocess.run(
             shlex.split(command),
             cwd=self._work_directory(files or {}),
@@ -38,9 +38,9 @@ class Kubectl:
             timeout=PATIENCE_S,
             check=False,
         )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return KubectlResult(done.returncode, done.stdout, done.stderr)
 
-    def watch(self, command: str, changes: list[str], *, lines: int) -> Ran:
+    def watch(self, command: str, changes: list[str], *, lines: int) -> KubectlResult:
         """A command that ends only when it is stopped: `changes` are made while it runs, until `lines` have come."""
         process = subprocess.Popen(
             shlex.split(command),
@@ -59,7 +59,7 @@ class Kubectl:
             seen += [process.stdout.readline() for _ in changes]
         process.terminate()
         rest, stderr = process.communicate(timeout=PATIENCE_S)
-        return Ran("terminated", "".join(seen) + rest, stderr)
+        return KubectlResult("terminated", "".join(seen) + rest, stderr)
 
     def _work_directory(self, files: dict[str, str]) -> Path:
         self._runs += 1

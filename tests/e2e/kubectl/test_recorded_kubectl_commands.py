@@ -14,7 +14,7 @@ from tests.e2e.kubectl.server_processes import LEAST_KUBECTL, has_apiserver_comm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.kubectl.kubectl_runs import Ran
+    from tests.e2e.kubectl.kubectl_runs import KubectlResult
     from tests.e2e.kubectl.recorded_commands import RecordedCommand
 
 CLIENT = kubectl_version()
@@ -56,7 +56,7 @@ _BEFORE = {"072-uncordon-after-drain": ["kubectl cordon k2"]}
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KubectlResult]]:
     """All commands, in their order, against one server: later ones depend on earlier ones."""
     directory = tmp_path_factory.mktemp("kubectl")
     with running_server(directory / "data") as server:
@@ -74,7 +74,7 @@ def _set_up(kubectl: Kubectl) -> None:
         kubectl(f"kubectl taint nodes {name} node.kubernetes.io/not-ready-")
 
 
-def _run(kubectl: Kubectl, one: RecordedCommand) -> Ran:
+def _run(kubectl: Kubectl, one: RecordedCommand) -> KubectlResult:
     for command in _BEFORE.get(one.id, ()):
         assert kubectl(command).exit_code == 0
     if one.exit_code == "terminated":
@@ -82,14 +82,14 @@ def _run(kubectl: Kubectl, one: RecordedCommand) -> Ran:
     return kubectl(one.command, files=one.files, stdin=one.stdin)
 
 
-def _watched(kubectl: Kubectl, one: RecordedCommand) -> Ran:
+def _watched(kubectl: Kubectl, one: RecordedCommand) -> KubectlResult:
     create, *rest = _WHILE_WATCHING[one.id]
     assert kubectl(create.replace("w.yaml", "-"), stdin=_LABELLED).exit_code == 0
     return kubectl.watch(one.command, rest, lines=len(one.stdout.splitlines()))
 
 
 @pytest.mark.parametrize("one", [pytest.param(recorded_command, id=recorded_command.id) for recorded_command in _RUN])
-def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedCommand, ran: dict[str, Ran]):
+def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedCommand, ran: dict[str, KubectlResult]):
     came = ran[one.id]
     assert CLIENT is not None
     expected = recordings.masked(recordings.as_said_by(one.stdout, CLIENT))

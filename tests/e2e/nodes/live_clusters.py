@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from tests.e2e.kube.clusters import KUBECONFIG_VARIABLE
-from tests.e2e.nodes.recording_proxies import Recording, cluster_of
+from tests.e2e.nodes.recording_proxies import ProxyRecording, cluster_of
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 from tests.e2e.up import up_processes
@@ -131,7 +131,7 @@ class Cluster:
         ]
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=yaml.safe_dump_all(documents))
 
-    def as_account(self, name: str, *, through: Recording | None = None) -> Path:
+    def as_account(self, name: str, *, through: ProxyRecording | None = None) -> Path:
         """A kubeconfig of the ServiceAccount, as a pod would have it."""
         token = self.kubectl("create", "token", ACCOUNT, "-n", NAMESPACE, "--duration=1h").strip()
         cluster = cluster_of(self.kubeconfig)
@@ -153,7 +153,7 @@ class Cluster:
         return file
 
 
-class Autoscaler(NamedTuple):
+class AutoscalerProcess(NamedTuple):
     process: subprocess.Popen[str]
     errors: Path
     port: int
@@ -176,7 +176,7 @@ def plimsoll(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def autoscaling(cluster: Cluster, kubeconfig: Path, *flags: str, name: str = "nodes") -> Iterator[Autoscaler]:
+def autoscaling(cluster: Cluster, kubeconfig: Path, *flags: str, name: str = "nodes") -> Iterator[AutoscalerProcess]:
     """`plimsoll run nodes`, killed at the end if it still runs; none of its words may be a traceback."""
     port = lasting_port()
     errors = cluster.folder / f"{name}.stderr"
@@ -184,7 +184,7 @@ def autoscaling(cluster: Cluster, kubeconfig: Path, *flags: str, name: str = "no
     with errors.open("w") as sink:
         process = subprocess.Popen(plimsoll("run", "nodes", *words), stdout=sink, stderr=sink, text=True)
     try:
-        yield Autoscaler(process, errors, port)
+        yield AutoscalerProcess(process, errors, port)
     except BaseException:
         sys.stdout.write(errors.read_text()[-10_000:])
         raise

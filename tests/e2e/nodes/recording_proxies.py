@@ -20,7 +20,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import attributes_of
-from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
-class Asked(NamedTuple):
+class ProxiedRequest(NamedTuple):
     method: str
     url: str
     status: int
@@ -47,27 +47,27 @@ class Asked(NamedTuple):
         return attributes_of(User(name="anybody"), Request.of(self.method, self.url))
 
 
-class Recording:
+class ProxyRecording:
     """What came by. `url` is where the proxy listens."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.asked: list[Asked] = []
+        self.asked: list[ProxiedRequest] = []
 
     @property
-    def refused(self) -> list[Asked]:
+    def refused(self) -> list[ProxiedRequest]:
         return [asked for asked in self.asked if asked.status in {401, 403}]
 
     @property
-    def writes(self) -> list[Asked]:
+    def writes(self) -> list[ProxiedRequest]:
         reviews = ("tokenreviews", "subjectaccessreviews")
         return [asked for asked in self.asked if asked.method != "GET" and not asked.path.endswith(reviews)]
 
 
 @contextmanager
-def recording(kubeconfig: Path, folder: Path) -> Iterator[Recording]:
+def recording(kubeconfig: Path, folder: Path) -> Iterator[ProxyRecording]:
     """In a thread of its own, for as long as the block lasts."""
-    seen = Recording()
+    seen = ProxyRecording()
     is_up, ended = threading.Event(), threading.Event()
     thread = threading.Thread(
         target=lambda: asyncio.run(_serve(seen, kubeconfig, folder, is_up=is_up, ended=ended)), name="recording proxy"
@@ -82,10 +82,10 @@ def recording(kubeconfig: Path, folder: Path) -> Iterator[Recording]:
 
 
 async def _serve(
-    seen: Recording, kubeconfig: Path, folder: Path, *, is_up: threading.Event, ended: threading.Event
+    seen: ProxyRecording, kubeconfig: Path, folder: Path, *, is_up: threading.Event, ended: threading.Event
 ) -> None:
     cluster = cluster_of(kubeconfig)
-    files = Authority(folder, "proxy-authority").files("proxy")
+    files = CertificateAuthority(folder, "proxy-authority").files("proxy")
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(files["cert"], files["key"])
     trusting = ssl.create_default_context(cadata=_authority(cluster))
@@ -108,12 +108,14 @@ async def _serve(
         await runner.cleanup()
 
 
-async def _forwarded(request: web.Request, session: ClientSession, server: str, seen: Recording) -> web.StreamResponse:
+async def _forwarded(
+    request: web.Request, session: ClientSession, server: str, seen: ProxyRecording
+) -> web.StreamResponse:
     headers = {name: value for name, value in request.headers.items() if name.lower() not in _OURS}
     url = f"{server}{request.raw_path}"
     try:
         async with session.request(request.method, url, headers=headers, data=await request.read()) as answer:
-            seen.asked.append(Asked(request.method, request.raw_path, answer.status))
+            seen.asked.append(ProxiedRequest(request.method, request.raw_path, answer.status))
             back = web.StreamResponse(status=answer.status)
             for name, value in answer.headers.items():
                 if name.lower() not in _OURS:

@@ -18,8 +18,8 @@ from tests.e2e.nodes.recording_proxies import recording
 from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.e2e.nodes.live_clusters import Autoscaler, Cluster
-    from tests.e2e.nodes.recording_proxies import Asked
+    from tests.e2e.nodes.live_clusters import AutoscalerProcess, Cluster
+    from tests.e2e.nodes.recording_proxies import ProxiedRequest
 
 # What writes more than the rest: a count of removals, again and again the same event, answers to requests.
 FLAGS = ("--max-removals-per-hour=1000", "--record-duplicated-events", "--enable-provisioning-requests")
@@ -71,7 +71,7 @@ def grow_in_spite_of_a_fault(cluster: Cluster) -> None:
     assert struck == [{"name": "once", "times": 1}]
 
 
-def show_a_page_to_who_may_see_it(cluster: Cluster, autoscaler: Autoscaler) -> None:
+def show_a_page_to_who_may_see_it(cluster: Cluster, autoscaler: AutoscalerProcess) -> None:
     token = cluster.kubectl("create", "token", ACCOUNT, "-n", NAMESPACE).strip()
     connection = http.client.HTTPConnection("127.0.0.1", autoscaler.port)
     # By another name than that of this machine: only then it is asked who that is.
@@ -117,7 +117,7 @@ def give_everything_back(cluster: Cluster) -> None:
     cluster.until(lambda: not cluster.names("nodegroups"), "no group is left")
 
 
-def unused_rights(cluster: Cluster, asked: list[Asked]) -> list[str]:
+def unused_rights(cluster: Cluster, asked: list[ProxiedRequest]) -> list[str]:
     """Of the roles in deploy/: each verb on each resource, of each name, that no call needed."""
     calls = [request.attributes for request in asked]
     unused = []

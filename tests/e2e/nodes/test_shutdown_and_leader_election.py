@@ -13,7 +13,7 @@ from tests.e2e.nodes.recording_proxies import recording
 from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.e2e.nodes.live_clusters import Autoscaler, Cluster
+    from tests.e2e.nodes.live_clusters import AutoscalerProcess, Cluster
 
 # Short enough to be waited for, long enough that a leader on a busy machine renews in time: who does not, ends.
 SHORT_LEASE = (
@@ -104,7 +104,7 @@ def looked_once(kubeconfig: Any) -> dict[str, Any]:
     return entry
 
 
-def health(autoscaler: Autoscaler) -> tuple[int, str]:
+def health(autoscaler: AutoscalerProcess) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", autoscaler.port)
     try:
         connection.request("GET", "/health-check")

@@ -29,6 +29,6 @@ def blocks(binaries: processes.Binaries, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def recorded(binaries: processes.Binaries, blocks: Path) -> Iterator[processes.Prometheus]:
+def recorded(binaries: processes.Binaries, blocks: Path) -> Iterator[processes.PrometheusProcess]:
     with processes.prometheus(binaries, blocks) as found:
         yield found

@@ -57,7 +57,7 @@ def pd_server(pd: FakePd) -> Iterator[str]:
         yield url
 
 
-class Exporters:
+class FakeExporters:
     """Of TiKV pods that use so many cores; a target each, so that the scrape of one can fail."""
 
     def __init__(self, used_cores: dict[str, float], *, quota: float) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 
-class Answer(NamedTuple):
+class PlannerAnswer(NamedTuple):
     """What came back."""
 
     status: int
@@ -39,24 +39,24 @@ class Answer(NamedTuple):
         return self.status, self.body["error"] if isinstance(self.body, dict) else ""
 
 
-class Planner(NamedTuple):
+class PlannerProcess(NamedTuple):
     """One that serves."""
 
     process: subprocess.Popen[bytes]
     url: str
 
-    def ask(self, strategy: Json) -> Answer:
+    def ask(self, strategy: Json) -> PlannerAnswer:
         request = Request(f"{self.url}/autoscaling", data=json.dumps(strategy).encode(), method="POST")
         try:
             with urlopen(request, timeout=PATIENCE_S) as answer:
-                return Answer(answer.status, json.load(answer), answer.headers["X-Plan-Complete"] == "true")
+                return PlannerAnswer(answer.status, json.load(answer), answer.headers["X-Plan-Complete"] == "true")
         except HTTPError as refused:
             with refused:
-                return Answer(refused.code, json.load(refused), refused.headers["X-Plan-Complete"] is not None)
+                return PlannerAnswer(refused.code, json.load(refused), refused.headers["X-Plan-Complete"] is not None)
 
 
 @contextmanager
-def planner(scratch: Path, **flags: str) -> Iterator[Planner]:
+def planner(scratch: Path, **flags: str) -> Iterator[PlannerProcess]:
     """Of `prod/db`, on a port of its own; it ends by a signal, without a traceback."""
     address = f"127.0.0.1:{lasting_port()}"
     given = {"listen": address, "tc": "prod/db", **flags}
@@ -66,7 +66,7 @@ def planner(scratch: Path, **flags: str) -> Iterator[Planner]:
         process = subprocess.Popen([sys.executable, "-m", "plimsoll", "tidb", "planner", *words], stderr=sink)
     try:
         wait_for(f"http://{address}/healthz", process)
-        yield Planner(process, f"http://{address}")
+        yield PlannerProcess(process, f"http://{address}")
         process.terminate()
         assert process.wait(timeout=PATIENCE_S) == 0
     finally:

@@ -60,7 +60,7 @@ def _fetch(scratch: Path, unpacked: Path) -> str:
     return ""
 
 
-class Prometheus(NamedTuple):
+class PrometheusProcess(NamedTuple):
     """One that is ready."""
 
     process: subprocess.Popen[bytes]
@@ -91,7 +91,7 @@ def fill(binaries: Binaries, series: Sequence[str], directory: Path) -> None:
 
 
 @contextmanager
-def prometheus(binaries: Binaries, directory: Path, *, config: str = _QUIET) -> Iterator[Prometheus]:
+def prometheus(binaries: Binaries, directory: Path, *, config: str = _QUIET) -> Iterator[PrometheusProcess]:
     """Over the blocks of a directory, if it has any; on a port of its own."""
     directory.mkdir(exist_ok=True)
     settings = directory.with_suffix(".yml")
@@ -110,7 +110,7 @@ def prometheus(binaries: Binaries, directory: Path, *, config: str = _QUIET) -> 
             stdout=log,
             stderr=log,
         )
-    found = Prometheus(process, f"http://{address}")
+    found = PrometheusProcess(process, f"http://{address}")
     try:
         wait_for(f"{found.url}/-/ready", process)
         yield found

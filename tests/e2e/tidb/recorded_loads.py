@@ -16,7 +16,7 @@ _FIRST_HOUR = datetime(2025, 6, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Hour:
+class HourlyLoad:
     """Used cores of TiKV pods, by name; pods without a quota have none at that hour."""
 
     used_cores: dict[str, float]
@@ -31,11 +31,13 @@ def pods(*used_cores: float, tc: str = "db") -> dict[str, float]:
 OTHERS = pods(3.96, 3.96, 3.96, tc="other")
 LOW = {**pods(0.2, 0.2, 0.2), **pods(0.2, tc="auto-small")}
 HOURS = {
-    "high": Hour(pods(3.6, 3.6, 3.6)),
-    "high beside another cluster": Hour({**pods(3.6, 3.6, 3.6), **OTHERS}, namespaces=dict.fromkeys(OTHERS, "test")),
-    "low": Hour(LOW),
-    "low without a quota": Hour(LOW, without_quota=frozenset({"db-tikv-2"})),
-    "one of three": Hour(pods(0.2)),
+    "high": HourlyLoad(pods(3.6, 3.6, 3.6)),
+    "high beside another cluster": HourlyLoad(
+        {**pods(3.6, 3.6, 3.6), **OTHERS}, namespaces=dict.fromkeys(OTHERS, "test")
+    ),
+    "low": HourlyLoad(LOW),
+    "low without a quota": HourlyLoad(LOW, without_quota=frozenset({"db-tikv-2"})),
+    "one of three": HourlyLoad(pods(0.2)),
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.ports import lasting_port
-from tests.e2e.up.up_processes import Up, running
+from tests.e2e.up.up_processes import UpProcess, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def ports() -> int:
 
 
 @pytest.fixture(scope="module")
-def up(ports: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def up(ports: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
     with running(tmp_path_factory.mktemp("up") / "data", "--nodes", "0", "--port-base", str(ports)) as up:
         yield up
 
@@ -42,7 +42,7 @@ def _asked(port: int, path: str, *, token: str = "") -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("above", [PLANNER, PD], ids=["planner", "pd"])
-def test_they_are_where_the_base_says_and_ask_for_a_token(up: Up, ports: int, above: int) -> None:
+def test_they_are_where_the_base_says_and_ask_for_a_token(up: UpProcess, ports: int, above: int) -> None:
     token = (up.data / "admin.token").read_text().strip()
 
     assert _asked(ports + above, "/healthz") == (200, '{"status":"ok"}')
@@ -51,7 +51,7 @@ def test_they_are_where_the_base_says_and_ask_for_a_token(up: Up, ports: int, ab
     assert _asked(ports + above, "/none/such/autoscaling", token=token)[0] in {404, 503}
 
 
-def test_metrics_are_there_to_be_scraped(up: Up, ports: int) -> None:
+def test_metrics_are_there_to_be_scraped(up: UpProcess, ports: int) -> None:
     token = (up.data / "admin.token").read_text().strip()
     status, text = _asked(ports + PD, "/metrics", token=token)
 

@@ -16,9 +16,9 @@ from plimsoll.tidb.external.recommender import (
 from plimsoll.tidb.model.components import Component
 from plimsoll.web.address_guard import parse_exceptions
 from plimsoll.web.client import PinnedHttpClient
-from tests.e2e.kube_http.servers import Answering, server_tls, serving
+from tests.e2e.kube_http.servers import ScriptedServer, server_tls, serving
 from tests.e2e.ports import lasting_port
-from tests.kube.http.authorities import Authority
+from tests.kube.http.authorities import CertificateAuthority
 from tests.tidb.external.fake_services import FakeSecrets, advice
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio
 
-CA = Authority("advice-ca")
+CA = CertificateAuthority("advice-ca")
 HOST = "advice.prod.svc"
 
 
-class Somewhere(PinnedHttpClient):
+class LoopbackHttpClient(PinnedHttpClient):
     """Resolves every name to this machine, as a cluster's DNS would to a service of it."""
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
@@ -59,14 +59,14 @@ async def asked(
     )
     return await request_recommendation(
         question,
-        caller=caller or Somewhere(max_bytes=LARGEST_ANSWER_BYTES),
+        caller=caller or LoopbackHttpClient(max_bytes=LARGEST_ANSWER_BYTES),
         secrets=FakeSecrets({("prod", "tls"): held or {}}),
         exceptions=parse_exceptions(allowed),
     )
 
 
 async def test_the_judged_address_is_called_and_the_host_is_named() -> None:
-    server = Answering(said(advice(4)))
+    server = ScriptedServer(said(advice(4)))
     async with serving(server) as port:
         assert await asked(port) == 4
     (head,) = server.heads
@@ -75,7 +75,7 @@ async def test_the_judged_address_is_called_and_the_host_is_named() -> None:
 
 
 async def test_loopback_is_not_called_unless_allowed() -> None:
-    server = Answering(said(advice(4)))
+    server = ScriptedServer(said(advice(4)))
     async with serving(server) as port:
         for name in ("localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0"):
             found = await asked(port, caller=PinnedHttpClient(max_bytes=LARGEST_ANSWER_BYTES), host=name, allowed=())
@@ -84,17 +84,17 @@ async def test_loopback_is_not_called_unless_allowed() -> None:
 
 
 async def test_a_redirect_is_not_followed() -> None:
-    target = Answering(said(advice(9)))
+    target = ScriptedServer(said(advice(9)))
     async with serving(target) as elsewhere:
         head = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/" % elsewhere
-        async with serving(Answering(said(b"", head=head))) as port:
+        async with serving(ScriptedServer(said(b"", head=head))) as port:
             assert isinstance(await asked(port), RecommendationFailed)
     assert target.heads == []
 
 
 async def test_an_endless_answer_is_cut_off() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n"
-    async with serving(Answering(head + b" " * 70_000)) as port:
+    async with serving(ScriptedServer(head + b" " * 70_000)) as port:
         found = await asked(port)
     assert isinstance(found, RecommendationFailed)
     assert "more than 65536 bytes" in found.problem
@@ -110,15 +110,19 @@ async def test_nobody_there_and_no_such_host() -> None:
 async def test_tls_with_both_certificates() -> None:
     ours = CA.issue(subject="autoscaler")
     held = {"ca.crt": CA.pem, "tls.crt": ours.certificate_pem, "tls.key": ours.key_pem}
-    async with serving(Answering(said(advice(4))), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
+    async with serving(ScriptedServer(said(advice(4))), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         assert await asked(port, held=held) == 4
         assert isinstance(await asked(port, held={"ca.crt": CA.pem}), RecommendationFailed)
 
 
 @pytest.mark.parametrize("wrong", ["authority", "name"])
 async def test_a_server_that_is_not_who_it_should_be_hears_nothing(wrong: str) -> None:
-    pair = Authority("their-ca").issue(HOST) if wrong == "authority" else CA.issue("other.prod.svc", "127.0.0.1")
-    server = Answering(said(advice(4)))
+    pair = (
+        CertificateAuthority("their-ca").issue(HOST)
+        if wrong == "authority"
+        else CA.issue("other.prod.svc", "127.0.0.1")
+    )
+    server = ScriptedServer(said(advice(4)))
     async with serving(server, tls=server_tls(pair)) as port:
         assert isinstance(await asked(port, held={"ca.crt": CA.pem}), RecommendationFailed)
     assert server.heads == []

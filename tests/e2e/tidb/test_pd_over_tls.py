@@ -11,8 +11,8 @@ from plimsoll.objects.api.tidb import TidbCluster
 from plimsoll.tidb.pd.access import PdAccess
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.web.client import AiohttpClient
-from tests.e2e.kube_http.servers import Answering, server_tls, serving
-from tests.kube.http.authorities import Authority
+from tests.e2e.kube_http.servers import ScriptedServer, server_tls, serving
+from tests.kube.http.authorities import CertificateAuthority
 from tests.tidb.external.fake_services import FakeSecrets
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 HOST = "localhost"
-CA = Authority("cluster-ca")
-OTHERS = Authority("other-ca")
+CA = CertificateAuthority("cluster-ca")
+OTHERS = CertificateAuthority("other-ca")
 KEY = ("prod", "db-cluster-client-secret")
 STORES = b'{"count":0,"stores":[]}'
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(STORES), STORES)
@@ -36,7 +36,7 @@ def base() -> TidbCluster:
     return msgspec.convert(written, TidbCluster)
 
 
-def secret(clients: Authority = CA, trusted: Authority = CA) -> dict[str, bytes]:
+def secret(clients: CertificateAuthority = CA, trusted: CertificateAuthority = CA) -> dict[str, bytes]:
     pair = clients.issue(subject="autoscaler")
     return {"ca.crt": trusted.pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
 
@@ -47,7 +47,7 @@ async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) ->
 
 
 async def test_pd_answers_who_shows_the_certificate() -> None:
-    server = Answering(ANSWER)
+    server = ScriptedServer(ANSWER)
     async with serving(server, tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         assert await stores(port, {KEY: secret()}) == ()
     assert [head.target for head in server.heads] == ["/pd/api/v1/stores"]
@@ -59,7 +59,7 @@ async def test_pd_answers_who_shows_the_certificate() -> None:
     ids=["no secret", "a stranger's certificate", "another authority"],
 )
 async def test_nobody_else_hears_anything(held: dict[tuple[str, str], dict[str, bytes]]) -> None:
-    server = Answering(ANSWER)
+    server = ScriptedServer(ANSWER)
     async with serving(server, tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
         found = await stores(port, held)
     assert isinstance(found, PdFailed)
@@ -70,7 +70,7 @@ async def test_nobody_else_hears_anything(held: dict[tuple[str, str], dict[str, 
 async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> None:
     held = {KEY: secret(clients=OTHERS)}
     async with (
-        serving(Answering(ANSWER, ANSWER), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port,
+        serving(ScriptedServer(ANSWER, ANSWER), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port,
         AiohttpClient() as web,
     ):
         pds = PdAccess(web, FakeSecrets(held), address=f"https://{HOST}:{port}")

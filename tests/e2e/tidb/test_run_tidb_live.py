@@ -30,7 +30,7 @@ Json = dict[str, Any]
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/plimsoll-tidb"
 
 
-class Autoscaler:
+class AutoscalerProcess:
     """A process, and where it serves its pages."""
 
     def __init__(self, kubeconfig: Path, planner: str, pd: str) -> None:
@@ -117,14 +117,14 @@ def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
         prepared(server)
         planner = stack.enter_context(serving(lambda *_: (200, json.dumps(plans).encode())))
         pd = stack.enter_context(serving(lambda *_: (200, b'{"count":0,"stores":[]}')))
-        first = stack.enter_context(Autoscaler(server.kubeconfig, planner, pd))
+        first = stack.enter_context(AutoscalerProcess(server.kubeconfig, planner, pd))
         until(lambda: cluster(server, AUTO), "a group becomes a cluster")
         leading = until(lambda: holder(server), "somebody leads")
         until(lambda: 'plimsoll_tidb_acts_total{component="tikv"' in first.page("/metrics"), "it is counted")
         assert first.page("/healthz") == "ok\n"
         until(lambda: server.ask("GET", "/api/v1/namespaces/prod/events")[1]["items"], "it is told")
 
-        second = stack.enter_context(Autoscaler(server.kubeconfig, planner, pd))
+        second = stack.enter_context(AutoscalerProcess(server.kubeconfig, planner, pd))
         assert until(lambda: second.answers("/healthz"), "who waits to lead is well") == "ok\n"
         assert "stopped" in first.stop()
         until(lambda: holder(server) not in {"", leading}, "the other one leads")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.web.client import Request, Response
-from tests.cli.runner import Ended, plimsoll
+from tests.cli.runner import CommandResult, plimsoll
 from tests.e2e.tidb.fake_servers import serving
 from tests.tidb.autoscaled_clusters import AUTO, GROUP, SMALL, group, homogeneous
 from tests.tidb.fake_kubernetes import FakeKubernetes
@@ -25,7 +25,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 FINALIZER = "autoscaler.tidb.pingcap.com/drain"
 
 
-class Scene:
+class OncePassServers:
     """Three servers on sockets, and the command."""
 
     def __init__(self, *, token: str = "") -> None:
@@ -62,7 +62,7 @@ class Scene:
     def __exit__(self, *error: object) -> None:
         self._stack.__exit__(*error)  # type: ignore[arg-type]
 
-    def once(self, *more: str | Path, at_s: float = 0) -> Ended:
+    def once(self, *more: str | Path, at_s: float = 0) -> CommandResult:
         now = f"{START + timedelta(seconds=at_s):%Y-%m-%dT%H:%M:%SZ}"
         given = ("--server", self._server, "--planner", self._planner, "--pd", self._pd, "--drain=active")
         return plimsoll("run", "tidb", *given, "--once", "--now", now, *more)
@@ -94,7 +94,7 @@ class Scene:
 
 
 def test_a_pass_writes_the_cluster_then_the_status_and_a_second_one_nothing() -> None:
-    with Scene() as scene:
+    with OncePassServers() as scene:
         scene.plans = [group(1)]
         ended = scene.once()
         assert (ended.returncode, ended.stderr) == (0, "")
@@ -111,7 +111,7 @@ def test_a_pass_writes_the_cluster_then_the_status_and_a_second_one_nothing() ->
 
 
 def test_a_status_that_cannot_be_written_is_a_pass_that_failed_and_not_a_server_out_of_reach() -> None:
-    with Scene() as scene:
+    with OncePassServers() as scene:
         scene.refuses_status = True
         ended = scene.once()
         assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "error: prod/as1: disk full")
@@ -119,7 +119,7 @@ def test_a_status_that_cannot_be_written_is_a_pass_that_failed_and_not_a_server_
 
 def test_a_gate_before_planner_and_pd_is_shown_the_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret\n")
-    with Scene(token="s3cret") as scene:
+    with OncePassServers(token="s3cret") as scene:
         scene.plans = [group(1)]
         assert "the planner answers 401: a token is needed" in scene.once().stdout
         ended = scene.once("--pd-token-file", tmp_path / "token")
@@ -128,7 +128,7 @@ def test_a_gate_before_planner_and_pd_is_shown_the_token(tmp_path: Path) -> None
 
 
 def test_it_needs_neither_discovery_nor_definitions() -> None:
-    with Scene() as scene:
+    with OncePassServers() as scene:
         scene.once()
         paths = {line.split()[1] for line in scene.kubernetes.asked}
         assert not {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"} & paths
@@ -136,7 +136,7 @@ def test_it_needs_neither_discovery_nor_definitions() -> None:
 
 
 def test_all_times_are_those_it_is_told() -> None:
-    with Scene() as scene:
+    with OncePassServers() as scene:
         scene.plans = [homogeneous(6)]
         scene.once(at_s=3600)
         told = {condition["lastTransitionTime"] for condition in scene.autoscaler["status"]["conditions"]}
@@ -146,7 +146,7 @@ def test_all_times_are_those_it_is_told() -> None:
 
 def test_a_group_leaves_store_first(tmp_path: Path) -> None:
     """Also when nothing but the StatefulSet's size is told by statuses: PD knows the stores."""
-    with Scene() as scene:
+    with OncePassServers() as scene:
         scene.plans = [group(1)]
         scene.once()
         scene.pd.register(f"{AUTO}-tikv-0", labels={"specialUse": "hotRegion"})
@@ -165,7 +165,7 @@ def test_a_group_leaves_store_first(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_tells_and_writes_nothing() -> None:
-    with Scene() as scene:
+    with OncePassServers() as scene:
         scene.plans = [group(2)]
         ended = scene.once("--dry-run", "-o", "json")
         assert ended.returncode == 0
@@ -177,7 +177,7 @@ def test_a_dry_run_tells_and_writes_nothing() -> None:
 
 def test_an_external_service_on_loopback_must_be_allowed() -> None:
     advice = {"name": "db", "namespace": "prod", "type": "tikv", "recommendedReplicas": 5}
-    with Scene() as scene, serving(lambda *_: (200, json.dumps(advice).encode())) as service:
+    with OncePassServers() as scene, serving(lambda *_: (200, json.dumps(advice).encode())) as service:
         endpoint = {"host": "127.0.0.1", "port": int(service.rpartition(":")[2]), "path": "/"}
         spec = {"cluster": {"name": "db"}, "tikv": {"external": {"endpoint": endpoint, "maxReplicas": 3}}}
         scene.kubernetes.put("tidbclusterautoscalers", {"metadata": scene.autoscaler["metadata"], "spec": spec})

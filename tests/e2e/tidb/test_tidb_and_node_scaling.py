@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.e2e.up.test_journal import plimsoll
-from tests.e2e.up.up_processes import Up, needs_kubectl, running
+from tests.e2e.up.up_processes import UpProcess, needs_kubectl, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,26 +78,26 @@ OBJECTS: list[dict[str, Any]] = [
 PATIENCE_S = 300
 
 
-def _until(up: Up, is_so: Callable[[], Any], what: str) -> None:
+def _until(up: UpProcess, is_so: Callable[[], Any], what: str) -> None:
     until_s = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < until_s, f"not within {PATIENCE_S} s: {what}: {up.errors.read_text()[-2000:]}"
         time.sleep(1)
 
 
-def _store_pods(up: Up) -> list[dict[str, Any]]:
+def _store_pods(up: UpProcess) -> list[dict[str, Any]]:
     return up.objects("pods", "-n", "prod", "-l", "app.kubernetes.io/component=tikv")
 
 
-def _running_stores(up: Up) -> list[dict[str, Any]]:
+def _running_stores(up: UpProcess) -> list[dict[str, Any]]:
     return [store_pod for store_pod in _store_pods(up) if _is_running(store_pod)]
 
 
-def _group_pods(up: Up) -> list[dict[str, Any]]:
+def _group_pods(up: UpProcess) -> list[dict[str, Any]]:
     return [store_pod for store_pod in _store_pods(up) if store_pod["metadata"]["name"].startswith("auto-")]
 
 
-def _stores(up: Up) -> dict[str, int]:
+def _stores(up: UpProcess) -> dict[str, int]:
     """States by pod, as the simulated PD keeps them."""
     kept = yaml.safe_load(up.kubectl("get", "configmap", "db-simulated-pd", "-n", "prod", "-o", "json"))
     return {load["pod"]: load["state"] for load in json.loads(kept["data"]["state.json"])["stores"]}
@@ -127,7 +127,7 @@ def test_a_cluster_breathes_with_its_load(tmp_path: Path) -> None:
         assert "prod/as1" in plimsoll("why", "tidbclusterautoscaler/prod/as1", "--data", up.data)
 
 
-def _autos(up: Up) -> list[str]:
+def _autos(up: UpProcess) -> list[str]:
     return [
         cluster["metadata"]["name"]
         for cluster in up.objects("tidbclusters", "-n", "prod")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.plans import Ref
 from plimsoll.journal.entries import Entry, Query
 from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
-from tests.e2e.up.up_processes import REPOSITORY, Up, needs_kubectl, running
+from tests.e2e.up.up_processes import REPOSITORY, UpProcess, needs_kubectl, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def entries(data: Path) -> dict[int, Entry]:
         journal.close()
 
 
-def is_told(up: Up, name: str) -> bool:
+def is_told(up: UpProcess, name: str) -> bool:
     return any(
         Ref(kind="pod", namespace="default", name=name) in entry.subjects() for entry in entries(up.data).values()
     )

@@ -21,9 +21,9 @@ from tests.e2e.up.up_processes import named, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.kubectl.kubectl_runs import Ran
+    from tests.e2e.kubectl.kubectl_runs import KubectlResult
     from tests.e2e.kubectl.recorded_commands import RecordedCommand
-    from tests.e2e.up.up_processes import Up
+    from tests.e2e.up.up_processes import UpProcess
 
 CLIENT = kubectl_version()
 
@@ -59,20 +59,20 @@ EACH_LINE_ONCE = {"070-drain-blocked-by-pdb", "071-drain"}
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KubectlResult]]:
     directory = tmp_path_factory.mktemp("recorded")
     with running(directory / "data", "--nodes", "0") as up:
         kubeconfig = up.data / "kubeconfig"
         server = ApiServer(up.process, named(up.screen, r"ready at (\S+)"), kubeconfig, up.screen)
-        story = Story(up, server, Kubectl(kubeconfig, directory))
+        story = RecordedSession(up, server, Kubectl(kubeconfig, directory))
         with kubelets(server, *NODES):
             yield {recorded_command.id: story.run(recorded_command) for recorded_command in STORY}
 
 
-class Story:
+class RecordedSession:
     """The recorder's day, with a cluster that is at rest before every command."""
 
-    def __init__(self, up: Up, server: ApiServer, kubectl: Kubectl) -> None:
+    def __init__(self, up: UpProcess, server: ApiServer, kubectl: Kubectl) -> None:
         self._up = up
         self._server = server
         self._kubectl = kubectl
@@ -81,7 +81,7 @@ class Story:
         up.kubectl("create", "namespace", "kc")
         up.kubectl("-n", "kc", "wait", "--for=create", "serviceaccount/default", "--timeout=60s")
 
-    def run(self, one: RecordedCommand) -> Ran:
+    def run(self, one: RecordedCommand) -> KubectlResult:
         self._up.until(self._is_settled, f"the cluster is at rest before {one.id}")
         if one.id in BEFORE:
             assert self._kubectl(BEFORE[one.id]).exit_code == 0
@@ -131,7 +131,7 @@ AT_REST = {
 @pytest.mark.parametrize(
     "one", [pytest.param(recorded_command, id=recorded_command.id) for recorded_command in COMPARED]
 )
-def test_a_recorded_command_says_what_it_said_to_a_real_cluster(one: RecordedCommand, ran: dict[str, Ran]):
+def test_a_recorded_command_says_what_it_said_to_a_real_cluster(one: RecordedCommand, ran: dict[str, KubectlResult]):
     came = ran[one.id]
     assert CLIENT is not None
     assert came.exit_code == one.exit_code, came.stderr

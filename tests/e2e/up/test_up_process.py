@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
-from tests.e2e.up.up_processes import Up, command, named, needs_kubectl, running
+from tests.e2e.up.up_processes import UpProcess, command, named, needs_kubectl, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,12 +20,12 @@ needs_kubectl()
 READY_WITHIN_S = 15
 
 
-def ready_nodes(up: Up) -> list[str]:
+def ready_nodes(up: UpProcess) -> list[str]:
     lines = up.kubectl("get", "nodes", "--no-headers").splitlines()
     return [line.split()[0] for line in lines if line.split()[1] == "Ready"]
 
 
-def running_pods(up: Up) -> dict[str, str]:
+def running_pods(up: UpProcess) -> dict[str, str]:
     """Uids of the pods that run and do not go, with their nodes."""
     return {
         pod["metadata"]["uid"]: pod["spec"]["nodeName"]
@@ -34,7 +34,7 @@ def running_pods(up: Up) -> dict[str, str]:
     }
 
 
-def until_ready(up: Up, count: int) -> None:
+def until_ready(up: UpProcess, count: int) -> None:
     """It says how many nodes there are to be, and does not wait for them for ever before it says so."""
     assert re.search(rf"{count} nodes, ready|\d+ of {count} nodes ready", up.screen), up.screen
     up.until(lambda: len(ready_nodes(up)) == count, f"{count} nodes are ready")

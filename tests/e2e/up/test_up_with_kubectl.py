@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.up.up_processes import Up, needs_kubectl, running
+from tests.e2e.up.up_processes import UpProcess, needs_kubectl, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,22 +17,22 @@ IMAGE = "-o=jsonpath={.spec.template.spec.containers[0].image}"
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
     with running(tmp_path_factory.mktemp("up") / "data") as started:
         yield started
         assert started.stop() == 0
 
 
-def rolled_out(up: Up, name: str) -> None:
+def rolled_out(up: UpProcess, name: str) -> None:
     assert "successfully rolled out" in up.kubectl("rollout", "status", f"deployment/{name}", "--timeout=80s")
 
 
-def pods_on(up: Up, node: str, *arguments: str) -> list[str]:
+def pods_on(up: UpProcess, node: str, *arguments: str) -> list[str]:
     told = up.kubectl("get", "pods", "-o", "name", f"--field-selector=spec.nodeName={node}", *arguments)
     return told.split()
 
 
-def test_deployments_are_made_scaled_and_rolled(up: Up):
+def test_deployments_are_made_scaled_and_rolled(up: UpProcess):
     up.kubectl("create", "deployment", "rolled", "--image=nginx:1", "--replicas=3")
     rolled_out(up, "rolled")
     up.kubectl("scale", "deployment/rolled", "--replicas=6")
@@ -49,7 +49,7 @@ def test_deployments_are_made_scaled_and_rolled(up: Up):
     assert up.objects("replicasets,pods", "-l", "app=rolled") == []
 
 
-def test_a_full_cluster_says_why_and_machines_help(up: Up):
+def test_a_full_cluster_says_why_and_machines_help(up: UpProcess):
     up.kubectl("apply", "-f", "examples/first-steps/big.yaml")
     rolled_out(up, "big")
     up.kubectl("scale", "deployment/big", "--replicas=15")
@@ -71,21 +71,21 @@ def test_a_full_cluster_says_why_and_machines_help(up: Up):
     up.kubectl("wait", "--for=delete", "node/workers-3", "--timeout=80s")
 
 
-def test_the_cloud_is_one_resource_to_kubectl_and_all_of_it_is_a_category(up: Up):
+def test_the_cloud_is_one_resource_to_kubectl_and_all_of_it_is_a_category(up: UpProcess):
     up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", '{"spec": {"bootSeconds": 11}}')
     assert up.kubectl("get", "cloud", "cloud", "-o=jsonpath={.spec.bootSeconds}") == "11"
     names = up.kubectl("get", "plimsoll", "-o", "name").split()
     assert {"cloud.cloud.plimsoll.io/cloud", "nodegroup.cloud.plimsoll.io/workers"} <= set(names)
 
 
-def test_the_maximum_of_a_group_binds_kubectl_too(up: Up):
+def test_the_maximum_of_a_group_binds_kubectl_too(up: UpProcess):
     refused = up.said("scale", "ng", "workers", "--replicas=101")
     assert refused.code == 1
     assert "target may not be more than max" in refused.err
     assert up.kubectl("get", "ng", "workers", "-o=jsonpath={.spec.target}") == "3"
 
 
-def test_a_stock_out_is_told_by_describe(up: Up):
+def test_a_stock_out_is_told_by_describe(up: UpProcess):
     none_left = '{"spec": {"stock": [{"name": "s", "machineType": "n1-standard-4", "machines": 3}]}}'
     up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", none_left)
     up.kubectl("scale", "ng", "workers", "--replicas=4")
@@ -97,7 +97,7 @@ def test_a_stock_out_is_told_by_describe(up: Up):
     up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", '{"spec": {"stock": null}}')
 
 
-def test_a_drain_waits_for_the_budget_and_then_goes_through(up: Up):
+def test_a_drain_waits_for_the_budget_and_then_goes_through(up: UpProcess):
     up.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=5")
     rolled_out(up, "web")
     up.kubectl("apply", "-f", "examples/first-steps/budget.yaml")
@@ -116,7 +116,7 @@ def test_a_drain_waits_for_the_budget_and_then_goes_through(up: Up):
     assert "SchedulingDisabled" not in up.kubectl("get", "node", node)
 
 
-def test_a_namespace_goes_with_all_that_is_in_it(up: Up):
+def test_a_namespace_goes_with_all_that_is_in_it(up: UpProcess):
     up.kubectl("create", "namespace", "short")
     up.kubectl("create", "deployment", "inside", "--image=nginx", "--replicas=2", "-n", "short")
     up.kubectl("rollout", "status", "deployment/inside", "-n", "short", "--timeout=80s")

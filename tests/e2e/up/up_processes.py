@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).parents[3]
 _LAST_WORDS = "Ctrl-C stops it."
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command answered."""
 
     code: int
@@ -33,7 +33,7 @@ class Said(NamedTuple):
     err: str
 
 
-class Up(NamedTuple):
+class UpProcess(NamedTuple):
     """One that has shown its first screen."""
 
     process: subprocess.Popen[str]
@@ -50,7 +50,7 @@ class Up(NamedTuple):
         assert code is None or said.code == code, f"kubectl {' '.join(arguments)}: {said}"
         return said.out
 
-    def said(self, *arguments: str, stdin: str = "") -> Said:
+    def said(self, *arguments: str, stdin: str = "") -> CommandResult:
         ended = subprocess.run(
             ["kubectl", *arguments],
             env={**os.environ, "KUBECONFIG": str(self.data / "kubeconfig"), "HOME": str(self.data)},
@@ -61,7 +61,7 @@ class Up(NamedTuple):
             check=False,
             timeout=PATIENCE_S,
         )
-        return Said(ended.returncode, ended.stdout, ended.stderr)
+        return CommandResult(ended.returncode, ended.stdout, ended.stderr)
 
     def objects(self, *arguments: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = yaml.safe_load(self.kubectl("get", *arguments, "-o", "json"))["items"]
@@ -94,7 +94,7 @@ def command(data: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def running(data: Path, *options: str) -> Iterator[Up]:
+def running(data: Path, *options: str) -> Iterator[UpProcess]:
     """On free ports; killed at the end if it still runs, and none of its words may be a traceback."""
     errors = data.with_name(f"{data.name}.stderr")
     began_s = time.monotonic()
@@ -106,7 +106,7 @@ def running(data: Path, *options: str) -> Iterator[Up]:
         assert process.stdout is not None
         screen = _first_screen(process, process.stdout)  # type: ignore[arg-type]
         assert screen.endswith(f"{_LAST_WORDS}\n"), errors.read_text()[-2000:]
-        yield Up(process, data, screen, time.monotonic() - began_s, _held_up_s(process.pid), errors)
+        yield UpProcess(process, data, screen, time.monotonic() - began_s, _held_up_s(process.pid), errors)
     finally:
         process.kill()
         process.communicate()

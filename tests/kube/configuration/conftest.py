@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kube.configuration.kubeconfigs import Machine
+from tests.kube.configuration.kubeconfigs import ClientEnvironment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path) -> ClientEnvironment:
+    return ClientEnvironment(tmp_path)

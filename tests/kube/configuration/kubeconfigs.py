@@ -101,7 +101,7 @@ class FakeProcesses:
         return self.play(command)
 
 
-class Machine:
+class ClientEnvironment:
     """A home folder, an environment and a clock."""
 
     def __init__(self, folder: Path, *, clock: Clock | None = None, runner: FakeProcesses | None = None) -> None:

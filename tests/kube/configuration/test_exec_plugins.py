@@ -18,8 +18,8 @@ from tests.kube.configuration.kubeconfigs import (
     SERVER,
     V1,
     V1BETA1,
+    ClientEnvironment,
     FakeProcesses,
-    Machine,
     answer,
     b64,
     certificate_and_key,
@@ -41,18 +41,18 @@ def stamp(seconds: float) -> str:
     return (DEFAULT_START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def told(machine: Machine) -> dict[str, Any]:
+def told(machine: ClientEnvironment) -> dict[str, Any]:
     """What the last run found in KUBERNETES_EXEC_INFO."""
     info: dict[str, Any] = json.loads(machine.runner.commands[-1].environment["KUBERNETES_EXEC_INFO"])
     return info
 
 
-def run(machine: Machine, *, cluster: dict[str, Any] | None = None, **fields: Any):
+def run(machine: ClientEnvironment, *, cluster: dict[str, Any] | None = None, **fields: Any):
     return run_virtual(machine.access(config(user=plugin(**fields), cluster=cluster)).credentials.current())
 
 
 class TestWhatIsRun:
-    def test_command_arguments_and_environment(self, machine: Machine):
+    def test_command_arguments_and_environment(self, machine: ClientEnvironment):
         run(machine, args=["get", "token"], env=[{"name": "PATH", "value": "/plugins"}, {"name": "A", "value": ""}])
         command = machine.runner.commands[0]
         assert command.argv == ("login", "get", "token")
@@ -64,17 +64,19 @@ class TestWhatIsRun:
     @pytest.mark.parametrize(
         ("written", "run_as"), [("login", "login"), ("./login", "{}/login"), ("/bin/login", "/bin/login")]
     )
-    def test_a_command_with_a_slash_is_found_beside_the_file(self, machine: Machine, written: str, run_as: str):
+    def test_a_command_with_a_slash_is_found_beside_the_file(
+        self, machine: ClientEnvironment, written: str, run_as: str
+    ):
         run(machine, command=written)
         assert machine.runner.commands[0].argv == (run_as.format(machine.folder),)
 
     @pytest.mark.parametrize("version", [V1, V1BETA1])
-    def test_the_version_asked_for_is_the_one_configured(self, machine: Machine, version: str):
+    def test_the_version_asked_for_is_the_one_configured(self, machine: ClientEnvironment, version: str):
         machine.runner.play = lambda _: Finished(exit_code=0, stdout=answer(api_version=version, token="t"))
         run(machine, apiVersion=version)
         assert told(machine) == {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
 
-    def test_the_cluster_is_told_when_asked_for(self, machine: Machine):
+    def test_the_cluster_is_told_when_asked_for(self, machine: ClientEnvironment):
         ca, _ = certificate_and_key("ca")
         machine.write("ca.crt", ca)
         cluster = {
@@ -95,7 +97,7 @@ class TestWhatIsRun:
             "config": {"audience": "x", "list": [1]},
         }
 
-    def test_an_unverified_cluster_is_told_as_such(self, machine: Machine):
+    def test_an_unverified_cluster_is_told_as_such(self, machine: ClientEnvironment):
         run(machine, cluster={"insecure-skip-tls-verify": True}, provideClusterInfo=True)
         assert told(machine)["spec"]["cluster"] == {"server": SERVER, "insecure-skip-tls-verify": True}
 
@@ -110,34 +112,36 @@ class TestInteractiveMode:
             ("Always", True, True),
         ],
     )
-    def test_decides_who_gets_our_terminal(self, machine: Machine, mode: str, is_terminal: bool, is_interactive: bool):
+    def test_decides_who_gets_our_terminal(
+        self, machine: ClientEnvironment, mode: str, is_terminal: bool, is_interactive: bool
+    ):
         machine.is_terminal = is_terminal
         run(machine, interactiveMode=mode)
         assert machine.runner.commands[0].is_interactive is is_interactive
         assert told(machine)["spec"]["interactive"] is is_interactive
 
-    def test_always_without_a_terminal_is_an_error(self, machine: Machine):
+    def test_always_without_a_terminal_is_an_error(self, machine: ClientEnvironment):
         with pytest.raises(CredentialsFailed, match="standard input is not a terminal"):
             run(machine, interactiveMode="Always")
         assert machine.runner.commands == []
 
-    def test_v1beta1_takes_a_terminal_if_there_is_one(self, machine: Machine):
+    def test_v1beta1_takes_a_terminal_if_there_is_one(self, machine: ClientEnvironment):
         machine.is_terminal = True
         machine.runner.play = lambda _: Finished(exit_code=0, stdout=answer(api_version=V1BETA1, token="t"))
         run(machine, apiVersion=V1BETA1, interactiveMode=None)
         assert machine.runner.commands[0].is_interactive
 
-    def test_a_person_is_given_more_time(self, machine: Machine):
+    def test_a_person_is_given_more_time(self, machine: ClientEnvironment):
         machine.is_terminal = True
         run(machine, interactiveMode="Always")
         assert machine.runner.commands[0].timeout_s == 300
 
 
 class TestAnswers:
-    def test_a_token(self, machine: Machine):
+    def test_a_token(self, machine: ClientEnvironment):
         assert run(machine).headers == {"Authorization": "Bearer plugin-token"}
 
-    def test_a_certificate(self, machine: Machine):
+    def test_a_certificate(self, machine: ClientEnvironment):
         found = answer(clientCertificateData=CERTIFICATE, clientKeyData=KEY)
         machine.runner.play = lambda _: Finished(exit_code=0, stdout=found)
         credential = run(machine)
@@ -179,7 +183,7 @@ class TestAnswers:
     )
     def test_an_answer_that_cannot_be_used_is_told_and_not_quoted(self, tmp_path: Path, stdout: bytes, problem: str):
         async def story(clock: VirtualClock) -> None:
-            machine = Machine(tmp_path, clock=clock)
+            machine = ClientEnvironment(tmp_path, clock=clock)
             machine.runner.play = lambda _: Finished(exit_code=0, stdout=stdout)
             await machine.credential(plugin())
 
@@ -204,21 +208,21 @@ class TestFailures:
             (Killed(reason="it did not end within 60 s"), "it did not end within 60 s, and was killed"),
         ],
     )
-    def test_are_named(self, machine: Machine, outcome: Outcome, problem: str):
+    def test_are_named(self, machine: ClientEnvironment, outcome: Outcome, problem: str):
         machine.runner.play = lambda _: outcome
         with pytest.raises(CredentialsFailed) as caught:
             run(machine, installHint="get it from\x1b the shop".replace("\x1b", ""))
         assert problem in str(caught.value)
         assert "secret" not in str(caught.value)
 
-    def test_a_long_complaint_is_cut(self, machine: Machine):
+    def test_a_long_complaint_is_cut(self, machine: ClientEnvironment):
         machine.runner.play = lambda _: Finished(exit_code=1, stderr=b"x" * 2000 + b" the end")
         with pytest.raises(CredentialsFailed) as caught:
             run(machine)
         assert len(str(caught.value)) < 700
         assert str(caught.value).endswith(' the end"')
 
-    def test_a_hint_cannot_command_the_terminal(self, machine: Machine):
+    def test_a_hint_cannot_command_the_terminal(self, machine: ClientEnvironment):
         machine.runner.play = lambda _: NotStarted(reason="", is_missing=True)
         with pytest.raises(CredentialsFailed) as caught:
             run(machine, installHint="\x1b[2Jsee\nhere")
@@ -230,7 +234,7 @@ class TestKeeping:
     """Virtual time; each run takes a second and gives another token."""
 
     @staticmethod
-    def plugin_machine(folder: Path, clock: VirtualClock, *, lives_s: float | None = 600) -> Machine:
+    def plugin_machine(folder: Path, clock: VirtualClock, *, lives_s: float | None = 600) -> ClientEnvironment:
         runner = FakeProcesses(clock=clock, takes_s=1)
 
         def play(_: Command) -> Outcome:
@@ -238,7 +242,7 @@ class TestKeeping:
             return Finished(exit_code=0, stdout=answer(token=f"t{len(runner.commands)}", **ends))
 
         runner.play = play
-        return Machine(folder, clock=clock, runner=runner)
+        return ClientEnvironment(folder, clock=clock, runner=runner)
 
     def test_an_answer_is_kept_until_it_expires(self, tmp_path: Path):
         async def story(clock: VirtualClock) -> None:

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import CredentialsFailed
 from plimsoll.testing import run_virtual
-from tests.kube.configuration.kubeconfigs import Machine, b64, certificate_and_key, config, plugin
+from tests.kube.configuration.kubeconfigs import ClientEnvironment, b64, certificate_and_key, config, plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
 
 
-def presented(machine: Machine, user: Mapping[str, Any], **cluster: Any) -> Credential:
+def presented(machine: ClientEnvironment, user: Mapping[str, Any], **cluster: Any) -> Credential:
     return run_virtual(machine.access(config(user=user, cluster=cluster)).credentials.current())
 
 
-def test_no_user_at_all_is_anonymous(machine: Machine):
+def test_no_user_at_all_is_anonymous(machine: ClientEnvironment):
     content = config(context={"user": ""})
     assert run_virtual(machine.access(content).credentials.current()).headers == {}
 
 
-def test_a_token(machine: Machine):
+def test_a_token(machine: ClientEnvironment):
     assert presented(machine, {"token": "abc"}).headers == {"Authorization": "Bearer abc"}
 
 
-def test_name_and_password(machine: Machine):
+def test_name_and_password(machine: ClientEnvironment):
     headers = presented(machine, {"username": "ada", "password": "pässword"}).headers
     assert headers == {"Authorization": f"Basic {b64('ada:pässword')}"}
 
 
-def test_a_token_comes_before_an_exec_plugin(machine: Machine):
+def test_a_token_comes_before_an_exec_plugin(machine: ClientEnvironment):
     assert presented(machine, {"token": "abc", **plugin()}).headers == {"Authorization": "Bearer abc"}
     assert machine.runner.commands == []
 
 
-def test_no_credentials_go_over_http(machine: Machine):
+def test_no_credentials_go_over_http(machine: ClientEnvironment):
     with capture_logs() as logs:
         found = presented(machine, {"token": "abc", "as": "ada"}, server="http://host")
     assert found.headers == {"Impersonate-User": "ada"}
@@ -55,7 +55,9 @@ def test_no_credentials_go_over_http(machine: Machine):
 
 
 class TestTokenFiles:
-    def test_paths_start_where_the_file_lies(self, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def test_paths_start_where_the_file_lies(
+        self, machine: ClientEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
         machine.write("sub/token", b" abc\n")
         file = machine.write("sub/config", config(user={"tokenFile": "token"}))
         monkeypatch.chdir(tmp_path)
@@ -63,11 +65,11 @@ class TestTokenFiles:
             credentials = machine.access(kubeconfig=kubeconfig).credentials
             assert run_virtual(credentials.current()).headers == {"Authorization": "Bearer abc"}
 
-    def test_the_file_comes_before_a_token_beside_it(self, machine: Machine):
+    def test_the_file_comes_before_a_token_beside_it(self, machine: ClientEnvironment):
         file = machine.write("token", b"from-file")
         assert presented(machine, {"token": "abc", "tokenFile": file}).headers == {"Authorization": "Bearer from-file"}
 
-    def test_the_token_stands_in_while_the_file_is_missing(self, machine: Machine):
+    def test_the_token_stands_in_while_the_file_is_missing(self, machine: ClientEnvironment):
         with capture_logs() as logs:
             found = presented(machine, {"token": "abc", "tokenFile": "gone"})
         assert found.headers == {"Authorization": "Bearer abc"}
@@ -75,7 +77,7 @@ class TestTokenFiles:
 
     def test_is_read_again_once_a_minute(self, tmp_path: Path):
         async def story(clock: VirtualClock) -> None:
-            machine = Machine(tmp_path, clock=clock)
+            machine = ClientEnvironment(tmp_path, clock=clock)
             credentials = machine.access(config(user={"tokenFile": machine.write("token", b"old")})).credentials
             first = await credentials.current()
             machine.write("token", b"new")
@@ -88,7 +90,7 @@ class TestTokenFiles:
 
     def test_is_read_again_at_once_when_the_server_refuses_the_token(self, tmp_path: Path):
         async def story(clock: VirtualClock) -> None:
-            machine = Machine(tmp_path, clock=clock)
+            machine = ClientEnvironment(tmp_path, clock=clock)
             credentials = machine.access(config(user={"tokenFile": machine.write("token", b"old")})).credentials
             old = await credentials.current()
             machine.write("token", b"new")
@@ -100,7 +102,7 @@ class TestTokenFiles:
     @pytest.mark.parametrize("now", [None, b"", b"\xff", b"a\nb"])
     def test_the_old_token_stays_while_the_new_cannot_be_used(self, tmp_path: Path, now: bytes | None):
         async def story(clock: VirtualClock) -> None:
-            machine = Machine(tmp_path, clock=clock)
+            machine = ClientEnvironment(tmp_path, clock=clock)
             file = machine.write("token", b"old")
             credentials = machine.access(config(user={"tokenFile": file})).credentials
             await credentials.current()
@@ -114,28 +116,28 @@ class TestTokenFiles:
 
 
 class TestCertificates:
-    def test_from_data(self, machine: Machine):
+    def test_from_data(self, machine: ClientEnvironment):
         certificate, key = certificate_and_key(until=datetime(2031, 5, 1, tzinfo=UTC))
         user = {"client-certificate-data": b64(certificate), "client-key-data": b64(key)}
         found = presented(machine, user)
         assert (found.certificate_pem, found.key_pem) == (certificate, key)
         assert found.expires_at == datetime(2031, 5, 1, tzinfo=UTC)
 
-    def test_beside_a_token(self, machine: Machine):
+    def test_beside_a_token(self, machine: ClientEnvironment):
         certificate, key = certificate_and_key()
         user = {"client-certificate-data": b64(certificate), "client-key-data": b64(key), "token": "abc"}
         found = presented(machine, user)
         assert found.has_certificate
         assert found.headers == {"Authorization": "Bearer abc"}
 
-    def test_both_in_one_file_with_other_blocks_before(self, machine: Machine):
+    def test_both_in_one_file_with_other_blocks_before(self, machine: ClientEnvironment):
         certificate, key = certificate_and_key()
         parameters = b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
         file = machine.write("both.pem", b"a comment\n" + parameters + key + certificate)
         found = presented(machine, {"client-certificate": file, "client-key": file})
         assert (found.certificate_pem, found.key_pem) == (certificate, key)
 
-    def test_a_key_with_a_password_is_refused(self, machine: Machine):
+    def test_a_key_with_a_password_is_refused(self, machine: ClientEnvironment):
         certificate, _ = certificate_and_key()
         key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
             Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pw")
@@ -143,7 +145,7 @@ class TestCertificates:
         with pytest.raises(CredentialsFailed, match=r"client-key-data: is protected by a password"):
             presented(machine, {"client-certificate-data": b64(certificate), "client-key-data": b64(key)})
 
-    def test_files_are_read_again_when_they_change_and_never_half_a_pair(self, machine: Machine):
+    def test_files_are_read_again_when_they_change_and_never_half_a_pair(self, machine: ClientEnvironment):
         old, new = certificate_and_key(), certificate_and_key()
         files = machine.write("c.pem", old[0]), machine.write("k.pem", old[1])
         user = {"client-certificate": "c.pem", "client-key": "k.pem"}
@@ -167,7 +169,7 @@ def renewed(file: str, content: bytes) -> None:
 
 
 class TestServers:
-    def test_authority_from_data_and_from_a_file(self, machine: Machine):
+    def test_authority_from_data_and_from_a_file(self, machine: ClientEnvironment):
         ca, _ = certificate_and_key("ca")
         machine.write("ca.crt", b"comment\n" + ca)
         by_data = machine.access(config(cluster={"certificate-authority-data": b64(ca)}))
@@ -175,7 +177,7 @@ class TestServers:
         assert by_data.tls.ca_pem == by_file.tls.ca_pem == ca
         assert (by_data.tls.ca_file, by_file.tls.ca_file) == ("", str(machine.folder / "ca.crt"))
 
-    def test_name_proxy_and_no_verification(self, machine: Machine):
+    def test_name_proxy_and_no_verification(self, machine: ClientEnvironment):
         cluster = {
             "tls-server-name": "kubernetes",
             "proxy-url": "http://u:secret@proxy:3128",
@@ -187,7 +189,7 @@ class TestServers:
         assert access.proxy_url == "http://u:secret@proxy:3128"
 
 
-def test_impersonation(machine: Machine):
+def test_impersonation(machine: ClientEnvironment):
     user = {
         "token": "abc",
         "as": "ada",
@@ -206,7 +208,7 @@ def test_impersonation(machine: Machine):
 
 
 class TestPods:
-    def test_address_authority_token_and_namespace(self, machine: Machine):
+    def test_address_authority_token_and_namespace(self, machine: ClientEnvironment):
         machine.in_pod()
         access = machine.access()
         assert (access.server, access.namespace) == ("https://10.96.0.1:443", "apps")
@@ -214,11 +216,11 @@ class TestPods:
         assert access.tls.ca_pem.startswith(b"-----BEGIN CERTIFICATE")
         assert run_virtual(access.credentials.current()).headers == {"Authorization": "Bearer pod-token"}
 
-    def test_an_ipv6_address_stands_in_brackets(self, machine: Machine):
+    def test_an_ipv6_address_stands_in_brackets(self, machine: ClientEnvironment):
         machine.in_pod(host="fd00::1", port="6443")
         assert machine.access().server == "https://[fd00::1]:6443"
 
-    def test_namespace_option_then_pod_namespace_then_file(self, machine: Machine):
+    def test_namespace_option_then_pod_namespace_then_file(self, machine: ClientEnvironment):
         machine.in_pod()
         machine.environment["POD_NAMESPACE"] = "told"
         assert machine.access().namespace == "told"
@@ -226,7 +228,7 @@ class TestPods:
 
     def test_the_token_is_read_again_as_the_kubelet_replaces_it(self, tmp_path: Path):
         async def story(clock: VirtualClock) -> None:
-            machine = Machine(tmp_path, clock=clock)
+            machine = ClientEnvironment(tmp_path, clock=clock)
             machine.in_pod(token="old")
             credentials = machine.access().credentials
             await credentials.current()
@@ -237,20 +239,20 @@ class TestPods:
         run_virtual(story)
 
     @pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
-    def test_without_the_variables_it_is_no_pod(self, machine: Machine, missing: str):
+    def test_without_the_variables_it_is_no_pod(self, machine: ClientEnvironment, missing: str):
         machine.in_pod()
         del machine.environment[missing]
         with pytest.raises(InvalidInput, match=f"not a pod with a service account: .* is set, but {missing} is not"):
             machine.access()
 
-    def test_without_a_token_it_is_no_pod_and_the_file_is_named(self, machine: Machine):
+    def test_without_a_token_it_is_no_pod_and_the_file_is_named(self, machine: ClientEnvironment):
         machine.in_pod()
         file = machine.folder / "serviceaccount/token"
         file.unlink()
         with pytest.raises(InvalidInput, match=f"not a pod with a service account: .* {file} is not there"):
             machine.access()
 
-    def test_an_authority_that_is_no_certificate_is_named(self, machine: Machine):
+    def test_an_authority_that_is_no_certificate_is_named(self, machine: ClientEnvironment):
         machine.in_pod()
         file = machine.write("serviceaccount/ca.crt", b"x")
         with pytest.raises(InvalidInput, match=f"^{file}: holds no certificate in PEM$"):

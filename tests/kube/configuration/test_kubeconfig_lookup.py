@@ -16,27 +16,27 @@ from tests.kube.configuration.kubeconfigs import SERVER, config
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.kube.configuration.kubeconfigs import Machine
+    from tests.kube.configuration.kubeconfigs import ClientEnvironment
 
 
 def one(name: str, **more: Any) -> dict[str, Any]:
     return config(name=name, cluster={"server": f"https://{name}"}, user={"token": f"token-of-{name}"}, **more)
 
 
-def test_an_explicit_file_comes_before_everything_else(machine: Machine):
+def test_an_explicit_file_comes_before_everything_else(machine: ClientEnvironment):
     machine.environment["KUBECONFIG"] = machine.write("b", one("b"))
     machine.in_pod()
     assert machine.access(one("a")).server == "https://a"
 
 
-def test_kubeconfig_comes_before_the_default_file(machine: Machine):
+def test_kubeconfig_comes_before_the_default_file(machine: ClientEnvironment):
     machine.write(".kube/config", one("home"))
     machine.environment["KUBECONFIG"] = machine.write("b", one("b"))
     assert machine.access().server == "https://b"
 
 
 @pytest.mark.parametrize("empty", ["", None])
-def test_without_kubeconfig_the_default_file_is_read(machine: Machine, empty: str | None):
+def test_without_kubeconfig_the_default_file_is_read(machine: ClientEnvironment, empty: str | None):
     machine.write(".kube/config", one("home"))
     if empty is not None:
         machine.environment["KUBECONFIG"] = empty
@@ -45,28 +45,28 @@ def test_without_kubeconfig_the_default_file_is_read(machine: Machine, empty: st
     assert access.origin == f"context home of {machine.folder}/.kube/config"
 
 
-def test_the_default_file_comes_before_the_pod(machine: Machine):
+def test_the_default_file_comes_before_the_pod(machine: ClientEnvironment):
     machine.write(".kube/config", one("home"))
     machine.in_pod()
     assert machine.access().server == "https://home"
 
 
 @pytest.mark.parametrize("content", [None, b"", config() | {"contexts": [], "current-context": ""}])
-def test_in_a_pod_without_a_usable_file_the_service_account_is_used(machine: Machine, content: object):
+def test_in_a_pod_without_a_usable_file_the_service_account_is_used(machine: ClientEnvironment, content: object):
     if content is not None:
         machine.write(".kube/config", content)
     machine.in_pod()
     assert machine.access().origin == "the service account of this pod"
 
 
-def test_missing_files_of_the_list_are_skipped(machine: Machine):
+def test_missing_files_of_the_list_are_skipped(machine: ClientEnvironment):
     machine.environment["KUBECONFIG"] = os.pathsep.join(
         [str(machine.folder / "gone"), "", machine.write("b", one("b"))]
     )
     assert machine.access().server == "https://b"
 
 
-def test_an_explicit_file_that_is_missing_is_an_error(machine: Machine):
+def test_an_explicit_file_that_is_missing_is_an_error(machine: ClientEnvironment):
     with pytest.raises(InvalidInput, match=r"/gone: no such file"):
         machine.access(kubeconfig=str(machine.folder / "gone"))
 
@@ -74,21 +74,21 @@ def test_an_explicit_file_that_is_missing_is_an_error(machine: Machine):
 @pytest.mark.parametrize(
     ("content", "problem"), [(b"", "is empty"), (config() | {"contexts": [], "current-context": ""}, "has no contexts")]
 )
-def test_an_explicit_file_without_contexts_is_told_as_such(machine: Machine, content: object, problem: str):
+def test_an_explicit_file_without_contexts_is_told_as_such(machine: ClientEnvironment, content: object, problem: str):
     machine.environment["KUBECONFIG"] = machine.write("b", one("b"))
     with pytest.raises(InvalidInput) as caught:
         machine.access(content)
     assert str(caught.value) == f"{machine.folder}/config.yaml: {problem}: it names no cluster to use"
 
 
-def test_the_first_file_that_names_a_current_context_sets_it(machine: Machine):
+def test_the_first_file_that_names_a_current_context_sets_it(machine: ClientEnvironment):
     first = one("a") | {"current-context": ""}
     files = [machine.write("a", first), machine.write("b", one("b")), machine.write("c", one("c"))]
     machine.environment["KUBECONFIG"] = os.pathsep.join(files)
     assert machine.access().server == "https://b"
 
 
-def test_an_entry_is_taken_whole_from_the_first_file_that_has_it(machine: Machine):
+def test_an_entry_is_taken_whole_from_the_first_file_that_has_it(machine: ClientEnvironment):
     first = config(name="x", cluster={"server": "https://first"})
     second = config(name="x", cluster={"server": "https://second", "tls-server-name": "second"}, user={"token": "t"})
     machine.environment["KUBECONFIG"] = os.pathsep.join([machine.write("a", first), machine.write("b", second)])
@@ -97,7 +97,7 @@ def test_an_entry_is_taken_whole_from_the_first_file_that_has_it(machine: Machin
     assert run_virtual(access.credentials.current()).headers == {}
 
 
-def test_context_cluster_and_user_may_stand_in_different_files(machine: Machine):
+def test_context_cluster_and_user_may_stand_in_different_files(machine: ClientEnvironment):
     parts = {"clusters": {}, "users": {}, "contexts": {"current-context": "x"}}
     whole = config(name="x", user={"token": "t"})
     files = [machine.write(part, {part: whole[part], **more}) for part, more in parts.items()]
@@ -105,29 +105,29 @@ def test_context_cluster_and_user_may_stand_in_different_files(machine: Machine)
     assert run_virtual(machine.access().credentials.current()).headers == {"Authorization": "Bearer t"}
 
 
-def test_context_chooses_among_several(machine: Machine):
+def test_context_chooses_among_several(machine: ClientEnvironment):
     machine.environment["KUBECONFIG"] = os.pathsep.join([machine.write("a", one("a")), machine.write("b", one("b"))])
     assert machine.access(context="b").server == "https://b"
 
 
-def test_an_unknown_context_is_told_with_the_known_ones(machine: Machine):
+def test_an_unknown_context_is_told_with_the_known_ones(machine: ClientEnvironment):
     with pytest.raises(InvalidInput, match=r'^--context: there is no context "prod"; known contexts: one$'):
         machine.access(config(), context="prod")
 
 
-def test_a_current_context_that_does_not_exist_names_file_and_field(machine: Machine):
+def test_a_current_context_that_does_not_exist_names_file_and_field(machine: ClientEnvironment):
     with pytest.raises(InvalidInput, match=r'config.yaml: current-context: there is no context "gone"; known contexts'):
         machine.access(config() | {"current-context": "gone"})
 
 
-def test_contexts_without_a_current_one_ask_for_a_choice(machine: Machine):
+def test_contexts_without_a_current_one_ask_for_a_choice(machine: ClientEnvironment):
     with pytest.raises(
         InvalidInput, match=r"config.yaml: no current-context is set; .*--context .*known contexts: one"
     ):
         machine.access(config() | {"current-context": ""})
 
 
-def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: Machine):
+def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: ClientEnvironment):
     with pytest.raises(InvalidInput) as caught:
         machine.access()
     assert str(caught.value) == (
@@ -137,7 +137,7 @@ def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: Machine
     )
 
 
-def test_kubeconfig_without_any_existing_file_is_told(machine: Machine):
+def test_kubeconfig_without_any_existing_file_is_told(machine: ClientEnvironment):
     machine.environment["KUBECONFIG"] = "/gone/a:/gone/b"
     with pytest.raises(InvalidInput, match=r"KUBECONFIG: /gone/a \(no such file\), /gone/b \(no such file\)"):
         machine.access()
@@ -155,7 +155,7 @@ def test_kubeconfig_without_any_existing_file_is_told(machine: Machine):
         ("https://[::1]:6443", "https://[::1]:6443"),
     ],
 )
-def test_server_alone_has_no_credentials(machine: Machine, written: str, server: str):
+def test_server_alone_has_no_credentials(machine: ClientEnvironment, written: str, server: str):
     machine.write(".kube/config", config(user={"token": "t"}))
     access = machine.access(server=written)
     assert access.server == server
@@ -175,33 +175,33 @@ def test_server_alone_has_no_credentials(machine: Machine, written: str, server:
         ("https://ada:secret@host", "must not hold a user name or password"),
     ],
 )
-def test_a_server_that_is_no_address_is_refused(machine: Machine, written: str, problem: str):
+def test_a_server_that_is_no_address_is_refused(machine: ClientEnvironment, written: str, problem: str):
     with pytest.raises(InvalidInput, match=problem) as caught:
         machine.access(server=written)
     assert caught.value.path == "--server"
     assert "secret" not in str(caught.value)
 
 
-def test_server_beside_a_chosen_context_replaces_only_the_address(machine: Machine):
+def test_server_beside_a_chosen_context_replaces_only_the_address(machine: ClientEnvironment):
     access = machine.access(config(user={"token": "t"}), server="https://other/")
     assert access.server == "https://other"
     assert access.origin == f"--server, beside context one of {machine.folder}/config.yaml"
     assert run_virtual(access.credentials.current()).headers == {"Authorization": "Bearer t"}
 
 
-def test_namespace_is_the_options_then_the_contexts_then_default(machine: Machine):
+def test_namespace_is_the_options_then_the_contexts_then_default(machine: ClientEnvironment):
     content = config(context={"namespace": "apps"})
     assert machine.access(content, namespace="mine").namespace == "mine"
     assert machine.access(content).namespace == "apps"
     assert machine.access(config()).namespace == "default"
 
 
-def test_a_namespace_that_cannot_be_one_is_refused(machine: Machine):
+def test_a_namespace_that_cannot_be_one_is_refused(machine: ClientEnvironment):
     with pytest.raises(InvalidInput, match=r"contexts\[0\]\.context\.namespace: \"A/B\" is no name of a namespace"):
         machine.access(config(context={"namespace": "A/B"}))
 
 
-def test_find_access_is_the_same_with_the_machines_own_surroundings(tmp_path: Path, machine: Machine):
+def test_find_access_is_the_same_with_the_machines_own_surroundings(tmp_path: Path, machine: ClientEnvironment):
     file = machine.write("f", config())
     access = find_access(kubeconfig=file, environment={}, clock=RealClock())
     assert access.server == SERVER

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from tests.kube.configuration.kubeconfigs import V1, V1BETA1, Machine, b64, certificate_and_key, config, plugin
+from tests.kube.configuration.kubeconfigs import (
+    V1,
+    V1BETA1,
+    ClientEnvironment,
+    b64,
+    certificate_and_key,
+    config,
+    plugin,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +44,7 @@ USER = "users[0].user"
         (config(context={"user": "gone"}), "contexts[0].context.user", 'no user "gone"; known users: one'),
     ],
 )
-def test_shape_of_the_file(machine: Machine, content: Any, path: str, problem: str):
+def test_shape_of_the_file(machine: ClientEnvironment, content: Any, path: str, problem: str):
     expect(machine, content, path=path, problem=problem)
 
 
@@ -64,7 +72,7 @@ def test_shape_of_the_file(machine: Machine, content: Any, path: str, problem: s
         ({"proxy-url": "http://u:secret@[p"}, "proxy-url", "must be an address"),
     ],
 )
-def test_clusters(machine: Machine, cluster: dict[str, Any], field: str, problem: str):
+def test_clusters(machine: ClientEnvironment, cluster: dict[str, Any], field: str, problem: str):
     expect(machine, config(cluster=cluster), path=f"{CLUSTER}.{field}", problem=problem)
 
 
@@ -129,17 +137,17 @@ def test_clusters(machine: Machine, cluster: dict[str, Any], field: str, problem
         (plugin(provideClusterInfo="yes"), "exec.provideClusterInfo", "must be a boolean"),
     ],
 )
-def test_users(machine: Machine, user: dict[str, Any], field: str, problem: str):
+def test_users(machine: ClientEnvironment, user: dict[str, Any], field: str, problem: str):
     expect(machine, config(user=user), path=f"{USER}.{field}", problem=problem)
 
 
-def test_the_place_of_an_entry_is_counted_in_its_own_file(machine: Machine):
+def test_the_place_of_an_entry_is_counted_in_its_own_file(machine: ClientEnvironment):
     content = config(user={"token": 5})
     content["users"].insert(0, {"name": "other", "user": {}})
     expect(machine, content, path="users[1].user.token", problem="must be text")
 
 
-def test_mistakes_of_entries_that_are_not_used_do_no_harm(machine: Machine):
+def test_mistakes_of_entries_that_are_not_used_do_no_harm(machine: ClientEnvironment):
     content = config(user={"token": "t"})
     content["users"].append({"name": "other", "user": {"token": 5, "client-key-data": "%"}})
     assert machine.access(content).origin.startswith("context one")
@@ -154,14 +162,14 @@ def test_mistakes_of_entries_that_are_not_used_do_no_harm(machine: Machine):
         (b"a: 1\na: 2\n", "stands twice"),
     ],
 )
-def test_files_that_are_not_yaml(machine: Machine, text: bytes, problem: str):
+def test_files_that_are_not_yaml(machine: ClientEnvironment, text: bytes, problem: str):
     with pytest.raises(InvalidInput, match=problem) as caught:
         machine.access(text)
     assert caught.value.path == str(machine.folder / "config.yaml")
     assert "secret" not in str(caught.value)
 
 
-def test_a_folder_is_no_kubeconfig(machine: Machine):
+def test_a_folder_is_no_kubeconfig(machine: ClientEnvironment):
     with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
         machine.access(kubeconfig=str(machine.folder))
 
@@ -198,7 +206,7 @@ JSON = st.recursive(
 def test_whatever_a_field_holds_there_is_access_or_a_named_mistake(
     tmp_path_factory: pytest.TempPathFactory, section: str, field: str, value: Any
 ):
-    machine = Machine(tmp_path_factory.mktemp("any"))
+    machine = ClientEnvironment(tmp_path_factory.mktemp("any"))
     try:
         access = machine.access(config(**dict[str, Any]({section: {field: value}})))
     except InvalidInput as error:
@@ -207,7 +215,7 @@ def test_whatever_a_field_holds_there_is_access_or_a_named_mistake(
         assert access.server.startswith("http")
 
 
-def expect(machine: Machine, content: Any, *, path: str, problem: str) -> None:
+def expect(machine: ClientEnvironment, content: Any, *, path: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         machine.access(content)
     file = str(machine.folder / "config.yaml")
@@ -217,7 +225,7 @@ def expect(machine: Machine, content: Any, *, path: str, problem: str) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_relative_file_is_named_where_it_was_looked_for(tmp_path: Path, machine: Machine):
+def test_a_relative_file_is_named_where_it_was_looked_for(tmp_path: Path, machine: ClientEnvironment):
     expect(
         machine,
         config(user={"tokenFile": "sub/token"}),

@@ -13,7 +13,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Credential
 from plimsoll.kube.configuration.processes import Command, Finished, Killed
 from plimsoll.testing import run_virtual
-from tests.kube.configuration.kubeconfigs import Machine, answer, b64, certificate_and_key, config, plugin
+from tests.kube.configuration.kubeconfigs import ClientEnvironment, answer, b64, certificate_and_key, config, plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def is_ours(value: object) -> bool:
 
 @pytest.mark.parametrize("kind", USERS)
 def test_access_and_credentials(tmp_path: Path, kind: str):
-    machine = Machine(tmp_path)
+    machine = ClientEnvironment(tmp_path)
     machine.write("token", SECRET.encode())
     machine.runner.play = lambda _: Finished(exit_code=0, stdout=answer(token=SECRET), stderr=SECRET.encode())
     cluster = {"proxy-url": f"http://u:{SECRET}@proxy"}
@@ -83,7 +83,7 @@ def test_outcomes_of_processes():
         plugin(env=[{"name": "=", "value": SECRET}]),
     ],
 )
-def test_errors_and_what_they_were_raised_from(machine: Machine, user: dict[str, Any]):
+def test_errors_and_what_they_were_raised_from(machine: ClientEnvironment, user: dict[str, Any]):
     with pytest.raises(InvalidInput) as caught:
         machine.access(config(user=user))
     error: BaseException | None = caught.value

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STEADY = QueueSettings(backoff=Backoff(initial_s=1, factor=2, cap_s=60, jitter=0), retries_per_s=0)
 
 
-class Desk:
+class ControllerHarness:
     """A controller whose reconcile follows a script for each key; without one it is done at once."""
 
     def __init__(self, *, keys: tuple[str, ...] = (), takes_s: float = 0.0, **more: Any) -> None:
@@ -80,8 +80,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
+def desk() -> Iterator[ControllerHarness]:
+    desk = ControllerHarness()
     # Captured, because drawing the traceback of a bug takes longer than everything else here.
     with desk.run, structlog.testing.capture_logs():
         desk.start()
@@ -91,20 +91,20 @@ def desk() -> Iterator[Desk]:
 # ---- what becomes of a key
 
 
-def test_a_key_that_is_done_rests(desk: Desk):
+def test_a_key_that_is_done_rests(desk: ControllerHarness):
     desk.add("a")
     desk.run.advance_by(1_000)
     assert desk.times("a") == [0]
 
 
-def test_a_key_is_looked_at_again_when_it_asked_for_it(desk: Desk):
+def test_a_key_is_looked_at_again_when_it_asked_for_it(desk: ControllerHarness):
     desk.script["a"] = [Again(after_s=30), Again(after_s=5)]
     desk.add("a")
     desk.run.advance_by(1_000)
     assert desk.times("a") == [0, 30, 35]
 
 
-def test_a_conflict_is_tried_again_soon(desk: Desk):
+def test_a_conflict_is_tried_again_soon(desk: ControllerHarness):
     desk.script["a"] = [Conflict(Status(code=409))]
     desk.add("a")
     desk.run.advance_by(1)
@@ -113,7 +113,7 @@ def test_a_conflict_is_tried_again_soon(desk: Desk):
 
 
 @pytest.mark.parametrize("error", [NotFound(Status(code=404)), NotEnoughData("no metrics"), ValueError("a bug")])
-def test_failures_back_off_until_it_goes_well(desk: Desk, error: Exception):
+def test_failures_back_off_until_it_goes_well(desk: ControllerHarness, error: Exception):
     desk.script["a"] = [error, error, error]
     desk.add("a")
     desk.run.advance_by(1_000)
@@ -124,14 +124,14 @@ def test_failures_back_off_until_it_goes_well(desk: Desk, error: Exception):
     assert desk.times("a")[-2:] == [1000, 1001]
 
 
-def test_the_servers_retry_after_is_honoured(desk: Desk):
+def test_the_servers_retry_after_is_honoured(desk: ControllerHarness):
     desk.script["a"] = [TooManyRequests(Status(code=429), retry_after_s=42)]
     desk.add("a")
     desk.run.advance_by(100)
     assert desk.times("a") == [0, 42]
 
 
-def test_who_may_not_act_for_a_moment_looks_again_without_a_word(desk: Desk):
+def test_who_may_not_act_for_a_moment_looks_again_without_a_word(desk: ControllerHarness):
     desk.script["a"] = [NotAllowed("the lease is made anew"), NotAllowed("held for another 0.3 s only")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
@@ -141,7 +141,7 @@ def test_who_may_not_act_for_a_moment_looks_again_without_a_word(desk: Desk):
     assert {log_entry["log_level"] for log_entry in logs} <= {"debug"}
 
 
-def test_having_been_a_follower_is_no_failure(desk: Desk):
+def test_having_been_a_follower_is_no_failure(desk: ControllerHarness):
     desk.script["a"] = [*[NotAllowed("not leading")] * 20, NotEnoughData("no metrics")]
     desk.add("a")
     desk.run.advance_by(2_000)
@@ -150,7 +150,7 @@ def test_having_been_a_follower_is_no_failure(desk: Desk):
 
 
 def test_a_follower_looks_seldom_and_holds_up_no_retry_of_another():
-    desk = Desk(queue=QueueSettings(backoff=STEADY.backoff, retries_per_s=1, retry_burst=1))
+    desk = ControllerHarness(queue=QueueSettings(backoff=STEADY.backoff, retries_per_s=1, retry_burst=1))
     with desk.run, structlog.testing.capture_logs():
         keys = [f"k{number}" for number in range(500)]
         desk.script = {key: [NotAllowed("not leading")] * 1_000 for key in keys}
@@ -164,7 +164,7 @@ def test_a_follower_looks_seldom_and_holds_up_no_retry_of_another():
         assert desk.times("failing") == [1_000, 1_001]
 
 
-def test_a_bug_with_one_key_does_not_stop_the_others(desk: Desk):
+def test_a_bug_with_one_key_does_not_stop_the_others(desk: ControllerHarness):
     desk.script["bad"] = [ZeroDivisionError()] * 1_000
     desk.add("bad", "good")
     desk.run.advance_by(100)
@@ -173,7 +173,7 @@ def test_a_bug_with_one_key_does_not_stop_the_others(desk: Desk):
     assert not desk.running.done()
 
 
-def test_a_cancellation_nobody_asked_for_does_not_cost_a_worker(desk: Desk):
+def test_a_cancellation_nobody_asked_for_does_not_cost_a_worker(desk: ControllerHarness):
     desk.script["a"] = [asyncio.CancelledError()]
     desk.add("a")
     desk.run.advance_by(1)
@@ -181,7 +181,7 @@ def test_a_cancellation_nobody_asked_for_does_not_cost_a_worker(desk: Desk):
 
 
 def test_a_crash_is_not_taken_for_an_error():
-    desk = Desk(workers=2)
+    desk = ControllerHarness(workers=2)
     with desk.run:
         desk.start()
         desk.script["a"] = [Crashed()]
@@ -191,7 +191,7 @@ def test_a_crash_is_not_taken_for_an_error():
 
 
 def test_what_happens_while_a_key_is_looked_at_is_looked_at():
-    desk = Desk(takes_s=10)
+    desk = ControllerHarness(takes_s=10)
     with desk.run:
         desk.start()
         desk.add("a")
@@ -202,7 +202,7 @@ def test_what_happens_while_a_key_is_looked_at_is_looked_at():
 
 
 def test_workers_look_at_different_keys_at_the_same_time():
-    desk = Desk(workers=3, takes_s=10)
+    desk = ControllerHarness(workers=3, takes_s=10)
     with desk.run:
         desk.start()
         desk.add("a", "b", "c", "d")
@@ -215,7 +215,7 @@ def test_a_controller_without_workers_is_refused():
         ControllerSettings(workers=0)
 
 
-def test_every_turn_tells_its_sentence(desk: Desk):
+def test_every_turn_tells_its_sentence(desk: ControllerHarness):
     desk.script["a"] = [Done(said="added 3 machines for 41 pods")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
@@ -224,7 +224,7 @@ def test_every_turn_tells_its_sentence(desk: Desk):
     ]
 
 
-def test_a_failure_is_told_with_its_error_and_the_next_try(desk: Desk):
+def test_a_failure_is_told_with_its_error_and_the_next_try(desk: ControllerHarness):
     desk.script["a"] = [NotEnoughData("no metrics")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
@@ -233,7 +233,7 @@ def test_a_failure_is_told_with_its_error_and_the_next_try(desk: Desk):
     assert (told["error"], told["tries"], told["again_s"]) == ("NotEnoughData: no metrics", 1, 1)
 
 
-def test_a_failure_that_was_told_already_is_left_to_those_who_debug(desk: Desk):
+def test_a_failure_that_was_told_already_is_left_to_those_who_debug(desk: ControllerHarness):
     desk.script["a"] = [AlreadyReported("no metrics")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
@@ -243,7 +243,7 @@ def test_a_failure_that_was_told_already_is_left_to_those_who_debug(desk: Desk):
 # ---- start and resync
 
 
-class Source:
+class FakeSource:
     def __init__(self) -> None:
         self.ready = asyncio.Event()
 
@@ -252,9 +252,9 @@ class Source:
 
 
 def test_work_starts_when_all_informers_are_in_sync():
-    desk = Desk(keys=("a",))
+    desk = ControllerHarness(keys=("a",))
     with desk.run:
-        sources = [Source(), Source()]
+        sources = [FakeSource(), FakeSource()]
         for source in sources:
             desk.controller.add_source(source)
         desk.start()
@@ -270,7 +270,7 @@ def test_work_starts_when_all_informers_are_in_sync():
 
 
 def test_everything_is_looked_at_from_time_to_time():
-    desk = Desk(keys=("a", "b"), resync_s=600, resync_jitter=0.1)
+    desk = ControllerHarness(keys=("a", "b"), resync_s=600, resync_jitter=0.1)
     with desk.run:
         desk.start()
         desk.run.advance_by(6_000)
@@ -282,14 +282,14 @@ def test_everything_is_looked_at_from_time_to_time():
         assert desk.times("b") == times
 
 
-def test_a_new_leader_can_ask_for_everything(desk: Desk):
+def test_a_new_leader_can_ask_for_everything(desk: ControllerHarness):
     desk.keys = ("a", "b")
     desk.controller.resync()
     desk.run.settle()
     assert desk.finished == ["a", "b"]
 
 
-def test_who_asks_for_everything_while_everything_is_taken_up_gets_all_of_it(desk: Desk):
+def test_who_asks_for_everything_while_everything_is_taken_up_gets_all_of_it(desk: ControllerHarness):
     def keys() -> Iterator[str]:
         known = desk.keys
         yield "a"
@@ -305,7 +305,7 @@ def test_who_asks_for_everything_while_everything_is_taken_up_gets_all_of_it(des
 
 
 def test_looking_at_everything_lets_others_run():
-    desk = Desk(keys=tuple(map(str, range(20_000))))
+    desk = ControllerHarness(keys=tuple(map(str, range(20_000))))
     queue = desk.controller.queue
 
     async def greatest_step(*, before: int) -> int:
@@ -326,14 +326,14 @@ def test_looking_at_everything_lets_others_run():
 # ---- the end
 
 
-def test_stopping_an_idle_controller_takes_no_time(desk: Desk):
+def test_stopping_an_idle_controller_takes_no_time(desk: ControllerHarness):
     desk.stop()
     assert desk.running.cancelled()
     assert desk.run.clock.monotonic_s() == 0
 
 
 def test_what_is_under_way_may_finish_and_nothing_new_is_begun():
-    desk = Desk(takes_s=5, grace_s=8)
+    desk = ControllerHarness(takes_s=5, grace_s=8)
     with desk.run:
         desk.start()
         desk.add("a", "b")
@@ -346,7 +346,7 @@ def test_what_is_under_way_may_finish_and_nothing_new_is_begun():
 
 
 def test_what_takes_longer_than_the_grace_is_cut_off():
-    desk = Desk(takes_s=100, grace_s=8)
+    desk = ControllerHarness(takes_s=100, grace_s=8)
     with desk.run:
         desk.start()
         desk.add("a")
@@ -359,7 +359,7 @@ def test_what_takes_longer_than_the_grace_is_cut_off():
 
 
 def test_stopping_twice_does_not_wait_for_the_grace():
-    desk = Desk(takes_s=100, grace_s=8)
+    desk = ControllerHarness(takes_s=100, grace_s=8)
     with desk.run:
         desk.start()
         desk.add("a")
@@ -369,7 +369,7 @@ def test_stopping_twice_does_not_wait_for_the_grace():
 
 
 def test_a_controller_that_is_started_again_takes_up_what_was_cut_off():
-    desk = Desk(takes_s=100, grace_s=1)
+    desk = ControllerHarness(takes_s=100, grace_s=1)
     with desk.run:
         desk.start()
         desk.add("a", "b")
@@ -380,7 +380,7 @@ def test_a_controller_that_is_started_again_takes_up_what_was_cut_off():
         assert sorted(desk.finished) == ["a", "b"]
 
 
-def test_a_closed_queue_ends_the_controller_after_the_last_key(desk: Desk):
+def test_a_closed_queue_ends_the_controller_after_the_last_key(desk: ControllerHarness):
     desk.controller.queue.add("a")
     desk.controller.queue.close()
     desk.run.settle()
@@ -405,7 +405,7 @@ OUTCOMES = st.sampled_from(
 def test_every_key_comes_to_its_end_through_errors_and_restarts(
     script: dict[str, list[Any]], workers: int, stops: list[int]
 ):
-    desk = Desk(workers=workers, takes_s=2, grace_s=1, keys=tuple(script))
+    desk = ControllerHarness(workers=workers, takes_s=2, grace_s=1, keys=tuple(script))
     with desk.run, structlog.testing.capture_logs():
         desk.script = {key: list(steps) for key, steps in script.items()}
         desk.start()

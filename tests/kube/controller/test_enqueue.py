@@ -13,7 +13,7 @@ from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.local.apiserver.builders import MERGE, pod
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def test_what_cannot_be_read_has_no_owner():
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         world.namespace("here")
         yield world
 
 
-def test_a_controller_sees_what_was_there_what_comes_and_what_goes(world: KubeWorld):
+def test_a_controller_sees_what_was_there_what_comes_and_what_goes(world: EmbeddedApi):
     url = "/api/v1/namespaces/here/pods"
     pods = Informer(world.client, Pod, clock=world.clock, entropy=world.entropy)
     seen: list[tuple[str, bool]] = []

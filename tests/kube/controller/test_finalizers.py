@@ -14,7 +14,7 @@ from plimsoll.kube.controller.finalizers import ATTEMPTS, Finalizer, FinalizerOu
 from plimsoll.kube.errors import AnswerLost, Conflict
 from plimsoll.objects.api.core import ConfigMap
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.local.apiserver.builders import MERGE, config_map
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ OURS, THEIRS = "plimsoll.dev/cleanup", "example.com/theirs"
 URL = "/api/v1/namespaces/here/configmaps/a"
 
 
-class Meddler:
+class ConcurrentWriter:
     """Somebody who writes to the object whenever we are about to."""
 
-    def __init__(self, world: KubeWorld, transport: Transport, changes: Iterator[dict[str, Any]]) -> None:
+    def __init__(self, world: EmbeddedApi, transport: Transport, changes: Iterator[dict[str, Any]]) -> None:
         self._world = world
         self._transport = transport
         self._changes = changes
@@ -47,57 +47,57 @@ class Meddler:
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         world.namespace("here")
         yield world
 
 
-def made(world: KubeWorld, *finalizers: str) -> ObjectMeta:
+def made(world: EmbeddedApi, *finalizers: str) -> ObjectMeta:
     world.made("/api/v1/namespaces/here/configmaps", config_map(metadata={"finalizers": list(finalizers)}))
     return read(world)
 
 
-def read(world: KubeWorld) -> ObjectMeta:
+def read(world: EmbeddedApi) -> ObjectMeta:
     return world.do(world.client.get(ConfigMap, "a", namespace="here")).metadata
 
 
-def patched(world: KubeWorld, **metadata: Any) -> None:
+def patched(world: EmbeddedApi, **metadata: Any) -> None:
     world.ask("PATCH", URL, {"metadata": metadata}, content=MERGE)
 
 
-def finalizer(world: KubeWorld) -> Finalizer:
+def finalizer(world: EmbeddedApi) -> Finalizer:
     return Finalizer(world.client, OURS)
 
 
-def test_it_goes_on_behind_what_is_there(world: KubeWorld):
+def test_it_goes_on_behind_what_is_there(world: EmbeddedApi):
     metadata = made(world, THEIRS)
     assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS, OURS)
 
 
-def test_putting_it_on_twice_is_putting_it_on_once(world: KubeWorld):
+def test_putting_it_on_twice_is_putting_it_on_once(world: EmbeddedApi):
     metadata = made(world)
     world.do(finalizer(world).add(ConfigMap, metadata))
     assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.UNCHANGED
     assert read(world).finalizers == (OURS,)
 
 
-def test_it_comes_off_and_leaves_the_others(world: KubeWorld):
+def test_it_comes_off_and_leaves_the_others(world: EmbeddedApi):
     metadata = made(world, OURS, THEIRS)
     assert world.do(finalizer(world).remove(ConfigMap, metadata)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS,)
     assert world.do(finalizer(world).remove(ConfigMap, metadata)) is FinalizerOutcome.UNCHANGED
 
 
-def test_taking_it_off_lets_a_deleted_object_go(world: KubeWorld):
+def test_taking_it_off_lets_a_deleted_object_go(world: EmbeddedApi):
     metadata = made(world, OURS)
     world.ask("DELETE", URL)
     assert world.do(finalizer(world).remove(ConfigMap, metadata)) is FinalizerOutcome.CHANGED
     assert world.server.ask("GET", URL).status == 404
 
 
-def test_nothing_is_put_on_an_object_that_is_being_deleted(world: KubeWorld):
+def test_nothing_is_put_on_an_object_that_is_being_deleted(world: EmbeddedApi):
     stale = made(world, THEIRS)
     world.ask("DELETE", URL)
     for metadata in (stale, read(world)):
@@ -105,13 +105,13 @@ def test_nothing_is_put_on_an_object_that_is_being_deleted(world: KubeWorld):
     assert read(world).finalizers == (THEIRS,)
 
 
-def test_what_is_gone_is_gone(world: KubeWorld):
+def test_what_is_gone_is_gone(world: EmbeddedApi):
     metadata = made(world)
     world.ask("DELETE", URL)
     assert world.do(finalizer(world).add(ConfigMap, metadata)) is FinalizerOutcome.GONE
 
 
-def test_another_object_of_the_same_name_is_not_touched(world: KubeWorld):
+def test_another_object_of_the_same_name_is_not_touched(world: EmbeddedApi):
     old = made(world)
     world.ask("DELETE", URL)
     made(world, OURS)
@@ -120,14 +120,14 @@ def test_another_object_of_the_same_name_is_not_touched(world: KubeWorld):
     assert read(world).finalizers == (OURS,)
 
 
-def test_a_cache_that_does_not_know_of_it_yet_does_not_leave_it_on(world: KubeWorld):
+def test_a_cache_that_does_not_know_of_it_yet_does_not_leave_it_on(world: EmbeddedApi):
     stale = made(world, THEIRS)
     world.do(finalizer(world).add(ConfigMap, stale))
     assert world.do(finalizer(world).remove(ConfigMap, stale)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS,)
 
 
-def test_a_cache_that_still_has_it_does_not_make_us_believe_it_is_on(world: KubeWorld):
+def test_a_cache_that_still_has_it_does_not_make_us_believe_it_is_on(world: EmbeddedApi):
     stale = made(world, OURS)
     patched(world, finalizers=None)
     assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.CHANGED
@@ -138,24 +138,24 @@ def test_a_cache_that_still_has_it_does_not_make_us_believe_it_is_on(world: Kube
     assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.GONE
 
 
-def test_a_finalizer_that_came_in_between_is_kept(world: KubeWorld):
+def test_a_finalizer_that_came_in_between_is_kept(world: EmbeddedApi):
     stale = made(world)
     patched(world, finalizers=[THEIRS])
     assert world.do(finalizer(world).add(ConfigMap, stale)) is FinalizerOutcome.CHANGED
     assert read(world).finalizers == (THEIRS, OURS)
 
 
-def test_an_object_that_never_stands_still_is_given_up_with_the_conflict(world: KubeWorld):
+def test_an_object_that_never_stands_still_is_given_up_with_the_conflict(world: EmbeddedApi):
     metadata = made(world)
     busy = ({"metadata": {"labels": {"turn": str(turn)}}} for turn in itertools.count())
-    client = world.new_client(through=lambda transport: Meddler(world, transport, busy))
+    client = world.new_client(through=lambda transport: ConcurrentWriter(world, transport, busy))
     with pytest.raises(Conflict):
         world.do(Finalizer(client, OURS).add(ConfigMap, metadata))
     assert read(world).labels == {"turn": str(ATTEMPTS - 1)}
 
 
 @pytest.mark.parametrize("name", ["", "has space/x", "noslash", "a/b/c"])
-def test_a_name_kubernetes_would_refuse_is_refused_at_once(world: KubeWorld, name: str):
+def test_a_name_kubernetes_would_refuse_is_refused_at_once(world: EmbeddedApi, name: str):
     with pytest.raises(InvalidInput, match=r"^finalizer: "):
         Finalizer(world.client, name)
 
@@ -166,7 +166,7 @@ def test_a_name_kubernetes_would_refuse_is_refused_at_once(world: KubeWorld, nam
     wanted=st.booleans(),
 )
 def test_whatever_others_write_in_between_stays_as_they_wrote_it(meddling: list[list[str]], wanted: bool):
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         world.namespace("here")
         metadata = made(world, *(() if wanted else (OURS,)))
         keep = [] if wanted else [OURS]
@@ -175,7 +175,7 @@ def test_whatever_others_write_in_between_stays_as_they_wrote_it(meddling: list[
             # The label makes each of them a change.
             [{"metadata": {"finalizers": [*theirs, *keep], "labels": {"turn": f"{turn}"}}} for turn, theirs in turns]
         )
-        client = world.new_client(through=lambda transport: Meddler(world, transport, changes))
+        client = world.new_client(through=lambda transport: ConcurrentWriter(world, transport, changes))
         ours = Finalizer(client, OURS)
         world.do(ours.add(ConfigMap, metadata) if wanted else ours.remove(ConfigMap, metadata))
         theirs = meddling[-1] if meddling else []
@@ -185,11 +185,11 @@ def test_whatever_others_write_in_between_stays_as_they_wrote_it(meddling: list[
 # ---- crashes and lost answers: the same once for every call that is made
 
 
-def _through(world: KubeWorld, fault: Fault) -> Finalizer:
+def _through(world: EmbeddedApi, fault: Fault) -> Finalizer:
     return Finalizer(world.new_client(through=fault.wrap), OURS)
 
 
-async def _life(ours: Finalizer, world: KubeWorld) -> None:
+async def _life(ours: Finalizer, world: EmbeddedApi) -> None:
     """What a controller does, put it on, see the object deleted, take it off; until it is gone."""
     theirs = world.new_client()
     for _ in range(10):
@@ -211,7 +211,7 @@ async def _life(ours: Finalizer, world: KubeWorld) -> None:
 
 def test_a_crash_after_any_call_is_made_good_by_the_next_instance():
     for n in itertools.count(1):
-        with KubeWorld() as world:
+        with EmbeddedApi() as world:
             world.namespace("here")
             made(world)
             crash = CrashAfter(n)
@@ -227,7 +227,7 @@ def test_a_crash_after_any_call_is_made_good_by_the_next_instance():
 
 def test_a_lost_answer_to_any_call_is_got_over():
     for n in itertools.count(1):
-        with KubeWorld() as world:
+        with EmbeddedApi() as world:
             world.namespace("here")
             made(world)
             lost = LoseAnswers(n, error=lambda: AnswerLost("lost"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STEADY = Backoff(initial_s=1, factor=2, cap_s=60, jitter=0)
 
 
-class Desk:
+class QueueHarness:
     """A queue, and the time it lives in."""
 
     def __init__(self, settings: QueueSettings) -> None:
@@ -47,32 +47,32 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk(QueueSettings(backoff=STEADY, retries_per_s=0))
+def desk() -> Iterator[QueueHarness]:
+    desk = QueueHarness(QueueSettings(backoff=STEADY, retries_per_s=0))
     with desk.run:
         yield desk
 
 
-def test_keys_come_in_the_order_they_were_added(desk: Desk):
+def test_keys_come_in_the_order_they_were_added(desk: QueueHarness):
     for key in ("c", "a", "b"):
         desk.queue.add(key)
     assert desk.take_all() == ["c", "a", "b"]
 
 
-def test_a_key_added_twice_is_worked_once(desk: Desk):
+def test_a_key_added_twice_is_worked_once(desk: QueueHarness):
     for key in ("a", "b", "a"):
         desk.queue.add(key)
     assert desk.take_all() == ["a", "b"]
 
 
-def test_a_key_that_is_worked_is_given_to_nobody_else(desk: Desk):
+def test_a_key_that_is_worked_is_given_to_nobody_else(desk: QueueHarness):
     desk.queue.add("a")
     desk.take()
     desk.queue.add("a")
     assert desk.take() == "(nothing)"
 
 
-def test_a_key_added_while_it_is_worked_comes_again_when_it_is_done(desk: Desk):
+def test_a_key_added_while_it_is_worked_comes_again_when_it_is_done(desk: QueueHarness):
     desk.queue.add("a")
     desk.take()
     desk.queue.add("a")
@@ -83,7 +83,7 @@ def test_a_key_added_while_it_is_worked_comes_again_when_it_is_done(desk: Desk):
     assert desk.take() == "(nothing)"
 
 
-def test_a_busy_key_goes_to_the_end_of_the_line(desk: Desk):
+def test_a_busy_key_goes_to_the_end_of_the_line(desk: QueueHarness):
     desk.queue.add("busy")
     desk.take()
     desk.queue.add("busy")
@@ -92,12 +92,12 @@ def test_a_busy_key_goes_to_the_end_of_the_line(desk: Desk):
     assert desk.take_all() == ["other", "busy"]
 
 
-def test_letting_go_of_a_key_one_does_not_have_is_a_mistake(desk: Desk):
+def test_letting_go_of_a_key_one_does_not_have_is_a_mistake(desk: QueueHarness):
     with pytest.raises(ValueError, match="no worker has taken 'a'"):
         desk.queue.done("a")
 
 
-def test_get_waits_for_a_key(desk: Desk):
+def test_get_waits_for_a_key(desk: QueueHarness):
     getting = desk.run.spawn(desk.queue.get())
     desk.run.settle()
     assert not getting.done()
@@ -106,7 +106,7 @@ def test_get_waits_for_a_key(desk: Desk):
     assert getting.result() == "a"
 
 
-def test_a_delayed_key_comes_when_it_is_due_and_not_before(desk: Desk):
+def test_a_delayed_key_comes_when_it_is_due_and_not_before(desk: QueueHarness):
     getting = desk.run.spawn(desk.queue.get())
     desk.queue.add_after("a", 10)
     desk.run.advance_by(9.999)
@@ -116,7 +116,7 @@ def test_a_delayed_key_comes_when_it_is_due_and_not_before(desk: Desk):
 
 
 @pytest.mark.parametrize("waits", [(10, 3), (3, 10)])
-def test_the_earliest_of_two_due_times_counts_and_the_other_is_forgotten(desk: Desk, waits: tuple[int, int]):
+def test_the_earliest_of_two_due_times_counts_and_the_other_is_forgotten(desk: QueueHarness, waits: tuple[int, int]):
     for wait_s in waits:
         desk.queue.add_after("a", wait_s)
     desk.run.advance_by(3)
@@ -126,7 +126,7 @@ def test_the_earliest_of_two_due_times_counts_and_the_other_is_forgotten(desk: D
     assert desk.take() == "(nothing)"
 
 
-def test_an_earlier_due_time_wakes_who_waits_for_a_later_one(desk: Desk):
+def test_an_earlier_due_time_wakes_who_waits_for_a_later_one(desk: QueueHarness):
     desk.queue.add_after("late", 100)
     getting = desk.run.spawn(desk.queue.get())
     desk.run.settle()
@@ -135,7 +135,7 @@ def test_an_earlier_due_time_wakes_who_waits_for_a_later_one(desk: Desk):
     assert getting.result() == "early"
 
 
-def test_a_delayed_key_that_is_added_at_once_is_looked_at_both_times(desk: Desk):
+def test_a_delayed_key_that_is_added_at_once_is_looked_at_both_times(desk: QueueHarness):
     desk.queue.add_after("a", 10)
     desk.queue.add("a")
     assert desk.take() == "a"
@@ -144,7 +144,7 @@ def test_a_delayed_key_that_is_added_at_once_is_looked_at_both_times(desk: Desk)
     assert desk.take() == "a"
 
 
-def test_a_key_that_falls_due_while_it_is_worked_comes_again(desk: Desk):
+def test_a_key_that_falls_due_while_it_is_worked_comes_again(desk: QueueHarness):
     desk.queue.add("a")
     desk.take()
     desk.queue.add_after("a", 5)
@@ -153,7 +153,7 @@ def test_a_key_that_falls_due_while_it_is_worked_comes_again(desk: Desk):
     assert desk.take() == "a"
 
 
-def test_keys_that_fall_due_unseen_come_in_the_order_of_their_due_times(desk: Desk):
+def test_keys_that_fall_due_unseen_come_in_the_order_of_their_due_times(desk: QueueHarness):
     desk.queue.add_after("second", 2)
     desk.queue.add_after("first", 1)
     desk.run.advance_by(3)
@@ -162,12 +162,12 @@ def test_keys_that_fall_due_unseen_come_in_the_order_of_their_due_times(desk: De
 
 
 @pytest.mark.parametrize("wait_s", [0, -1, math.nan])
-def test_a_wait_that_is_none_means_now(desk: Desk, wait_s: float):
+def test_a_wait_that_is_none_means_now(desk: QueueHarness, wait_s: float):
     desk.queue.add_after("a", wait_s)
     assert desk.take() == "a"
 
 
-def test_while_one_worker_works_another_watches_the_due_times(desk: Desk):
+def test_while_one_worker_works_another_watches_the_due_times(desk: QueueHarness):
     first, second = desk.run.spawn(desk.queue.get()), desk.run.spawn(desk.queue.get())
     desk.run.settle()
     desk.queue.add_after("late", 5)
@@ -180,7 +180,7 @@ def test_while_one_worker_works_another_watches_the_due_times(desk: Desk):
 # ---- cancellation
 
 
-def test_a_get_that_is_cancelled_takes_nothing(desk: Desk):
+def test_a_get_that_is_cancelled_takes_nothing(desk: QueueHarness):
     getting = desk.run.spawn(desk.queue.get())
     desk.run.settle()
     desk.queue.add("a")
@@ -190,7 +190,7 @@ def test_a_get_that_is_cancelled_takes_nothing(desk: Desk):
     assert desk.take() == "a"
 
 
-def test_a_wake_up_that_meets_a_cancelled_get_goes_to_the_next(desk: Desk):
+def test_a_wake_up_that_meets_a_cancelled_get_goes_to_the_next(desk: QueueHarness):
     first, second = desk.run.spawn(desk.queue.get()), desk.run.spawn(desk.queue.get())
     desk.run.settle()
     desk.queue.add("a")
@@ -199,7 +199,7 @@ def test_a_wake_up_that_meets_a_cancelled_get_goes_to_the_next(desk: Desk):
     assert second.result() == "a"
 
 
-def test_the_watch_over_the_next_due_time_survives_its_watcher(desk: Desk):
+def test_the_watch_over_the_next_due_time_survives_its_watcher(desk: QueueHarness):
     first, second = desk.run.spawn(desk.queue.get()), desk.run.spawn(desk.queue.get())
     desk.run.settle()
     desk.queue.add_after("a", 5)
@@ -212,7 +212,7 @@ def test_the_watch_over_the_next_due_time_survives_its_watcher(desk: Desk):
 # ---- retries
 
 
-def test_failures_in_a_row_wait_longer_and_longer(desk: Desk):
+def test_failures_in_a_row_wait_longer_and_longer(desk: QueueHarness):
     waits = []
     for _ in range(8):
         waits.append(desk.queue.add_rate_limited("a"))
@@ -222,7 +222,7 @@ def test_failures_in_a_row_wait_longer_and_longer(desk: Desk):
     assert waits == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
 
 
-def test_what_went_well_starts_afresh(desk: Desk):
+def test_what_went_well_starts_afresh(desk: QueueHarness):
     desk.queue.add_rate_limited("a")
     desk.queue.add_rate_limited("a")
     assert desk.queue.failures("a") == 2
@@ -230,13 +230,13 @@ def test_what_went_well_starts_afresh(desk: Desk):
     assert desk.queue.add_rate_limited("a") == pytest.approx(1)
 
 
-def test_keys_back_off_by_themselves(desk: Desk):
+def test_keys_back_off_by_themselves(desk: QueueHarness):
     desk.queue.add_rate_limited("a")
     desk.queue.add_rate_limited("a")
     assert desk.queue.add_rate_limited("b") == pytest.approx(1)
 
 
-def test_the_servers_retry_after_is_waited_for(desk: Desk):
+def test_the_servers_retry_after_is_waited_for(desk: QueueHarness):
     busy = TooManyRequests(Status(code=429), retry_after_s=30)
     assert desk.queue.add_rate_limited("a", because=busy) == pytest.approx(30)
     desk.run.advance_by(29)
@@ -246,13 +246,13 @@ def test_the_servers_retry_after_is_waited_for(desk: Desk):
 
 
 def test_retries_of_all_keys_together_are_limited():
-    desk = Desk(QueueSettings(backoff=STEADY, retries_per_s=0.5, retry_burst=2))
+    desk = QueueHarness(QueueSettings(backoff=STEADY, retries_per_s=0.5, retry_burst=2))
     with desk.run:
         waits = [desk.queue.add_rate_limited(key) for key in "abcdef"]
     assert waits == pytest.approx([1, 1, 2, 4, 6, 8])
 
 
-def test_a_refusal_backs_off_and_is_no_failure(desk: Desk):
+def test_a_refusal_backs_off_and_is_no_failure(desk: QueueHarness):
     looked_at_s = []
     for _ in range(4):
         desk.queue.add_refused("a")
@@ -268,7 +268,7 @@ def test_a_refusal_backs_off_and_is_no_failure(desk: Desk):
 
 
 def test_who_is_refused_before_its_time_keeps_its_turn_and_takes_no_other():
-    desk = Desk(QueueSettings(backoff=STEADY, retries_per_s=0.5, retry_burst=1))
+    desk = QueueHarness(QueueSettings(backoff=STEADY, retries_per_s=0.5, retry_burst=1))
     with desk.run:
         for _ in range(100):
             desk.queue.add_refused("a")
@@ -278,7 +278,7 @@ def test_who_is_refused_before_its_time_keeps_its_turn_and_takes_no_other():
         assert {desk.take(), desk.take(), desk.take()} == {"a", "b", "failing"}
 
 
-def test_who_is_refused_at_an_earlier_look_is_looked_at_again(desk: Desk):
+def test_who_is_refused_at_an_earlier_look_is_looked_at_again(desk: QueueHarness):
     desk.queue.add_refused("a")
     desk.queue.add_after("a", 0.5)
     desk.run.advance_by(0.5)
@@ -292,7 +292,7 @@ def test_who_is_refused_at_an_earlier_look_is_looked_at_again(desk: Desk):
 # ---- the end
 
 
-def test_a_closed_queue_gives_what_is_ready_and_then_ends(desk: Desk):
+def test_a_closed_queue_gives_what_is_ready_and_then_ends(desk: QueueHarness):
     desk.queue.add("a")
     desk.queue.add_after("never", 5)
     desk.queue.close()
@@ -302,7 +302,7 @@ def test_a_closed_queue_gives_what_is_ready_and_then_ends(desk: Desk):
     assert desk.take() is None
 
 
-def test_a_key_added_while_worked_outlives_the_close(desk: Desk):
+def test_a_key_added_while_worked_outlives_the_close(desk: QueueHarness):
     desk.queue.add("a")
     desk.take()
     desk.queue.add("a")
@@ -311,7 +311,7 @@ def test_a_key_added_while_worked_outlives_the_close(desk: Desk):
     assert desk.take() == "a"
 
 
-def test_nothing_is_taken_after_the_close(desk: Desk):
+def test_nothing_is_taken_after_the_close(desk: QueueHarness):
     desk.queue.close()
     desk.queue.add("a")
     desk.queue.add_after("b", 1)
@@ -320,7 +320,7 @@ def test_nothing_is_taken_after_the_close(desk: Desk):
     assert desk.take() is None
 
 
-def test_closing_ends_everybody_who_waits(desk: Desk):
+def test_closing_ends_everybody_who_waits(desk: QueueHarness):
     getting = [desk.run.spawn(desk.queue.get()) for _ in range(3)]
     desk.run.settle()
     desk.queue.close()
@@ -331,7 +331,7 @@ def test_closing_ends_everybody_who_waits(desk: Desk):
 # ---- telling
 
 
-def test_the_status_tells_depth_and_ages(desk: Desk):
+def test_the_status_tells_depth_and_ages(desk: QueueHarness):
     desk.queue.add("a")
     desk.queue.add("b")
     desk.take()
@@ -343,7 +343,7 @@ def test_the_status_tells_depth_and_ages(desk: Desk):
     assert (status.oldest_age_s, status.longest_work_s) == (7, 7)
 
 
-def test_due_times_that_were_overtaken_do_not_pile_up(desk: Desk):
+def test_due_times_that_were_overtaken_do_not_pile_up(desk: QueueHarness):
     for _ in range(1_000):
         desk.queue.add_after("a", 1_000)
         desk.queue.add_after("a", 0.001)
@@ -353,7 +353,7 @@ def test_due_times_that_were_overtaken_do_not_pile_up(desk: Desk):
     assert len(desk.queue._timetable) < 100
 
 
-def test_a_wait_that_binary_fractions_cannot_hold_does_not_turn_the_loop_for_ever(desk: Desk):
+def test_a_wait_that_binary_fractions_cannot_hold_does_not_turn_the_loop_for_ever(desk: QueueHarness):
     async def main() -> None:
         for wait_s in (0.1, 1e-7, 1 / 3, 1e-9, 0.7):
             desk.queue.add_after("a", wait_s)
@@ -365,7 +365,7 @@ def test_a_wait_that_binary_fractions_cannot_hold_does_not_turn_the_loop_for_eve
     desk.run.until(main())
 
 
-def test_a_wait_longer_than_any_timer_harms_nobody(desk: Desk):
+def test_a_wait_longer_than_any_timer_harms_nobody(desk: QueueHarness):
     desk.queue.add_after("a", 1e299)
     desk.queue.add_after("b", math.inf)
     getting = desk.run.spawn(desk.queue.get())

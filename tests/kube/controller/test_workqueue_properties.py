@@ -29,11 +29,11 @@ class Retry(NamedTuple):
     key: str
 
 
-class Pass(NamedTuple):
+class AdvanceTime(NamedTuple):
     seconds: float
 
 
-class Cancel(NamedTuple):
+class CancelWorker(NamedTuple):
     """One worker is cancelled, if it waits, and replaced."""
 
     worker: int
@@ -44,8 +44,8 @@ STEPS = st.lists(
         st.builds(Add, KEYS, st.just(0.0)),
         st.builds(Add, KEYS, MOMENTS),
         st.builds(Retry, KEYS),
-        st.builds(Pass, MOMENTS),
-        st.builds(Cancel, st.integers(0, 2)),
+        st.builds(AdvanceTime, MOMENTS),
+        st.builds(CancelWorker, st.integers(0, 2)),
     ),
     max_size=40,
 )
@@ -85,16 +85,16 @@ class Model:
             self.at_work.discard(key)
             self.queue.done(key)
 
-    def take(self, step: Add | Retry | Pass | Cancel) -> None:
+    def take(self, step: Add | Retry | AdvanceTime | CancelWorker) -> None:
         match step:
             case Add(key, after_s):
                 self.wanted[key].append(self.now_s + after_s)
                 self.queue.add_after(key, after_s)
             case Retry(key):
                 self.wanted[key].append(self.now_s + self.queue.add_rate_limited(key))
-            case Pass(seconds):
+            case AdvanceTime(seconds):
                 self.run.advance_by(seconds)
-            case Cancel(worker) if worker < len(self.workers) and worker in self.idle:
+            case CancelWorker(worker) if worker < len(self.workers) and worker in self.idle:
                 self.workers[worker].cancel()
                 self.workers[worker] = self.run.spawn(self.work(worker))
 
@@ -162,7 +162,17 @@ def test_waits_of_one_key_never_shrink_but_for_jitter(failures: int, seed: int):
 
 
 def test_two_runs_of_one_schedule_are_the_same():
-    steps = [Add("a"), Add("b", 1), Retry("c"), Pass(0.5), Retry("c"), Add("a", 0.25), Cancel(0), Pass(3), Add("b")]
+    steps = [
+        Add("a"),
+        Add("b", 1),
+        Retry("c"),
+        AdvanceTime(0.5),
+        Retry("c"),
+        Add("a", 0.25),
+        CancelWorker(0),
+        AdvanceTime(3),
+        Add("b"),
+    ]
 
     def story() -> dict[str, list[float]]:
         model = Model(workers=2, work_s=0.3)

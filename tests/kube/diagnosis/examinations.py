@@ -10,7 +10,7 @@ from plimsoll.kube.diagnosis import ExaminationOptions, Namespaces, examine
 from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.virtual_run import VirtualRun
-from tests.kube.embedded_api import UNLIMITED, KubeWorld, ScriptedTransport
+from tests.kube.embedded_api import UNLIMITED, EmbeddedApi, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST, START
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def examination_options(controllers: Collection[str] = (), **options: Any) -> Ex
     return ExaminationOptions(requirements=select_requirements(controllers), are_selected=bool(controllers), **options)
 
 
-class Between:
+class InterceptingTransport:
     """Stands between a client and a server; whoever inherits changes what passes."""
 
     def __init__(self, inner: Transport) -> None:
@@ -42,7 +42,7 @@ class Between:
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-class Cluster(KubeWorld):
+class DiagnosedCluster(EmbeddedApi):
     """A fresh cluster as `plimsoll apiserver` starts one: roles of Kubernetes, namespaces, no controllers."""
 
     def __enter__(self) -> Self:
@@ -116,4 +116,4 @@ def examined_script(
         return run.until(examine(client, examination_options(controllers, target=target), clock=run.clock))
 
 
-__all__ = ["ADMIN", "GUEST", "Between", "Cluster", "examined_script", "found", "questions"]
+__all__ = ["ADMIN", "GUEST", "DiagnosedCluster", "InterceptingTransport", "examined_script", "found", "questions"]

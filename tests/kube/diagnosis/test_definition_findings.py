@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.kube.diagnosis.examinations import ADMIN, GUEST, Cluster, found
+from tests.kube.diagnosis.examinations import ADMIN, GUEST, DiagnosedCluster, found
 
 PINGCAP = ("tidbclusters", "tidbclusterautoscalers")
 
 
 def test_a_missing_definition_is_a_failure_for_a_controller_that_was_asked_for():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined("tidb")
     finding = found(examination, "definitions.tidb")
     assert finding.level == "fail"
@@ -20,14 +20,14 @@ def test_a_missing_definition_is_a_failure_for_a_controller_that_was_asked_for()
 
 
 def test_a_missing_definition_is_a_warning_if_nobody_asked_for_the_controller():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined()
     assert found(examination, "definitions.tidb").level == "warn"
     assert examination.is_healthy
 
 
 def test_definitions_that_are_served_in_a_good_version_will_do_whoever_asks():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         for plural in PINGCAP:
             cluster.define(plural, "pingcap.com", "v1alpha1")
         for token in (ADMIN, GUEST):  # a guest sees them in discovery only
@@ -35,14 +35,14 @@ def test_definitions_that_are_served_in_a_good_version_will_do_whoever_asks():
 
 
 def test_one_of_several_versions_is_enough():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         for plural in ("kafkas", "kafkanodepools"):
             cluster.define(plural, "kafka.strimzi.io", "v1beta2")
         assert found(cluster.examined("fleet-agent"), "definitions.fleet-agent").level == "ok"
 
 
 def test_another_version_will_not_do():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.define(PINGCAP[0], "pingcap.com", "v1alpha1")
         cluster.define(PINGCAP[1], "pingcap.com", "v2")
         finding = found(cluster.examined("tidb"), "definitions.tidb")
@@ -51,7 +51,7 @@ def test_another_version_will_not_do():
 
 
 def test_a_definition_whose_names_are_taken_is_not_established():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.define("tidbclusters", "pingcap.com", "v1alpha1")
         crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         rival = cluster.ask("GET", f"{crds}/tidbclusters.pingcap.com")
@@ -67,7 +67,7 @@ def test_a_definition_whose_names_are_taken_is_not_established():
 
 
 def test_our_own_definition_is_installed_from_the_file_that_is_named():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         finding = found(cluster.examined("requests"), "definitions.requests")
         assert finding.level == "fail"
         named = Path(finding.fix.removeprefix("kubectl apply -f "))
@@ -81,6 +81,6 @@ def test_our_own_definition_is_installed_from_the_file_that_is_named():
 
 
 def test_a_controller_without_custom_resources_has_nothing_to_say_about_them():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         checks = [finding.check for finding in cluster.examined("nodes", "kubelet").findings]
     assert not [check for check in checks if check.startswith("definitions.")]

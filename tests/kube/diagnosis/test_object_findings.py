@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Namespaces
 from plimsoll.kube.diagnosis.unreadable_objects import list_targets
-from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found
+from tests.kube.diagnosis.examinations import GUEST, DiagnosedCluster, InterceptingTransport, found
 from tests.kube.embedded_api import status_reply
 from tests.local.apiserver.builders import pod
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response
 
 
-class Spoiling(Between):
+class MalformedPodLists(InterceptingTransport):
     """Another writer's mistake: lists of pods hold a field of the wrong type."""
 
     async def send(self, call: Request) -> Response:
@@ -28,14 +28,14 @@ class Spoiling(Between):
         return reply._replace(body=json.dumps(listed).encode())
 
 
-def with_pods(cluster: Cluster, *names: str) -> None:
+def with_pods(cluster: DiagnosedCluster, *names: str) -> None:
     cluster.namespace("here")
     for name in names:
         cluster.made("/api/v1/namespaces/here/pods", pod(name))
 
 
 def test_readable_objects_are_counted():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         with_pods(cluster, "a", "b")
         finding = found(cluster.examined("nodes"), "objects")
     assert finding.level == "ok"
@@ -44,9 +44,9 @@ def test_readable_objects_are_counted():
 
 
 def test_an_object_that_cannot_be_read_is_named_with_its_field():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         with_pods(cluster, "a", "odd-1", "odd-2")
-        examination = cluster.examined("nodes", through=Spoiling)
+        examination = cluster.examined("nodes", through=MalformedPodLists)
     finding = found(examination, "objects.pods")
     assert finding.level == "warn"
     assert finding.message.startswith("2 of 3 pods cannot be read: here/odd-1: spec.priority: Expected `int")
@@ -58,7 +58,7 @@ def test_an_object_that_cannot_be_read_is_named_with_its_field():
 
 
 def test_what_may_not_be_listed_is_not_known():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined("nodes", token=GUEST)
     finding = found(examination, "objects")
     assert finding.level == "unknown"
@@ -70,7 +70,7 @@ def test_what_may_not_be_listed_is_not_known():
 def test_a_list_that_expires_on_the_way_is_started_over():
     asked: list[str] = []
 
-    class Forgetful(Between):
+    class Forgetful(InterceptingTransport):
         async def send(self, call: Request) -> Response:
             if call.path == "/api/v1/pods":
                 asked.append(call.path)
@@ -78,7 +78,7 @@ def test_a_list_that_expires_on_the_way_is_started_over():
                     return status_reply(410, "too old", reason="Expired")
             return await self.inner.send(call)
 
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         finding = found(cluster.examined("kubelet", through=Forgetful), "objects")
     assert finding.level == "ok"
     assert len(asked) == 2
@@ -87,12 +87,12 @@ def test_a_list_that_expires_on_the_way_is_started_over():
 def test_long_lists_come_page_by_page():
     limits: set[str] = set()
 
-    class Watching(Between):
+    class Watching(InterceptingTransport):
         async def send(self, call: Request) -> Response:
             limits.update(value for name, value in call.query if name == "limit")
             return await self.inner.send(call)
 
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.examined("kubelet", through=Watching)
     assert limits == {"500"}
 

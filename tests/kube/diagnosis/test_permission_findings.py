@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Finding, Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
-from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found, questions
+from tests.kube.diagnosis.examinations import GUEST, DiagnosedCluster, InterceptingTransport, found, questions
 from tests.kube.embedded_api import status_reply
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ def told_missing(finding: Finding) -> set[tuple[str, ...]]:
 
 
 def test_an_administrator_has_everything():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined()
     assert examination.is_healthy
     assert {found(examination, f"permissions.{name}").level for name in REQUIREMENTS} == {"ok"}
 
 
 def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined("nodes", token=GUEST)
     finding = found(examination, "permissions.nodes")
     assert not examination.is_healthy
@@ -51,7 +51,7 @@ def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: 
     permissions = REQUIREMENTS[controller].permissions
     namespaces = Namespaces(own="default", watched=data.draw(st.sampled_from(["", "default"])))
     granted = data.draw(st.lists(st.sampled_from(permissions), unique_by=id))
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         token = cluster.service_account()
         cluster.apply(*role_manifests(granted, role="some", user=ACCOUNT, namespaces=namespaces))
         finding = found(cluster.examined(controller, token=token, namespaces=namespaces), f"permissions.{controller}")
@@ -63,7 +63,7 @@ def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: 
 
 def test_with_a_namespace_only_that_one_is_asked_about():
     namespaces = Namespaces(own="kafka", watched="kafka")
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.namespace("kafka")
         token = cluster.service_account()
         manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=ACCOUNT, namespaces=namespaces)
@@ -76,7 +76,7 @@ def test_with_a_namespace_only_that_one_is_asked_about():
 
 
 def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_something_to_look_after():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.define("kafkas", "kafka.strimzi.io", "v1")
         for namespace in ("kafka", "more", "other"):
             cluster.namespace(namespace)
@@ -110,7 +110,7 @@ def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
 
 def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an_administrator():
     again = "plimsoll doctor --kubeconfig 'my config' -n kafka -o json"
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         namespaces = Namespaces(own="kafka", watched="kafka")
         finding = found(
             cluster.examined("kafka", token=GUEST, namespaces=namespaces, invocation=again), "permissions.kafka"
@@ -127,13 +127,13 @@ def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an
 
 
 def test_a_server_that_does_not_answer_reviews_is_no_permission():
-    class NoReviews(Between):
+    class NoReviews(InterceptingTransport):
         async def send(self, call: Request) -> Response:
             if call.path.endswith("selfsubjectaccessreviews"):
                 return status_reply(403, "reviews are forbidden", reason="Forbidden")
             return await self.inner.send(call)
 
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         finding = found(cluster.examined("nodes", through=NoReviews), "permissions.nodes")
     assert finding.level == "fail"
     assert "reviews are forbidden" in finding.message
@@ -143,7 +143,7 @@ def test_each_question_is_asked_once_and_only_a_few_at_a_time():
     asked: list[bytes] = []
     under_way = [0, 0]
 
-    class Counting(Between):
+    class Counting(InterceptingTransport):
         async def send(self, call: Request) -> Response:
             under_way[0] += 1
             under_way[1] = max(under_way)
@@ -155,7 +155,7 @@ def test_each_question_is_asked_once_and_only_a_few_at_a_time():
             finally:
                 under_way[0] -= 1
 
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.examined(through=Counting)
     assert len(asked) == len(set(asked)) > 100
     assert 1 < under_way[1] <= 8

@@ -13,7 +13,14 @@ from plimsoll.kube.diagnosis import NoExamination, Target
 from plimsoll.kube.errors import CredentialsFailed, NotSent, TlsRefused, UnknownAuthority
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.kube.transport import Response
-from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examination_options, examined_script, found
+from tests.kube.diagnosis.examinations import (
+    GUEST,
+    DiagnosedCluster,
+    InterceptingTransport,
+    examination_options,
+    examined_script,
+    found,
+)
 from tests.kube.embedded_api import json_reply, status_reply
 from tests.local.apiserver.builders import START
 
@@ -215,7 +222,7 @@ def test_a_server_should_know_us_if_it_is_shown_something(credential: Credential
 
 
 def test_whom_the_server_does_not_know_it_tells_nothing_else():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined(token="wrong")
     assert [(finding.check, finding.level) for finding in examination.findings] == [("api", "ok"), ("identity", "fail")]
 
@@ -266,7 +273,7 @@ def test_clocks_may_be_a_few_seconds_apart(ahead_s: float, level: str, words: st
 def test_half_of_the_round_trip_is_the_way_to_the_server():
     """The answer takes 4 s; the server reads its clock, which is right, in the middle."""
 
-    class Slow(Between):
+    class Slow(InterceptingTransport):
         async def send(self, call: Request) -> Response:
             await cluster.clock.sleep(2)
             reply = await self.inner.send(call)
@@ -274,7 +281,7 @@ def test_half_of_the_round_trip_is_the_way_to_the_server():
             await cluster.clock.sleep(2)
             return reply._replace(headers={**reply.headers, "date": date})
 
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined("kubelet", through=Slow)
     assert abs(found(examination, "clock").details["serverAheadSeconds"]) <= 0.5
     assert found(examination, "api").details["latencyMilliseconds"] == 4000
@@ -292,7 +299,7 @@ def test_apis_that_are_not_served_are_named():
 
 
 def test_discovery_is_open_to_everybody():
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         examination = cluster.examined(token=GUEST)
     assert {finding.level for finding in examination.findings if finding.check.startswith("apis.")} == {"ok"}
 
@@ -301,7 +308,7 @@ def test_the_steps_are_told_as_they_begin():
     from plimsoll.kube.diagnosis import examine  # noqa: PLC0415 - only here
 
     steps: list[str] = []
-    with Cluster() as cluster:
+    with DiagnosedCluster() as cluster:
         cluster.do(examine(cluster.client, examination_options(), clock=cluster.clock, on_step=steps.append))
     assert steps[0] == "whether the server answers"
     assert "what we may do" in steps

@@ -14,12 +14,12 @@ from cryptography.x509.oid import NameOID
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
-class Pair(NamedTuple):
+class KeyPair(NamedTuple):
     certificate_pem: bytes
     key_pem: bytes
 
 
-class Authority:
+class CertificateAuthority:
     """Signs certificates, its own first."""
 
     def __init__(self, name: str = "test-ca") -> None:
@@ -36,7 +36,7 @@ class Authority:
         subject: str = "server",
         valid: tuple[timedelta, timedelta] = (timedelta(days=-1), timedelta(days=1)),
         passphrase: bytes = b"",
-    ) -> Pair:
+    ) -> KeyPair:
         """`valid` is counted from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
@@ -44,15 +44,15 @@ class Authority:
         if names:
             alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
             builder = builder.add_extension(alternatives, critical=False)
-        return Pair(_pem(builder.sign(self.key, hashes.SHA256())), _key_pem(key, passphrase))
+        return KeyPair(_pem(builder.sign(self.key, hashes.SHA256())), _key_pem(key, passphrase))
 
 
-def self_signed(*names: str) -> Pair:
+def self_signed(*names: str) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
     builder = _builder(_name("lonely"), _name("lonely"), key, (now - timedelta(days=1), now + timedelta(days=1)))
     alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
-    return Pair(_pem(builder.add_extension(alternatives, critical=False).sign(key, hashes.SHA256())), _key_pem(key))
+    return KeyPair(_pem(builder.add_extension(alternatives, critical=False).sign(key, hashes.SHA256())), _key_pem(key))
 
 
 def _builder(

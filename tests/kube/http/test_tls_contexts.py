@@ -11,12 +11,12 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Credential, Tls
 from plimsoll.kube.errors import CredentialsFailed
 from plimsoll.kube.http.tls_contexts import TlsContexts, trusting
-from tests.kube.http.authorities import Authority, Pair
+from tests.kube.http.authorities import CertificateAuthority, KeyPair
 
-CA = Authority()
+CA = CertificateAuthority()
 
 
-def showing(pair: Pair) -> Credential:
+def showing(pair: KeyPair) -> Credential:
     return Credential(certificate_pem=pair.certificate_pem, key_pem=pair.key_pem)
 
 
@@ -32,7 +32,7 @@ def test_only_the_given_authorities_are_believed():
 
 
 def test_remarks_in_any_language_between_authorities_do_no_harm():
-    bundle = "# Größte Behörde\n".encode() + CA.pem + "# Zweite\xa0\n".encode() + Authority("two").pem
+    bundle = "# Größte Behörde\n".encode() + CA.pem + "# Zweite\xa0\n".encode() + CertificateAuthority("two").pem
     assert trusting(Tls(ca_pem=bundle)).cert_store_stats()["x509"] == 2
 
 
@@ -51,7 +51,7 @@ def test_a_context_is_kept_until_the_certificate_changes():
     contexts = TlsContexts(Tls(ca_pem=CA.pem))
     first, second = CA.issue(), CA.issue()
     kept = contexts.context_for(showing(first))
-    assert contexts.context_for(showing(Pair(*first))) is kept
+    assert contexts.context_for(showing(KeyPair(*first))) is kept
     assert contexts.context_for(Credential(certificate_pem=first[0], key_pem=first[1], headers={"A": "b"})) is kept
     assert contexts.context_for(showing(second)) is not kept
 
@@ -65,13 +65,13 @@ def test_loading_a_certificate_leaves_no_file_open():
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        (Pair(CA.issue().certificate_pem, CA.issue().key_pem), "do not belong together"),
-        (Pair(b"nothing", CA.issue().key_pem), "not usable PEM"),
-        (Pair(CA.issue().certificate_pem, b"nothing"), "not usable PEM"),
+        (KeyPair(CA.issue().certificate_pem, CA.issue().key_pem), "do not belong together"),
+        (KeyPair(b"nothing", CA.issue().key_pem), "not usable PEM"),
+        (KeyPair(CA.issue().certificate_pem, b"nothing"), "not usable PEM"),
         (CA.issue(passphrase=b"open sesame"), "is encrypted"),
     ],
 )
-def test_a_certificate_that_cannot_be_shown_is_a_clear_error_without_a_secret(pair: Pair, message: str):
+def test_a_certificate_that_cannot_be_shown_is_a_clear_error_without_a_secret(pair: KeyPair, message: str):
     with pytest.raises(CredentialsFailed, match=message) as caught:
         TlsContexts(Tls()).context_for(showing(pair))
     assert "PRIVATE" not in str(caught.value)

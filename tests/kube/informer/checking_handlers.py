@@ -11,13 +11,13 @@ from tests.kube.informer.widget_server import BAD, identity_of
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Change
-    from tests.kube.informer.widget_server import WidgetWorld
+    from tests.kube.informer.widget_server import WidgetCluster
 
 
-class Witness:
+class CheckingHandler:
     """Remembers what it was told of each object. A task that fails a check fails the test at its end."""
 
-    def __init__(self, world: WidgetWorld, *, takes_s: float = 0.0, fails_every: int = 0) -> None:
+    def __init__(self, world: WidgetCluster, *, takes_s: float = 0.0, fails_every: int = 0) -> None:
         self._world = world
         self._takes_s = takes_s
         self._fails_every = fails_every

@@ -10,29 +10,29 @@ from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.local.apiserver.builders import config_map
 
 
-def informers_of(world: KubeWorld) -> SharedInformerFactory:
+def informers_of(world: EmbeddedApi) -> SharedInformerFactory:
     return SharedInformerFactory(world.client, clock=world.run.clock, entropy=SeededEntropy(1))
 
 
 def test_who_asks_the_same_question_gets_the_same_informer():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         informers = informers_of(world)
         assert informers.of(Pod) is informers.of(Pod)
         assert informers.of(Pod) is not informers.of(Pod, Selection(namespace="here"))
 
 
 def test_slim_objects_and_objects_with_bytes_are_kept_apart():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         informers = informers_of(world)
         assert informers.of(Pod) is not informers.with_raw(Pod)
 
 
 def test_each_informer_is_one_service_of_its_own_name():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         informers = informers_of(world)
         informers.of(Pod)
         informers.of(Pod, Selection(namespace="here"))
@@ -42,7 +42,7 @@ def test_each_informer_is_one_service_of_its_own_name():
 
 
 def test_what_is_asked_for_after_the_start_is_refused():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         informers = informers_of(world)
         informers.of(Pod)
         informers.services()
@@ -52,7 +52,7 @@ def test_what_is_asked_for_after_the_start_is_refused():
 
 
 def test_synced_waits_for_every_one():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         name = world.namespace("here")
         world.made(f"/api/v1/namespaces/{name}/configmaps", config_map("a"))
         informers = informers_of(world)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from plimsoll.kube.informer import InformerSettings
 from tests.kube.embedded_api import status_reply
-from tests.kube.informer.checking_handlers import Witness
-from tests.kube.informer.widget_server import BAD, WidgetWorld, known
+from tests.kube.informer.checking_handlers import CheckingHandler
+from tests.kube.informer.widget_server import BAD, WidgetCluster, known
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,14 +71,18 @@ stories = st.builds(
 )
 
 
-class Story:
+class InformerScenario:
     """Does step after step to a world."""
 
-    def __init__(self, world: WidgetWorld, configuration: InformerSettings, *, keep_raw: bool) -> None:
+    def __init__(self, world: WidgetCluster, configuration: InformerSettings, *, keep_raw: bool) -> None:
         self.world = world
         self.informer = world.informer(configuration, keep_raw=keep_raw)
-        self.witnesses: list[Witness] = []
-        for witness in (Witness(world), Witness(world, takes_s=7.0), Witness(world, fails_every=2)):
+        self.witnesses: list[CheckingHandler] = []
+        for witness in (
+            CheckingHandler(world),
+            CheckingHandler(world, takes_s=7.0),
+            CheckingHandler(world, fails_every=2),
+        ):
             self._add(witness)
         self._backup: Backup = world.backup()
         self._steps: dict[str, Callable[..., Any]] = {
@@ -98,11 +102,11 @@ class Story:
             "restart": lambda seconds: world.restart(down_s=seconds),
             "backup": self._make_backup,
             "restore": self._restore,
-            "handler": lambda: self._add(Witness(world)),
+            "handler": lambda: self._add(CheckingHandler(world)),
         }
         world.run.spawn(self.informer.run())
 
-    def _add(self, witness: Witness) -> None:
+    def _add(self, witness: CheckingHandler) -> None:
         self.witnesses.append(witness)
         self.informer.add_handler(witness, name=f"witness {len(self.witnesses)}")
 
@@ -145,10 +149,10 @@ RESTORED_UNNOTICED = [
 def test_cache_and_handlers_end_as_the_server_is(
     story: list[tuple[Any, ...]], watch_list: bool, keep_raw: bool, bare: bool
 ):
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.line.lists_are_bare = bare
         configuration = InformerSettings(page_size=2, uses_watch_list=watch_list)
-        told = Story(world, configuration, keep_raw=keep_raw)
+        told = InformerScenario(world, configuration, keep_raw=keep_raw)
         for step in story:
             told.tell(step)
         told.end()

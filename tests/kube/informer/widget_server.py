@@ -26,7 +26,7 @@ from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.local.apiserver.builders import ADMIN, World, definition, new_server
+from tests.local.apiserver.builders import ADMIN, ApiServerHarness, definition, new_server
 
 if TYPE_CHECKING:
     from plimsoll.kube.transport import Request, Response, Stream, Transport
@@ -85,7 +85,7 @@ class BackupDriver(MemoryDriver):
 def empty_server() -> Backup:
     """With the kind and a namespace: made once, because that takes longer than what most tests do."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    with World() as world:
+    with ApiServerHarness() as world:
         versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
         world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(versions=versions))
         world.namespace("here")
@@ -93,14 +93,14 @@ def empty_server() -> Backup:
         return Backup.of(world.server.store)
 
 
-class WidgetWorld:
-    """The server, the faulty line to it, and informers. `with WidgetWorld() as world:`."""
+class WidgetCluster:
+    """The server, the faulty line to it, and informers. `with WidgetCluster() as world:`."""
 
     def __init__(self) -> None:
-        self._world = World(driver=BackupDriver(empty_server()))
+        self._world = ApiServerHarness(driver=BackupDriver(empty_server()))
         self.run = self._world.run
         self.clock = self.run.clock
-        self.line = FaultyLine(self._transport())
+        self.line = FaultyTransport(self._transport())
         self.entropy = SeededEntropy("widgets")
         self.client = self.client_through(self.line)
         self.has_gone_back = False
@@ -213,7 +213,7 @@ def known(informer: Informer[Any]) -> dict[str, tuple[str, str, Any]]:
 BAD = "many"
 
 
-class FaultyLine:
+class FaultyTransport:
     """A transport with faults: of everything (`is_down`), of the next answers (`replies`), and of open watches."""
 
     def __init__(self, inner: Transport) -> None:

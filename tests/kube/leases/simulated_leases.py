@@ -51,7 +51,7 @@ class SkewedClock:
 
 
 @dataclass
-class Freezer:
+class ProcessFreezer:
     """Whether a process is stopped: whatever it does next happens when it goes on."""
 
     thawed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,7 +70,7 @@ class Freezer:
 
 
 @dataclass(frozen=True)
-class Fate:
+class CallOutcome:
     """What becomes of one call."""
 
     to_server_s: float = 0.0
@@ -79,18 +79,18 @@ class Fate:
     """`ok`, `lost` (done, not answered), `unsent`, `failed` (500, not done), `failed-late` (done, answered 500)"""
 
 
-class FatefulTransport:
+class FaultyTransport:
     """Between one process and the server: delays, losses and failures by `fate`, and the process's own freezing.
 
     A call that is given up by its sender still reaches the server, as on a real network.
     """
 
-    def __init__(self, transport: Transport, *, clock: Clock, freezer: Freezer, spawn: Spawn) -> None:
+    def __init__(self, transport: Transport, *, clock: Clock, freezer: ProcessFreezer, spawn: Spawn) -> None:
         self._transport = transport
         self._clock = clock
         self._freezer = freezer
         self._spawn = spawn
-        self.fate: Callable[[Request], Fate] = lambda _: Fate()
+        self.fate: Callable[[Request], CallOutcome] = lambda _: CallOutcome()
         self.calls: list[Request] = []
 
     async def send(self, call: Request) -> Response:
@@ -112,7 +112,7 @@ class FatefulTransport:
             raise AnswerLost("connection reset")
         return reply
 
-    async def _carried(self, call: Request, fate: Fate) -> Response:
+    async def _carried(self, call: Request, fate: CallOutcome) -> Response:
         await self._clock.sleep(fate.to_server_s)
         if fate.outcome == "failed":
             return Response(500, body=b"{}")
@@ -129,8 +129,8 @@ class Contender:
 
     holder: LeaseHolder
     elector: LeaderElector
-    network: FatefulTransport
-    freezer: Freezer
+    network: FaultyTransport
+    freezer: ProcessFreezer
     clock: SkewedClock
     acted: list[tuple[float, float]] = field(default_factory=list)
 
@@ -148,7 +148,7 @@ class Contender:
             await self.clock.sleep(allowed_s)
 
 
-class LeaseWorld:
+class LeaseCluster:
     """The server, and processes by name. `spawn` starts what goes on by itself."""
 
     def __init__(self, clock: Clock, spawn: Spawn) -> None:
@@ -158,9 +158,9 @@ class LeaseWorld:
         self.admin = EmbeddedTransport(self._application, token=ADMIN)
 
     def contender(self, identity: str = "a", *, settings: LeaseSettings = SETTINGS, off_by_s: float = 0.0) -> Contender:
-        clock, freezer = SkewedClock(self.clock, off_by_s=off_by_s), Freezer()
+        clock, freezer = SkewedClock(self.clock, off_by_s=off_by_s), ProcessFreezer()
         transport = EmbeddedTransport(self._application, token=ADMIN)
-        network = FatefulTransport(transport, clock=self.clock, freezer=freezer, spawn=self.spawn)
+        network = FaultyTransport(transport, clock=self.clock, freezer=freezer, spawn=self.spawn)
         holder = LeaseHolder(settings, identity=identity, clock=clock)
         port = LeaseLock(network, settings, clock=clock)
         elector = LeaderElector(holder, port, entropy=SeededEntropy(identity))
@@ -203,10 +203,10 @@ class LeaseWorld:
 
 
 @asynccontextmanager
-async def lease_world(clock: Clock) -> AsyncIterator[LeaseWorld]:
+async def lease_world(clock: Clock) -> AsyncIterator[LeaseCluster]:
     """A world whose processes end with it."""
     async with asyncio.TaskGroup() as group:
-        world = LeaseWorld(clock, group.create_task)
+        world = LeaseCluster(clock, group.create_task)
         await world.open()
         try:
             yield world

@@ -15,7 +15,7 @@ from plimsoll.kube.leases import LeaseSettings
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
 from tests.faults import sweep_crashes
-from tests.kube.leases.simulated_leases import NAME, NAMESPACE, Fate, LeaseWorld, lease_world, overlapping
+from tests.kube.leases.simulated_leases import NAME, NAMESPACE, CallOutcome, LeaseCluster, lease_world, overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ OUTCOMES = ("lost", "unsent", "failed", "failed-late")
 
 
 @dataclass
-class Weather:
+class NetworkConditions:
     """What becomes of calls: by a seed, until it clears up."""
 
     seed: int
@@ -42,19 +42,19 @@ class Weather:
     def __post_init__(self) -> None:
         self._entropy = SeededEntropy(self.seed)
 
-    def fate(self, _call: Request) -> Fate:
+    def fate(self, _call: Request) -> CallOutcome:
         if self.is_clear:
-            return Fate(to_server_s=0.01, to_us_s=0.01)
+            return CallOutcome(to_server_s=0.01, to_us_s=0.01)
         draw = functools.partial(self._entropy.uniform, 0, 1)
         longest_s = LONGEST_DELAY_S if draw() < self.slow_share else 0.05
         outcome = OUTCOMES[int(draw() * len(OUTCOMES)) % len(OUTCOMES)] if draw() < self.bad_share else "ok"
-        return Fate(to_server_s=draw() * longest_s, to_us_s=draw() * longest_s, outcome=outcome)
+        return CallOutcome(to_server_s=draw() * longest_s, to_us_s=draw() * longest_s, outcome=outcome)
 
 
-class Process:
+class ElectorProcess:
     """Dies, is frozen, and is started again with a new identity whenever its candidacy ends."""
 
-    def __init__(self, world: LeaseWorld, number: int, weather: Weather) -> None:
+    def __init__(self, world: LeaseCluster, number: int, weather: NetworkConditions) -> None:
         self.world, self.number, self.weather = world, number, weather
         self.lives: list[Contender] = []
         self._life: asyncio.Task[None] | None = None
@@ -89,7 +89,7 @@ EVENTS = st.lists(
 )
 
 
-def happen(kind: str, process: Process, processes: list[Process]) -> None:
+def happen(kind: str, process: ElectorProcess, processes: list[ElectorProcess]) -> None:
     leaders = [process for process in processes if process.current.holder.is_leading]
     target = leaders[0] if kind.endswith("-leader") and leaders else process
     if kind.startswith("crash"):
@@ -97,7 +97,7 @@ def happen(kind: str, process: Process, processes: list[Process]) -> None:
     elif kind.startswith("freeze"):
         target.current.freezer.freeze()
     elif kind == "partition-leader":
-        target.current.network.fate = lambda _: Fate(outcome="unsent")
+        target.current.network.fate = lambda _: CallOutcome(outcome="unsent")
     elif kind == "thaw":
         target.current.freezer.thaw()
     else:
@@ -107,15 +107,15 @@ def happen(kind: str, process: Process, processes: list[Process]) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     count=st.integers(2, 4),
-    weather=st.builds(Weather, st.integers(0, 2**32), st.floats(0, 0.5), st.floats(0, 0.4)),
+    weather=st.builds(NetworkConditions, st.integers(0, 2**32), st.floats(0, 0.5), st.floats(0, 0.4)),
     events=EVENTS,
 )
 def test_no_two_processes_act_at_once_and_somebody_leads_when_the_faults_are_over(
-    count: int, weather: Weather, events: list[tuple[float, int, str]]
+    count: int, weather: NetworkConditions, events: list[tuple[float, int, str]]
 ):
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
-            processes = [Process(world, number, weather) for number in range(count)]
+            processes = [ElectorProcess(world, number, weather) for number in range(count)]
             for process in processes:
                 world.spawn(process.run())
             await clock.sleep(1)
@@ -141,28 +141,28 @@ def test_no_two_processes_act_at_once_and_somebody_leads_when_the_faults_are_ove
 
 SLOW_S = 1.4
 SLOW_ANSWERS = {
-    "an acquisition": ("POST", Fate(to_us_s=SLOW_S)),
-    "a renewal": ("PATCH", Fate(to_us_s=SLOW_S)),
-    "a renewal whose answer is lost": ("PATCH", Fate(to_us_s=SLOW_S, outcome="lost")),
+    "an acquisition": ("POST", CallOutcome(to_us_s=SLOW_S)),
+    "a renewal": ("PATCH", CallOutcome(to_us_s=SLOW_S)),
+    "a renewal whose answer is lost": ("PATCH", CallOutcome(to_us_s=SLOW_S, outcome="lost")),
 }
 
 
 @pytest.mark.parametrize(("method", "slow"), SLOW_ANSWERS.values(), ids=SLOW_ANSWERS.keys())
 def test_a_leader_cut_off_after_a_slow_answer_acts_to_the_end_of_its_time_and_not_a_moment_longer(
-    method: str, slow: Fate
+    method: str, slow: CallOutcome
 ):
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a, b = world.contender("a", settings=TIMES), world.contender("b", settings=TIMES)
             sent_at_s: list[float] = []
 
-            def fate(call: Request) -> Fate:
+            def fate(call: Request) -> CallOutcome:
                 if call.method in ("POST", "PATCH") and sent_at_s and clock.monotonic_s() > sent_at_s[0]:
-                    return Fate(outcome="unsent")
+                    return CallOutcome(outcome="unsent")
                 if call.method == method:
                     sent_at_s.append(clock.monotonic_s())
                     return slow
-                return Fate()
+                return CallOutcome()
 
             a.network.fate = fate
             for contender in (a, b):
@@ -184,7 +184,7 @@ def test_a_leader_cut_off_after_a_slow_answer_acts_to_the_end_of_its_time_and_no
 
 
 class Candidate:
-    def __init__(self, world: LeaseWorld, through: Callable[[Any], Any], name: str) -> None:
+    def __init__(self, world: LeaseCluster, through: Callable[[Any], Any], name: str) -> None:
         self.contender = world.contender(name, settings=TIMES)
         self.contender.elector._port = through(self.contender.elector._port)
 
@@ -209,17 +209,17 @@ class Candidate:
 def test_after_a_crash_at_any_call_the_next_process_leads_and_leaves_a_free_lease():
     built: list[Candidate] = []
 
-    async def build_world(clock: VirtualClock) -> LeaseWorld:
+    async def build_world(clock: VirtualClock) -> LeaseCluster:
         built.clear()
-        world = LeaseWorld(clock, asyncio.create_task)
+        world = LeaseCluster(clock, asyncio.create_task)
         await world.open()
         return world
 
-    def build_instance(world: LeaseWorld, through: Callable[[Any], Any]) -> Candidate:
+    def build_instance(world: LeaseCluster, through: Callable[[Any], Any]) -> Candidate:
         built.append(Candidate(world, through, f"life-{len(built)}"))
         return built[-1]
 
-    async def check(world: LeaseWorld) -> None:
+    async def check(world: LeaseCluster) -> None:
         assert (await world.spec())["holderIdentity"] == ""
         assert overlapping([candidate.contender for candidate in built]) == []
         assert built[-1].contender.acted

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.kube.leases import LeadershipLost, Phase, run_while_leading, start_elector
 from plimsoll.testing import run_virtual
-from tests.kube.leases.simulated_leases import Fate, lease_world
+from tests.kube.leases.simulated_leases import CallOutcome, lease_world
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -56,7 +56,7 @@ def test_a_loss_cancels_main_and_does_not_touch_the_lease():
 
             async def work() -> None:
                 try:
-                    a.network.fate = lambda _: Fate(outcome="unsent")
+                    a.network.fate = lambda _: CallOutcome(outcome="unsent")
                     await clock.sleep(1000)
                 finally:
                     ended_at_s.append(clock.monotonic_s())
@@ -113,7 +113,7 @@ def test_after_standing_down_nothing_is_allowed_however_long_the_lease_is_good()
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender()
-            a.network.fate = lambda call: Fate(outcome="unsent" if call.method == "PATCH" else "ok")
+            a.network.fate = lambda call: CallOutcome(outcome="unsent" if call.method == "PATCH" else "ok")
             async with start_elector(a.elector) as holder:
                 await holder.acquired()
             return holder.is_leading, (await world.spec())["holderIdentity"]

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.kube.leases import NotLeading, Phase
 from plimsoll.testing import run_virtual
-from tests.kube.leases.simulated_leases import PATH, Fate, lease_world
+from tests.kube.leases.simulated_leases import PATH, CallOutcome, lease_world
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
@@ -69,7 +69,7 @@ def test_a_call_may_last_as_long_as_the_lease_counted_from_before_the_renewal_wa
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender()
-            a.network.fate = lambda _: Fate(to_server_s=0.5, to_us_s=0.5)
+            a.network.fate = lambda _: CallOutcome(to_server_s=0.5, to_us_s=0.5)
             world.start(a)
             await a.holder.acquired()
             return a.holder.allowed_s(30.0), a.holder.allowed_s(3.0)
@@ -100,7 +100,7 @@ def test_a_call_is_not_begun_in_the_last_moments_of_the_lease():
             a = world.contender()
             world.start(a)
             await a.holder.acquired()
-            a.network.fate = lambda _: Fate(outcome="unsent")
+            a.network.fate = lambda _: CallOutcome(outcome="unsent")
             await clock.sleep(14.0)
             assert a.holder.allowed_s(0.1) == 0.1
             with pytest.raises(NotLeading, match=r"another 0\.2"):
@@ -118,7 +118,7 @@ def test_a_leader_that_cannot_renew_by_the_deadline_has_lost_and_tries_no_more()
             a = world.contender()
             running = world.start(a)
             await a.holder.acquired()
-            a.network.fate = lambda _: Fate(outcome="unsent")
+            a.network.fate = lambda _: CallOutcome(outcome="unsent")
             began_s = clock.monotonic_s()
             await a.holder.lost()
             assert clock.monotonic_s() - began_s == pytest.approx(10, abs=0.01)
@@ -127,7 +127,7 @@ def test_a_leader_that_cannot_renew_by_the_deadline_has_lost_and_tries_no_more()
             assert "could not be renewed for 10 s" in a.holder.loss_reason
             assert not a.holder.is_leading
             assert a.holder.allowed_s(30) == pytest.approx(4.25, abs=0.01), "what is left serves a clean end"
-            a.network.fate = lambda _: Fate()
+            a.network.fate = lambda _: CallOutcome()
             renewed = await world.spec()
             await clock.sleep(60)
             assert await world.spec() == renewed
@@ -142,8 +142,8 @@ def test_one_lost_answer_does_not_extend_the_lease_and_is_found_by_looking():
             world.start(a)
             await a.holder.acquired()
             until_s = a.holder.promised_until_s
-            fates = iter([Fate(outcome="lost"), Fate(to_server_s=0.5)])
-            a.network.fate = lambda _: next(fates, Fate())
+            fates = iter([CallOutcome(outcome="lost"), CallOutcome(to_server_s=0.5)])
+            a.network.fate = lambda _: next(fates, CallOutcome())
             await clock.sleep(2.2)
             assert a.holder.promised_until_s == until_s
             await clock.sleep(0.5)
@@ -161,8 +161,8 @@ def test_an_acquisition_whose_answer_is_lost_counts_from_when_it_was_sent(outcom
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender()
-            fates = iter([Fate(), Fate(outcome=outcome)])
-            a.network.fate = lambda _: next(fates, Fate())
+            fates = iter([CallOutcome(), CallOutcome(outcome=outcome)])
+            a.network.fate = lambda _: next(fates, CallOutcome())
             world.start(a)
             await a.holder.acquired()
             return a.holder.promised_until_s, [call.method for call in a.network.calls]
@@ -207,14 +207,14 @@ def test_a_failure_that_stays_is_told_once_until_it_changes_or_is_over():
         async with lease_world(clock) as world:
             a = world.contender()
             with capture_logs() as logs:
-                a.network.fate = lambda _: Fate(outcome="failed")
+                a.network.fate = lambda _: CallOutcome(outcome="failed")
                 world.start(a)
                 await clock.sleep(100)
-                a.network.fate = lambda _: Fate(outcome="unsent")
+                a.network.fate = lambda _: CallOutcome(outcome="unsent")
                 await clock.sleep(100)
-                a.network.fate = lambda _: Fate()
+                a.network.fate = lambda _: CallOutcome()
                 await clock.sleep(3)
-                a.network.fate = lambda _: Fate(outcome="unsent")
+                a.network.fate = lambda _: CallOutcome(outcome="unsent")
                 await clock.sleep(5)
             tries = a.holder.failures
             return tries, [

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.testing import run_virtual
-from tests.kube.leases.simulated_leases import SETTINGS, Fate, lease_world, overlapping
+from tests.kube.leases.simulated_leases import SETTINGS, CallOutcome, lease_world, overlapping
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
-    from tests.kube.leases.simulated_leases import Contender, LeaseWorld
+    from tests.kube.leases.simulated_leases import Contender, LeaseCluster
 
 CLIENT_GO = {
     "holderIdentity": "ip-10-0-0-1_2c0ffe",
@@ -20,7 +20,7 @@ CLIENT_GO = {
 }
 
 
-async def seconds_until_acquired(world: LeaseWorld, contender: Contender) -> float:
+async def seconds_until_acquired(world: LeaseCluster, contender: Contender) -> float:
     began_s = world.clock.monotonic_s()
     world.start(contender)
     await contender.holder.acquired()
@@ -84,7 +84,7 @@ def test_a_stand_down_while_the_acquisition_is_unanswered_gives_back_what_was_go
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a = world.contender("a")
-            a.network.fate = lambda call: Fate(outcome="lost" if call.method == "POST" else "ok")
+            a.network.fate = lambda call: CallOutcome(outcome="lost" if call.method == "POST" else "ok")
             running = world.start(a)
             await clock.sleep(0.1)
             a.holder.stand_down()
@@ -102,7 +102,7 @@ def test_a_release_whose_answer_is_lost_is_not_sent_against_a_successor():
             await a.holder.acquired()
             world.start(b)
             await clock.sleep(1)
-            a.network.fate = lambda call: Fate(outcome="lost" if call.method == "PATCH" else "ok", to_us_s=4)
+            a.network.fate = lambda call: CallOutcome(outcome="lost" if call.method == "PATCH" else "ok", to_us_s=4)
             a.holder.stand_down()
             await running
             return (await world.spec())["holderIdentity"], b.holder.is_leading
@@ -110,7 +110,7 @@ def test_a_release_whose_answer_is_lost_is_not_sent_against_a_successor():
     assert run_virtual(main) == ("b", True)
 
 
-SILENT = Fate(to_server_s=1000)
+SILENT = CallOutcome(to_server_s=1000)
 
 
 @pytest.mark.parametrize("stands_down_after_s", [1.0, 2.5], ids=["between two renewals", "in the middle of one"])
@@ -150,8 +150,8 @@ def test_a_renewal_that_was_broken_off_by_a_stand_down_is_given_back_too():
             a = world.contender("a")
             running = world.start(a)
             await a.holder.acquired()
-            slow = [Fate(to_us_s=2.0)]
-            a.network.fate = lambda _: slow.pop() if slow else Fate()
+            slow = [CallOutcome(to_us_s=2.0)]
+            a.network.fate = lambda _: slow.pop() if slow else CallOutcome()
             await clock.sleep(2.5)
             assert not slow, "the renewal is on its way"
             a.holder.stand_down()
@@ -279,7 +279,7 @@ def test_a_leader_that_finds_its_lease_gone_does_not_act_until_its_creation_has_
             a = world.contender("a")
             world.start(a)
             await a.holder.acquired()
-            a.network.fate = lambda call: Fate(to_server_s=1.0 if call.method == "POST" else 0.0)
+            a.network.fate = lambda call: CallOutcome(to_server_s=1.0 if call.method == "POST" else 0.0)
             await world.delete()
             await clock.sleep(2.5)
             during = a.holder.is_leading

@@ -18,7 +18,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 GENEROUS = CorrelationSettings(burst=10_000)
 
 
-class Book:
+class CorrelatorHarness:
     """A correlator whose entries are all written: counts by name."""
 
     def __init__(self, correlation: CorrelationSettings = GENEROUS) -> None:
@@ -51,7 +51,7 @@ class Book:
 
 
 def test_the_same_again_counts_up_one_event():
-    book = Book()
+    book = CorrelatorHarness()
     for _ in range(3):
         book.happen()
     assert book.counts == {"e0": 3}
@@ -59,14 +59,14 @@ def test_the_same_again_counts_up_one_event():
 
 @pytest.mark.parametrize("other", [{"message": "n"}, {"name": "q"}, {"reason": "S"}])
 def test_another_message_object_or_reason_is_another_event(other: dict[str, Any]):
-    book = Book()
+    book = CorrelatorHarness()
     book.happen()
     book.happen(**other)
     assert book.counts == {"e0": 1, "e1": 1}
 
 
 def test_the_window_counts_from_the_last_time():
-    book = Book()
+    book = CorrelatorHarness()
     for _ in range(4):
         book.happen(after_s=600)
     assert book.counts == {"e0": 4}
@@ -75,7 +75,7 @@ def test_the_window_counts_from_the_last_time():
 
 
 def test_the_tenth_different_message_and_all_further_ones_are_combined():
-    book = Book()
+    book = CorrelatorHarness()
     for number in range(13):
         book.happen(f"m{number}")
     assert list(book.counts.values()) == [1] * 9 + [4]
@@ -83,7 +83,7 @@ def test_the_tenth_different_message_and_all_further_ones_are_combined():
 
 
 def test_a_message_known_before_the_crowd_still_counts_for_itself():
-    book = Book()
+    book = CorrelatorHarness()
     for number in range(12):
         book.happen(f"m{number}")
     book.happen("m0")
@@ -91,7 +91,7 @@ def test_a_message_known_before_the_crowd_still_counts_for_itself():
 
 
 def test_after_a_quiet_window_messages_are_told_one_by_one_again():
-    book = Book()
+    book = CorrelatorHarness()
     for number in range(12):
         book.happen(f"m{number}")
     entry = book.happen("new", after_s=601)
@@ -100,7 +100,7 @@ def test_after_a_quiet_window_messages_are_told_one_by_one_again():
 
 
 def test_an_object_may_chatter_25_times_and_then_once_in_5_minutes():
-    book = Book(CorrelationSettings())
+    book = CorrelatorHarness(CorrelationSettings())
     for _ in range(40):
         book.happen()
     assert (sum(book.counts.values()), book.dropped) == (25, 15)
@@ -110,14 +110,14 @@ def test_an_object_may_chatter_25_times_and_then_once_in_5_minutes():
 
 
 def test_chatter_about_one_object_silences_no_other():
-    book = Book(CorrelationSettings())
+    book = CorrelatorHarness(CorrelationSettings())
     for _ in range(40):
         book.happen()
     assert book.happen(name="other") is not None
 
 
 def test_only_so_much_is_remembered():
-    book = Book(CorrelationSettings(remembered=5, burst=1_000))
+    book = CorrelatorHarness(CorrelationSettings(remembered=5, burst=1_000))
     for number in range(50):
         book.happen(name=f"p{number}")
     correlator = book.correlator
@@ -137,7 +137,7 @@ def test_only_so_much_is_remembered():
     )
 )
 def test_counts_and_drops_add_up(story: list[tuple[str, str, int]]):
-    book = Book(CorrelationSettings(burst=5, similar=4))
+    book = CorrelatorHarness(CorrelationSettings(burst=5, similar=4))
     for message, name, after_s in story:
         book.happen(message, name=name, after_s=after_s)
     assert sum(book.counts.values()) + book.dropped == len(story)

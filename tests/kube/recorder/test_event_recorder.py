@@ -17,7 +17,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from tests.faults import Answer5xx, Fault, Flaky, LoseAnswers
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.local.apiserver.builders import GUEST
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ SOURCE = EventSource(component="plimsoll-nodes", host="host-1")
 TALKATIVE = CorrelationSettings(burst=10_000)
 
 
-class Desk:
+class RecorderHarness:
     """A recorder at work on a server."""
 
     def __init__(self, *, through: Fault | None = None, client: Client | None = None, **settings: Any) -> None:
-        self.world = KubeWorld(through=(through or Fault()).wrap)
+        self.world = EmbeddedApi(through=(through or Fault()).wrap)
         self._client = client
         self._settings = RecorderSettings(**settings)
 
@@ -69,12 +69,12 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    with Desk() as desk:
+def desk() -> Iterator[RecorderHarness]:
+    with RecorderHarness() as desk:
         yield desk
 
 
-def test_an_event_says_who_what_when_and_by_whom(desk: Desk):
+def test_an_event_says_who_what_when_and_by_whom(desk: RecorderHarness):
     desk.recorder.record(POD, EventType.WARNING, reason="ScaleUpFailed", message="no machine", action="ScaleUp")
     desk.world.run.settle()
     (event,) = desk.events()
@@ -96,7 +96,7 @@ def test_an_event_says_who_what_when_and_by_whom(desk: Desk):
     }
 
 
-def test_the_same_again_counts_up_the_same_object(desk: Desk):
+def test_the_same_again_counts_up_the_same_object(desk: RecorderHarness):
     for _ in range(3):
         desk.tell()
         desk.world.run.advance_by(60)
@@ -108,7 +108,7 @@ def test_the_same_again_counts_up_the_same_object(desk: Desk):
     )
 
 
-def test_similar_ones_are_combined_and_tell_the_last_message(desk: Desk):
+def test_similar_ones_are_combined_and_tell_the_last_message(desk: RecorderHarness):
     for number in range(12):
         desk.tell(f"m{number}")
     desk.world.run.settle()
@@ -117,7 +117,7 @@ def test_similar_ones_are_combined_and_tell_the_last_message(desk: Desk):
     assert combined["message"] == "(combined from similar events): m11"
 
 
-def test_an_object_without_a_namespace_has_its_events_in_default(desk: Desk):
+def test_an_object_without_a_namespace_has_its_events_in_default(desk: RecorderHarness):
     resource = KINDS.by_struct(Node)
     assert resource is not None
     desk.tell(about=reference_to(resource, Node(metadata=ObjectMeta(name="n1", uid="n"))))
@@ -126,7 +126,7 @@ def test_an_object_without_a_namespace_has_its_events_in_default(desk: Desk):
     assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n"}
 
 
-def test_texts_that_are_too_long_are_cut(desk: Desk):
+def test_texts_that_are_too_long_are_cut(desk: RecorderHarness):
     desk.tell("ü" * 2000, reason="R" * 200, action="A" * 200)
     desk.world.run.settle()
     (event,) = desk.events()
@@ -134,14 +134,14 @@ def test_texts_that_are_too_long_are_cut(desk: Desk):
     assert (len(event["reason"]), len(event["action"])) == (128, 128)
 
 
-def test_recording_waits_for_nothing_and_fails_for_nothing(desk: Desk):
+def test_recording_waits_for_nothing_and_fails_for_nothing(desk: RecorderHarness):
     desk.running.cancel()
     desk.world.run.settle()
     desk.tell("\ud800", about=ObjectReference())
     assert desk.recorder.status.pending == 1
 
 
-def test_an_event_the_server_forgot_is_made_anew_with_its_count(desk: Desk):
+def test_an_event_the_server_forgot_is_made_anew_with_its_count(desk: RecorderHarness):
     desk.tell()
     desk.tell()
     desk.world.run.settle()
@@ -153,7 +153,7 @@ def test_an_event_the_server_forgot_is_made_anew_with_its_count(desk: Desk):
 
 
 def test_more_than_the_queue_holds_pushes_the_oldest_out():
-    with Desk(queued=3, correlation=TALKATIVE) as desk:
+    with RecorderHarness(queued=3, correlation=TALKATIVE) as desk:
         for number in range(5):
             desk.tell(f"m{number}")
         desk.world.run.settle()
@@ -162,7 +162,7 @@ def test_more_than_the_queue_holds_pushes_the_oldest_out():
 
 
 def test_what_waits_and_is_told_again_is_written_once_with_its_count():
-    with Desk(through=Answer5xx(1, times=3, error=lambda _: NotSent("refused"))) as desk:
+    with RecorderHarness(through=Answer5xx(1, times=3, error=lambda _: NotSent("refused"))) as desk:
         desk.tell("first")
         desk.world.run.settle()
         for _ in range(1000):
@@ -176,7 +176,7 @@ def test_what_waits_and_is_told_again_is_written_once_with_its_count():
         assert desk.recorder.status.written == 1001
 
 
-def test_a_flood_pushes_out_neither_what_is_the_same_nor_what_others_tell(desk: Desk):
+def test_a_flood_pushes_out_neither_what_is_the_same_nor_what_others_tell(desk: RecorderHarness):
     desk.tell("lonely", reason="Lonely")
     for _ in range(5000):
         desk.tell("same", reason="Same")
@@ -193,7 +193,7 @@ def test_a_flood_pushes_out_neither_what_is_the_same_nor_what_others_tell(desk: 
     }
 
 
-def test_chatter_is_dropped_and_counted(desk: Desk):
+def test_chatter_is_dropped_and_counted(desk: RecorderHarness):
     for _ in range(30):
         desk.tell()
         desk.world.run.settle()
@@ -201,7 +201,7 @@ def test_chatter_is_dropped_and_counted(desk: Desk):
     assert desk.recorder.status.dropped == {"chatter": 5}
 
 
-def test_what_we_may_not_write_is_dropped_and_the_rest_goes_on(desk: Desk):
+def test_what_we_may_not_write_is_dropped_and_the_rest_goes_on(desk: RecorderHarness):
     guest = desk.new_recorder(desk.world.new_client(token=GUEST))
     desk.world.run.spawn(guest.run())
     for number in range(3):
@@ -211,7 +211,7 @@ def test_what_we_may_not_write_is_dropped_and_the_rest_goes_on(desk: Desk):
     assert desk.events() == []
 
 
-def test_an_event_in_a_namespace_that_is_gone_is_dropped(desk: Desk):
+def test_an_event_in_a_namespace_that_is_gone_is_dropped(desk: RecorderHarness):
     desk.tell(about=ObjectReference(kind="Pod", namespace="elsewhere", name="p"))
     desk.tell()
     desk.world.run.settle()
@@ -219,7 +219,7 @@ def test_an_event_in_a_namespace_that_is_gone_is_dropped(desk: Desk):
     assert desk.counts == [1]
 
 
-def test_last_words_of_a_namespace_that_goes_are_no_warning(desk: Desk):
+def test_last_words_of_a_namespace_that_goes_are_no_warning(desk: RecorderHarness):
     desk.world.made("/api/v1/namespaces", {"metadata": {"name": "going"}})
     desk.world.ask("DELETE", "/api/v1/namespaces/going")
     with structlog.testing.capture_logs() as logs:
@@ -232,7 +232,7 @@ def test_last_words_of_a_namespace_that_goes_are_no_warning(desk: Desk):
     assert dropped == [("going", "debug"), ("gone", "debug")]
 
 
-def test_events_we_may_not_write_are_warned_of_once(desk: Desk):
+def test_events_we_may_not_write_are_warned_of_once(desk: RecorderHarness):
     guest = desk.new_recorder(desk.world.new_client(token=GUEST))
     with structlog.testing.capture_logs() as logs:
         desk.world.run.spawn(guest.run())
@@ -243,14 +243,14 @@ def test_events_we_may_not_write_are_warned_of_once(desk: Desk):
 
 
 def test_a_server_that_comes_back_gets_the_event():
-    with Desk(through=Answer5xx(1, times=30, error=lambda _: NotSent("refused"))) as desk:
+    with RecorderHarness(through=Answer5xx(1, times=30, error=lambda _: NotSent("refused"))) as desk:
         desk.tell()
         desk.world.run.advance_by(120)
         assert desk.counts == [1]
 
 
 def test_an_unreachable_server_is_given_up_after_twelve_tries():
-    with Desk(through=Answer5xx(1, times=10_000, error=lambda _: AnswerLost("no answer"))) as desk:
+    with RecorderHarness(through=Answer5xx(1, times=10_000, error=lambda _: AnswerLost("no answer"))) as desk:
         desk.tell()
         desk.world.run.advance_by(80)
         assert desk.recorder.status.dropped == {}
@@ -260,14 +260,14 @@ def test_an_unreachable_server_is_given_up_after_twelve_tries():
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_a_lost_answer_makes_neither_a_second_event_nor_a_second_count(lost: int):
-    with Desk(through=LoseAnswers(lost, error=lambda: AnswerLost("lost"))) as desk:
+    with RecorderHarness(through=LoseAnswers(lost, error=lambda: AnswerLost("lost"))) as desk:
         for _ in range(3):
             desk.tell()
             desk.world.run.advance_by(60)
         assert desk.counts == [3]
 
 
-def test_an_event_of_the_same_name_by_somebody_else_is_left_alone(desk: Desk):
+def test_an_event_of_the_same_name_by_somebody_else_is_left_alone(desk: RecorderHarness):
     other = desk.new_recorder(desk.world.client)
     desk.world.run.spawn(other.run())
     desk.tell("mine")
@@ -279,7 +279,7 @@ def test_an_event_of_the_same_name_by_somebody_else_is_left_alone(desk: Desk):
 # ---- shutdown
 
 
-def test_what_waits_is_written_on_shutdown(desk: Desk):
+def test_what_waits_is_written_on_shutdown(desk: RecorderHarness):
     desk.world.run.settle()
     for number in range(5):
         desk.tell(f"m{number}")
@@ -290,7 +290,7 @@ def test_what_waits_is_written_on_shutdown(desk: Desk):
 
 
 def test_shutdown_takes_no_longer_than_its_grace_and_counts_the_rest():
-    with Desk(through=Answer5xx(1, times=10_000, error=lambda _: NotSent("refused")), grace_s=5) as desk:
+    with RecorderHarness(through=Answer5xx(1, times=10_000, error=lambda _: NotSent("refused")), grace_s=5) as desk:
         for number in range(3):
             desk.tell(f"m{number}")
         desk.world.run.settle()
@@ -302,7 +302,7 @@ def test_shutdown_takes_no_longer_than_its_grace_and_counts_the_rest():
         assert desk.recorder.status.dropped == {"stopped": 3}
 
 
-def test_a_recorder_that_is_started_again_goes_on_counting(desk: Desk):
+def test_a_recorder_that_is_started_again_goes_on_counting(desk: RecorderHarness):
     desk.tell()
     desk.running.cancel()
     desk.world.run.settle()
@@ -324,7 +324,7 @@ def test_counts_on_the_server_and_drops_add_up_to_what_was_recorded(story: list[
     flaky = Flaky(seed, share=0.3, error=lambda: AnswerLost("lost"))
     retry = Backoff(initial_s=1, factor=1, jitter=0, max_attempts=50)
     tight = CorrelationSettings(burst=8, similar=4)
-    with Desk(through=flaky, queued=4, retry=retry, correlation=tight) as desk:
+    with RecorderHarness(through=flaky, queued=4, retry=retry, correlation=tight) as desk:
         for message, name, after_s in story:
             desk.tell(message, about=ObjectReference(kind="Pod", namespace="here", name=name))
             desk.world.run.advance_by(after_s)

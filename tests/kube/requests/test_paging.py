@@ -19,15 +19,15 @@ from plimsoll.kube.transport import Request, Response
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.testing import run_virtual
-from tests.kube.embedded_api import KubeWorld, ScriptedTransport, json_reply, status_reply
+from tests.kube.embedded_api import EmbeddedApi, ScriptedTransport, json_reply, status_reply
 from tests.local.apiserver.builders import config_map
 
 URL = "/api/v1/namespaces/here/configmaps"
 HERE = Selection(namespace="here")
 
 
-def world_with(count: int) -> KubeWorld:
-    world = KubeWorld()
+def world_with(count: int) -> EmbeddedApi:
+    world = EmbeddedApi()
     world.namespace()
     for number in range(count):
         world.made(URL, config_map(f"c{number:02}", metadata={"labels": {"parity": str(number % 2)}}))
@@ -212,7 +212,7 @@ def test_a_list_in_pages_equals_the_list_in_one_piece_at_its_beginning(page_size
         assert world.do(read()) == before
 
 
-async def written(world: KubeWorld, verb: str, name: str) -> None:
+async def written(world: EmbeddedApi, verb: str, name: str) -> None:
     method, url, body = {
         "make": ("POST", URL, config_map(name)),
         "change": ("PUT", f"{URL}/{name}", config_map(name, data={"changed": "yes"})),

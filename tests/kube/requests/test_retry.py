@@ -30,7 +30,7 @@ from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.faults import Flaky
-from tests.kube.embedded_api import UNLIMITED, KubeWorld, ScriptedTransport, json_reply, status_reply
+from tests.kube.embedded_api import UNLIMITED, EmbeddedApi, ScriptedTransport, json_reply, status_reply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ NODE = json_reply({"kind": "Node", "metadata": {"name": "n"}})
 STEADY = Backoff(initial_s=1, factor=2, cap_s=8, jitter=0, max_attempts=5)
 
 
-class Told:
+class RetryHarness:
     """A client of a scripted server, and what happened to one call."""
 
     def __init__(self, *script: Step, settings: ClientSettings | None = None, guard: Guard | None = None) -> None:
@@ -54,7 +54,7 @@ class Told:
         chosen = settings or ClientSettings(qps=0, retry=STEADY)
         self.client = Client(self.transport, clock=self.clock, entropy=SeededEntropy(1), settings=chosen, guard=guard)
 
-    def of(self, act: Callable[[Client], Awaitable[Any]]) -> Told:
+    def of(self, act: Callable[[Client], Awaitable[Any]]) -> RetryHarness:
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -124,18 +124,18 @@ CHANGING_NOTHING = (read, try_to_create)
 
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
 def test_what_was_not_sent_is_sent_again(act: Callable[[Client], Awaitable[Any]]):
-    assert Told(NotSent("refused"), NODE).of(act).sends == 2
+    assert RetryHarness(NotSent("refused"), NODE).of(act).sends == 2
 
 
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
 def test_a_certificate_that_is_not_accepted_will_not_be_accepted_later(act: Callable[[Client], Awaitable[Any]]):
-    told = Told(TlsRefused("unknown authority"), NODE).of(act)
+    told = RetryHarness(TlsRefused("unknown authority"), NODE).of(act)
     assert (told.sends, type(told.error)) == (1, TlsRefused)
 
 
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
 def test_a_closed_transport_is_not_tried_again(act: Callable[[Client], Awaitable[Any]]):
-    told = Told(Closed("the transport is closed"), NODE).of(act)
+    told = RetryHarness(Closed("the transport is closed"), NODE).of(act)
     assert (told.sends, type(told.error)) == (1, Closed)
 
 
@@ -144,7 +144,7 @@ def test_a_closed_transport_is_not_tried_again(act: Callable[[Client], Awaitable
 def test_a_call_that_may_arrive_twice_is_sent_again_when_its_answer_is_lost(
     act: Callable[[Client], Awaitable[Any]], loss: Exception
 ):
-    assert Told(loss, NODE).of(act).sends == 2
+    assert RetryHarness(loss, NODE).of(act).sends == 2
 
 
 @pytest.mark.parametrize("act", ONCE)
@@ -152,7 +152,7 @@ def test_a_call_that_may_arrive_twice_is_sent_again_when_its_answer_is_lost(
 def test_the_loss_of_an_answer_reaches_the_caller_of_a_call_that_must_not_arrive_twice(
     act: Callable[[Client], Awaitable[Any]], loss: Exception
 ):
-    told = Told(loss, NODE).of(act)
+    told = RetryHarness(loss, NODE).of(act)
     assert (told.sends, told.error) == (1, loss)
 
 
@@ -161,36 +161,36 @@ def test_the_loss_of_an_answer_reaches_the_caller_of_a_call_that_must_not_arrive
 def test_a_failure_that_may_have_come_after_the_deed_reaches_the_caller_of_a_call_that_must_not_arrive_twice(
     act: Callable[[Client], Awaitable[Any]], code: int
 ):
-    assert Told(status_reply(code, retry_after="1"), NODE).of(act).sends == 1
+    assert RetryHarness(status_reply(code, retry_after="1"), NODE).of(act).sends == 1
 
 
 @pytest.mark.parametrize("act", [*REPEATED, *CHANGING_NOTHING])
 @pytest.mark.parametrize("code", [500, 504])
 def test_any_other_call_comes_back_after_a_failure_that_says_when(act: Callable[[Client], Awaitable[Any]], code: int):
-    assert Told(status_reply(code, retry_after="1"), NODE).of(act).sends == 2
+    assert RetryHarness(status_reply(code, retry_after="1"), NODE).of(act).sends == 2
 
 
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
 @pytest.mark.parametrize("code", [429, 503])
 def test_a_server_that_asks_to_come_back_gets_it(act: Callable[[Client], Awaitable[Any]], code: int):
-    assert Told(status_reply(code, retry_after="1"), NODE).of(act).sends == 2
+    assert RetryHarness(status_reply(code, retry_after="1"), NODE).of(act).sends == 2
 
 
 @pytest.mark.parametrize("code", [502, 503, 504])
 def test_passing_trouble_is_waited_out_only_by_calls_that_change_nothing(code: int):
-    assert Told(status_reply(code), NODE).of(read).sends == 2
-    assert Told(status_reply(code), NODE).of(merge).sends == 1
+    assert RetryHarness(status_reply(code), NODE).of(read).sends == 2
+    assert RetryHarness(status_reply(code), NODE).of(merge).sends == 1
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 410, 413, 422, 500])
 def test_other_answers_are_final(code: int):
-    told = Told(status_reply(code), NODE).of(read)
+    told = RetryHarness(status_reply(code), NODE).of(read)
     assert (told.sends, isinstance(told.error, ApiError)) == (1, True)
 
 
 def test_a_disruption_budgets_no_is_an_answer():
     details = {"causes": [{"reason": "DisruptionBudget"}], "retryAfterSeconds": 10}
-    told = Told(status_reply(429, details=details, retry_after="10")).of(evict)
+    told = RetryHarness(status_reply(429, details=details, retry_after="10")).of(evict)
     assert (told.sends, told.error) == (1, None)
 
 
@@ -215,23 +215,23 @@ def test_a_patch_in_yaml_is_not_trusted_to_repeat_itself():
 
 
 def test_waits_grow():
-    told = Told(*[NotSent("refused")] * 4, NODE).of(read)
+    told = RetryHarness(*[NotSent("refused")] * 4, NODE).of(read)
     assert told.transport.sent_at == [0, 1, 3, 7, 15]
 
 
 def test_waits_are_spread_by_chance():
     jittery = ClientSettings(qps=0, retry=Backoff(initial_s=1, jitter=0.5))
-    at = Told(NotSent("refused"), NODE, settings=jittery).of(read).transport.sent_at[1]
+    at = RetryHarness(NotSent("refused"), NODE, settings=jittery).of(read).transport.sent_at[1]
     assert 0.5 < at < 1.0
 
 
 def test_a_server_is_not_asked_earlier_than_it_wants():
-    told = Told(status_reply(503, retry_after="20"), NODE).of(read)
+    told = RetryHarness(status_reply(503, retry_after="20"), NODE).of(read)
     assert told.transport.sent_at == [0, 20]
 
 
 def test_a_server_cannot_make_us_hurry():
-    told = Told(status_reply(503, retry_after="0"), NODE).of(read)
+    told = RetryHarness(status_reply(503, retry_after="0"), NODE).of(read)
     assert told.transport.sent_at == [0, 1]
 
 
@@ -239,38 +239,40 @@ def test_a_server_cannot_make_us_hurry():
 
 
 def test_after_the_last_attempt_its_error_is_raised_with_their_number():
-    told = Told(NotSent("refused")).of(read)
+    told = RetryHarness(NotSent("refused")).of(read)
     assert (told.sends, str(told.error)) == (5, "refused")
     assert told.error is not None
     assert told.error.__notes__ == ["after 5 attempts in 15.0 s"]
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun():
-    told = Told(status_reply(503, "busy", retry_after="59"), NODE, settings=ClientSettings(qps=0, deadline_s=30)).of(
-        read
-    )
+    told = RetryHarness(
+        status_reply(503, "busy", retry_after="59"), NODE, settings=ClientSettings(qps=0, deadline_s=30)
+    ).of(read)
     assert (told.sends, str(told.error), told.clock.monotonic_s()) == (1, "busy", 0)
 
 
 def test_an_attempt_has_at_most_what_is_left_of_the_deadline():
     settings = ClientSettings(qps=0, timeout_s=30, deadline_s=32, retry=STEADY)
-    told = Told(NotSent("refused"), NotSent("refused"), NODE, settings=settings).of(read)
+    told = RetryHarness(NotSent("refused"), NotSent("refused"), NODE, settings=settings).of(read)
     assert [call.timeout_s for call in told.transport.sent] == [30, 30, 29]
 
 
 def test_an_attempt_takes_no_longer_than_the_raw_call_says():
-    told = Told(NODE).of(lambda client: client.call(Request("GET", "/x", timeout_s=3)))
+    told = RetryHarness(NODE).of(lambda client: client.call(Request("GET", "/x", timeout_s=3)))
     assert told.transport.sent[0].timeout_s == 3
 
 
 def test_a_raw_call_takes_no_longer_than_the_client_allows():
-    told = Told(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(lambda client: client.call(Request("GET", "/x")))
+    told = RetryHarness(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(
+        lambda client: client.call(Request("GET", "/x"))
+    )
     assert told.transport.sent[0].timeout_s == 2
 
 
 def test_further_attempts_wait_for_their_turn():
     slow = ClientSettings(qps=0.1, burst=1, retry=STEADY)
-    told = Told(NotSent("refused"), NODE, settings=slow).of(read)
+    told = RetryHarness(NotSent("refused"), NODE, settings=slow).of(read)
     assert told.transport.sent_at == [0, 10]
 
 
@@ -281,18 +283,18 @@ def test_waiting_for_the_first_turn_does_not_count_against_the_deadline():
         await read(client)
         await read(client)
 
-    told = Told(NODE, settings=slow).of(twice)
+    told = RetryHarness(NODE, settings=slow).of(twice)
     assert (told.error, told.transport.sent_at) == (None, [0, 100])
 
 
 def test_a_turn_that_comes_too_late_for_the_deadline_raises_the_last_error():
     slow = ClientSettings(qps=0.01, burst=1, retry=STEADY)
-    told = Told(NotSent("refused"), NODE, settings=slow).of(read)
+    told = RetryHarness(NotSent("refused"), NODE, settings=slow).of(read)
     assert (told.sends, str(told.error)) == (1, "refused")
 
 
 def test_a_watch_is_opened_by_one_attempt():
-    told = Told(status_reply(503, "busy", retry_after="1")).of(lambda client: client.watch(Node))
+    told = RetryHarness(status_reply(503, "busy", retry_after="1")).of(lambda client: client.watch(Node))
     assert (told.sends, type(told.error)) == (1, ServerFailed)
     assert isinstance(told.error, ServerFailed)
     assert told.error.retry_after_s == 1
@@ -301,7 +303,7 @@ def test_a_watch_is_opened_by_one_attempt():
 # ---- the guard
 
 
-class Brake:
+class CallBudget:
     """Allows so many seconds, and nothing any more after some calls."""
 
     def __init__(self, allowed_s: float = 5, *, calls: int = 10) -> None:
@@ -318,29 +320,29 @@ class Brake:
 
 @pytest.mark.parametrize("act", CHANGING)
 def test_the_guard_bounds_every_attempt_that_changes_something(act: Callable[[Client], Awaitable[Any]]):
-    brake = Brake()
-    told = Told(NotSent("refused"), NODE, guard=brake).of(act)
+    brake = CallBudget()
+    told = RetryHarness(NotSent("refused"), NODE, guard=brake).of(act)
     assert (brake.asked, [call.timeout_s for call in told.transport.sent]) == (2, [5, 5])
 
 
 @pytest.mark.parametrize("act", CHANGING_NOTHING)
 def test_the_guard_is_not_asked_where_nothing_changes(act: Callable[[Client], Awaitable[Any]]):
-    assert Told(NODE, guard=Brake(calls=0)).of(act).error is None
+    assert RetryHarness(NODE, guard=CallBudget(calls=0)).of(act).error is None
 
 
 def test_what_the_guard_forbids_is_not_sent():
-    told = Told(NODE, guard=Brake(calls=0)).of(merge)
+    told = RetryHarness(NODE, guard=CallBudget(calls=0)).of(merge)
     assert (told.sends, str(told.error)) == (0, "the brake is on")
 
 
 def test_the_guard_may_forbid_a_second_attempt():
-    told = Told(NotSent("refused"), NODE, guard=Brake(calls=1)).of(merge)
+    told = RetryHarness(NotSent("refused"), NODE, guard=CallBudget(calls=1)).of(merge)
     assert (told.sends, type(told.error)) == (1, NotAllowed)
 
 
 def test_what_became_of_the_attempt_before_the_brake_is_told_along():
     lost = AnswerLost("reset")
-    told = Told(lost, NODE, guard=Brake(calls=1)).of(merge)
+    told = RetryHarness(lost, NODE, guard=CallBudget(calls=1)).of(merge)
     assert isinstance(told.error, NotAllowed)
     assert told.error.__cause__ is lost
 
@@ -350,8 +352,8 @@ def test_clients_under_different_guards_share_the_rate_limit():
         free = client.guarded(None)
         await asyncio.gather(read(client), create(free))
 
-    brake = Brake(calls=0)
-    told = Told(NODE, settings=ClientSettings(qps=1, burst=1), guard=brake).of(both)
+    brake = CallBudget(calls=0)
+    told = RetryHarness(NODE, settings=ClientSettings(qps=1, burst=1), guard=brake).of(both)
     assert (told.error, told.transport.sent_at) == (None, [0, 1])
 
 
@@ -367,7 +369,7 @@ steps = st.sampled_from(
 def test_nothing_is_sent_after_an_answer_was_lost_to_a_call_that_must_not_arrive_twice(
     script: list[Any], act: Callable[[Client], Awaitable[Any]]
 ):
-    told = Told(*script, NODE).of(act)
+    told = RetryHarness(*script, NODE).of(act)
     used = script[: told.sends]
     assert not any(isinstance(step, AnswerLost) for step in used[:-1])
 
@@ -376,7 +378,7 @@ def test_nothing_is_sent_after_an_answer_was_lost_to_a_call_that_must_not_arrive
 @given(st.integers(0, 10_000))
 def test_a_create_that_raises_lost_answers_made_at_most_one_object(seed: int):
     flaky = Flaky(seed, share=0.6, error=lambda: AnswerLost("reset"))
-    with KubeWorld(settings=UNLIMITED, through=flaky.wrap) as world:
+    with EmbeddedApi(settings=UNLIMITED, through=flaky.wrap) as world:
         world.namespace()
         raised = 0
         for number in range(10):
@@ -391,4 +393,4 @@ def test_a_create_that_raises_lost_answers_made_at_most_one_object(seed: int):
 
 
 def test_too_many_requests_in_the_end_is_what_it_is():
-    assert isinstance(Told(status_reply(429, retry_after="1")).of(read).error, TooManyRequests)
+    assert isinstance(RetryHarness(status_reply(429, retry_after="1")).of(read).error, TooManyRequests)

@@ -67,8 +67,8 @@ def new_server(clock: Clock, *, driver: Driver | None = None) -> Server:
     )
 
 
-class World:
-    """Holds the server and its time. `with World() as world:`."""
+class ApiServerHarness:
+    """Holds the server and its time. `with ApiServerHarness() as world:`."""
 
     def __init__(self, *, driver: Driver | None = None) -> None:
         self.run = VirtualRun(start=START)
@@ -98,8 +98,8 @@ class World:
     async def _asked(self, request: Request) -> Reply:
         return await read(await self.application.handle(request))
 
-    def watch(self, url: str) -> Watching:
-        return Watching(self, _request("GET", url, None, JSON, _as(ADMIN)))
+    def watch(self, url: str) -> OpenWatch:
+        return OpenWatch(self, _request("GET", url, None, JSON, _as(ADMIN)))
 
     # ---- shorthands
 
@@ -116,10 +116,10 @@ class World:
         return reply.body
 
 
-class Watching:
+class OpenWatch:
     """A watch that goes on while other things happen."""
 
-    def __init__(self, world: World, request: Request) -> None:
+    def __init__(self, world: ApiServerHarness, request: Request) -> None:
         self._world = world
         self.lines: list[bytes] = []
         self.has_ended = False

@@ -10,7 +10,7 @@ from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import SqliteDriver
 from plimsoll.runtime.clocks import RealClock
-from tests.local.apiserver.builders import ADMIN, GUEST, World, config_map, definition, new_server, pod, read
+from tests.local.apiserver.builders import ADMIN, GUEST, ApiServerHarness, config_map, definition, new_server, pod, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         yield made
 
 
-def test_a_wrong_token_is_refused_before_anything_else(world: World):
+def test_a_wrong_token_is_refused_before_anything_else(world: ApiServerHarness):
     reply = world.ask("GET", "/apis/nowhere.example.com/v1/things", token="no such token")
     assert (reply.status, reply.body["reason"]) == (401, "Unauthorized")
 
 
-def test_who_may_not_is_not_told_what_there_is(world: World):
+def test_who_may_not_is_not_told_what_there_is(world: ApiServerHarness):
     reply = world.ask("GET", "/apis/nowhere.example.com/v1/things", token=GUEST)
     assert (reply.status, reply.body["reason"]) == (403, "Forbidden")
 
 
-def test_an_unknown_group_is_a_plain_page_and_an_unknown_resource_a_status(world: World):
+def test_an_unknown_group_is_a_plain_page_and_an_unknown_resource_a_status(world: ApiServerHarness):
     page = world.ask("GET", "/apis/nowhere.example.com/v1/things")
     assert (page.status, page.body) == (404, "404 page not found\n")
     status = world.ask("GET", "/apis/apps/v1/things")
     assert (status.status, status.body["details"]) == (404, {})
 
 
-def test_a_refusal_comes_in_the_media_type_of_the_request(world: World):
+def test_a_refusal_comes_in_the_media_type_of_the_request(world: ApiServerHarness):
     reply = world.ask("GET", "/api/v1/namespaces/none", headers={"Accept": "application/yaml"})
     assert reply.status == 404
     assert "reason: NotFound" in reply.body
 
 
-def test_warnings_become_headers_also_of_a_refusal(world: World):
+def test_warnings_become_headers_also_of_a_refusal(world: ApiServerHarness):
     here = world.namespace()
     made = world.ask("POST", f"{here}/configmaps", config_map(extra=1))
     assert made.warnings == ('299 - "unknown field \\"extra\\""',)
@@ -53,7 +53,7 @@ def test_warnings_become_headers_also_of_a_refusal(world: World):
     assert (refused.status, refused.warnings) == (409, made.warnings)
 
 
-def test_a_mistake_of_ours_is_a_500_that_tells_nothing(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_a_mistake_of_ours_is_a_500_that_tells_nothing(world: ApiServerHarness, monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret detail")
 
@@ -63,14 +63,14 @@ def test_a_mistake_of_ours_is_a_500_that_tells_nothing(world: World, monkeypatch
     assert "secret" not in str(reply.body)
 
 
-def test_a_fresh_server_holds_the_first_namespaces(world: World):
+def test_a_fresh_server_holds_the_first_namespaces(world: ApiServerHarness):
     reply = world.ask("GET", "/api/v1/namespaces")
     names = [item["metadata"]["name"] for item in reply.body["items"]]
     assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
 
 
 def test_what_was_deleted_from_a_store_with_a_past_does_not_come_back():
-    with World() as world:
+    with ApiServerHarness() as world:
         assert world.ask("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical").status == 200
         again = Application(world.server)
         request = Request.of(
@@ -81,7 +81,7 @@ def test_what_was_deleted_from_a_store_with_a_past_does_not_come_back():
         assert world.run.until(again.handle(request)).status == 404
 
 
-def test_everything_happens_in_the_loop_of_virtual_time(world: World):
+def test_everything_happens_in_the_loop_of_virtual_time(world: ApiServerHarness):
     """A thread, a socket or an executor would raise LeftVirtualTime."""
     here = world.namespace()
     world.made(f"{here}/pods", pod())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.local.apiserver.builders import ADMIN, World
+from tests.local.apiserver.builders import ADMIN, ApiServerHarness
 
 if TYPE_CHECKING:
     import pytest
@@ -22,7 +22,7 @@ def test_a_mistake_is_logged_with_its_place_and_without_values(
         in_flight.append((local_value, change))
         raise ZeroDivisionError("no such luck")
 
-    with World() as world:
+    with ApiServerHarness() as world:
         world.namespace()
         monkeypatch.setattr(world.server.store, "update", broken)
         secret = {"metadata": {"name": "s"}, "data": {"password": PASSWORD}}

@@ -1,6 +1,6 @@
 """A simulated cloud on an API server in memory, in virtual time: what every test of `local.cloud` starts from.
 
-with CloudWorld() as world:
+with CloudCluster() as world:
     world.group("g", target=2, bootSeconds=10)
     world.after(10)
     assert world.nodes() == ["g-0", "g-1"]
@@ -23,7 +23,7 @@ from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES, THE_CLOUD, Clo
 from plimsoll.objects.registry import KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.kube.embedded_api import KubeWorld, unchanged
+from tests.kube.embedded_api import EmbeddedApi, unchanged
 from tests.local.apiserver.builders import START
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ async def _run(run: Callable[[], Awaitable[None]]) -> None:
     await run()
 
 
-class CloudWorld:
+class CloudCluster:
     """A server with our definitions and a `Cloud`; `started=False`: the controller does not run yet."""
 
     def __init__(
         self, *, settings: CloudSettings | None = None, started: bool = True, through: Any = unchanged, **cloud: Any
     ) -> None:
         self._settings = settings or CloudSettings(nodes_come_ready=True)
-        self.kube = KubeWorld(kinds=KNOWN)
+        self.kube = EmbeddedApi(kinds=KNOWN)
         self.run, self.clock, self.client = self.kube.run, self.kube.clock, self.kube.client
         self.log = CallLog()
         self.cloud = SimulatedCloud(self.kube.new_client(through=through), clock=self.clock, log=self.log)

@@ -7,11 +7,11 @@ import pytest
 from plimsoll.local.cloud.faults.call_log import CallRecord
 from plimsoll.objects.api.simulated_cloud import NodeGroup, NodeGroupSpec
 from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup, NotSupported
-from tests.local.cloud.builders import CloudWorld, at
+from tests.local.cloud.builders import CloudCluster, at
 
 
 def test_growing_raises_the_target_once():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1)
         world.do(world.cloud.increase_size("g", 2))
         assert world.do(world.cloud.target_size("g")) == 3
@@ -20,14 +20,14 @@ def test_growing_raises_the_target_once():
 
 @pytest.mark.parametrize("delta", [0, -1])
 def test_growth_is_positive(delta: int):
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1)
         with pytest.raises(CloudRefused, match=f"must be positive, is {delta}"):
             world.do(world.cloud.increase_size("g", delta))
 
 
 def test_growth_over_the_maximum_is_an_error_and_does_nothing():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, max=3)
         with pytest.raises(CloudRefused, match="size increase too large - desired:4 max:3"):
             world.do(world.cloud.increase_size("g", 3))
@@ -35,7 +35,7 @@ def test_growth_over_the_maximum_is_an_error_and_does_nothing():
 
 
 def test_deleting_nodes_takes_them_and_lowers_the_target():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3)
         provider_id = world.machines()["g-2"].spec.provider_id
         world.do(world.cloud.delete_nodes("g", ["g-0", provider_id]))
@@ -44,7 +44,7 @@ def test_deleting_nodes_takes_them_and_lowers_the_target():
 
 
 def test_deleting_below_the_minimum_is_refused_whole_unless_forced():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3, min=2)
         with pytest.raises(CloudRefused, match="min size reached"):
             world.do(world.cloud.delete_nodes("g", ["g-0", "g-1"]))
@@ -54,7 +54,7 @@ def test_deleting_below_the_minimum_is_refused_whole_unless_forced():
 
 
 def test_deleting_a_node_of_another_group_is_refused():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1)
         world.group("h", target=1)
         with pytest.raises(CloudRefused, match="node h-0 does not belong to node group g"):
@@ -63,7 +63,7 @@ def test_deleting_a_node_of_another_group_is_refused():
 
 
 def test_deleting_twice_lowers_the_target_once():
-    with CloudWorld(started=False) as world:
+    with CloudCluster(started=False) as world:
         world.group("g", target=2)
         world.start()
         world.stop()
@@ -73,7 +73,7 @@ def test_deleting_twice_lowers_the_target_once():
 
 
 def test_decreasing_gives_up_only_what_is_not_there_yet():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2)
         world.do(world.client.merge_patch(type(world.get_group()), "g", {"spec": {"target": 4, "bootSeconds": 99}}))
         with pytest.raises(CloudRefused, match="attempt to delete existing nodes: target 4 delta -3 existing 2"):
@@ -85,7 +85,7 @@ def test_decreasing_gives_up_only_what_is_not_there_yet():
 
 
 def test_atomic_growth_is_all_or_nothing():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 3}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 3}]) as world:
         world.group("g", target=1, atomic=True)
         with pytest.raises(CloudRefused, match=r"RESOURCE_POOL_EXHAUSTED.*room for 2 of 3"):
             world.do(world.cloud.atomic_increase_size("g", 3))
@@ -95,7 +95,7 @@ def test_atomic_growth_is_all_or_nothing():
 
 
 def test_atomic_growth_counts_what_others_were_promised():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 3}], started=False) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 3}], started=False) as world:
         world.group("a", target=0)
         world.group("z", target=0, atomic=True)
         world.do(world.cloud.increase_size("a", 2))
@@ -108,14 +108,14 @@ def test_atomic_growth_counts_what_others_were_promised():
 
 
 def test_groups_that_do_not_grow_atomically_say_so():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         with pytest.raises(NotSupported):
             world.do(world.cloud.atomic_increase_size("g", 1))
 
 
 def test_instances_are_told_as_an_autoscaler_knows_them():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=2, bootSeconds=60)
         first, second = world.do(world.cloud.instances("g"))
         assert (first.name, first.state, first.error) == ("g-0", "creating", None)
@@ -127,7 +127,7 @@ def test_instances_are_told_as_an_autoscaler_knows_them():
 
 
 def test_a_template_is_the_node_the_group_would_give():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", machineType="large", template={"labels": {"team": "red"}})
         template = world.do(world.cloud.template("g"))
         assert template.metadata.labels["team"] == "red"
@@ -139,7 +139,7 @@ def test_a_template_is_the_node_the_group_would_give():
 
 
 def test_prices_are_those_of_the_group_or_else_of_the_type():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, price=0.5)
         world.group("h", target=1)
         assert world.do(world.cloud.node_price(world.node("g-0"))) == 0.5
@@ -147,7 +147,7 @@ def test_prices_are_those_of_the_group_or_else_of_the_type():
 
 
 def test_groups_are_created_and_deleted_when_empty():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         spec = NodeGroupSpec(max=4, machine_type="small", autoprovisioned=True, boot_seconds=0)
         world.do(world.cloud.create_group("nap", spec))
         with pytest.raises(CloudRefused, match="there is a node group nap already"):
@@ -163,14 +163,14 @@ def test_groups_are_created_and_deleted_when_empty():
 
 
 def test_machine_types_are_those_of_catalogues_and_inline():
-    with CloudWorld(catalogues=["gce-n1"]) as world:
+    with CloudCluster(catalogues=["gce-n1"]) as world:
         names = [type_.name for type_ in world.do(world.cloud.machine_types())]
         assert names == sorted(names)
         assert {"small", "large", "n1-highmem-64"} <= set(names)
 
 
 def test_every_changing_call_is_logged_also_when_refused():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, max=2)
         world.do(world.cloud.increase_size("g", 1))
         world.after(5)
@@ -193,7 +193,7 @@ def test_every_changing_call_is_logged_also_when_refused():
 
 @pytest.mark.parametrize("name", ["a/b", "A", "", "x" * 300])
 def test_a_name_that_no_group_can_have_is_that_of_no_group(name: str):
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         for call in (
             world.cloud.increase_size(name, 1),
             world.cloud.atomic_increase_size(name, 1),
@@ -208,13 +208,13 @@ def test_a_name_that_no_group_can_have_is_that_of_no_group(name: str):
 
 
 def test_a_group_is_not_made_under_a_name_it_cannot_have():
-    with CloudWorld() as world, pytest.raises(CloudRefused, match="a/b"):
+    with CloudCluster() as world, pytest.raises(CloudRefused, match="a/b"):
         world.do(world.cloud.create_group("a/b", NodeGroupSpec(machine_type="small", max=1)))
 
 
 def test_room_for_all_is_looked_for_again_when_others_were_faster(monkeypatch: pytest.MonkeyPatch):
     """Between the look and the write another group takes the last machines and this one is changed."""
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", atomic=True)
         world.group("h")
         world.do(world.hand.stock_out("small", left=2))

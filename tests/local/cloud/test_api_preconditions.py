@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.objects.api.simulated_cloud_errors import CloudRefused
-from tests.local.cloud.builders import CloudWorld
+from tests.local.cloud.builders import CloudCluster
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_growth_from_the_expected_size_happens_once():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3)
         for _ in range(2):
             world.do(world.cloud.increase_size("g", 2, expected=3))
@@ -25,7 +25,7 @@ def test_growth_from_the_expected_size_happens_once():
 
 
 def test_growth_from_another_size_is_refused():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=4)
         with pytest.raises(CloudRefused, match="target of node group g is 4, not 3"):
             world.do(world.cloud.increase_size("g", 2, expected=3))
@@ -33,7 +33,7 @@ def test_growth_from_another_size_is_refused():
 
 
 def test_atomic_growth_that_was_done_needs_no_room_again():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
         world.group("g", atomic=True)
         for _ in range(2):
             world.do(world.cloud.atomic_increase_size("g", 2, expected=0))
@@ -41,7 +41,7 @@ def test_atomic_growth_that_was_done_needs_no_room_again():
 
 
 def test_shrinking_from_the_expected_size_happens_once():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3, bootSeconds=99)
         for _ in range(2):
             world.do(world.cloud.decrease_target_size("g", -1, expected=3))
@@ -49,14 +49,14 @@ def test_shrinking_from_the_expected_size_happens_once():
 
 
 def test_nodes_that_are_deleted_one_by_one_at_the_same_time_all_go():
-    with CloudWorld(through=Slow) as world:
+    with CloudCluster(through=SlowTransport) as world:
         world.group("g", target=20, max=20)
         world.after(1)
         world.do(together(world.cloud.delete_nodes("g", [name]) for name in world.nodes()))
         assert world.get_group().spec.target == 0
 
 
-class Slow:
+class SlowTransport:
     """A server whose answers take so long that others ask meanwhile."""
 
     def __init__(self, transport: Transport) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 
 from plimsoll.objects.api.simulated_cloud import Machine
-from tests.local.cloud.builders import CloudWorld
+from tests.local.cloud.builders import CloudCluster
 
 
-def costs(world: CloudWorld) -> dict[tuple[str, str], tuple[Decimal, Decimal]]:
+def costs(world: CloudCluster) -> dict[tuple[str, str], tuple[Decimal, Decimal]]:
     return {(cost.group, cost.currency): (cost.machine_hours, cost.amount) for cost in world.do(world.cloud.costs())}
 
 
 def test_machines_cost_from_their_start_by_group_and_currency():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2, bootSeconds=600)
         world.group("h", target=1, machineType="large", currency="EUR")
         world.after(5400)
@@ -24,7 +24,7 @@ def test_machines_cost_from_their_start_by_group_and_currency():
 
 
 def test_what_machines_cost_stays_when_they_are_gone():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2)
         world.after(3600)
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
@@ -33,7 +33,7 @@ def test_what_machines_cost_stays_when_they_are_gone():
 
 
 def test_a_machine_deleted_by_hand_is_paid_for():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1)
         world.after(1800)
         world.do(world.client.delete(Machine, "g-0"))
@@ -42,7 +42,7 @@ def test_a_machine_deleted_by_hand_is_paid_for():
 
 
 def test_the_bill_is_in_the_status_and_at_most_five_minutes_old():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1)
         world.after(3599)
         cloud = world.get_cloud()
@@ -54,7 +54,7 @@ def test_the_bill_is_in_the_status_and_at_most_five_minutes_old():
 
 
 def test_what_is_settled_is_forgotten_when_the_machine_is_gone():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2)
         world.after(60)
         world.do(world.cloud.delete_nodes("g", ["g-0"]))

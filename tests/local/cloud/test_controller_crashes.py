@@ -30,7 +30,7 @@ STOCK = [{"name": "s", "machineType": "small", "machines": 2}]
 DELETED_AT_S = 100.0
 
 
-class Reads:
+class WriteFaultsOnly:
     """Lets reads pass by: only what changes the world is a crash point."""
 
     def __init__(self, transport: EmbeddedTransport, faulty: Any) -> None:
@@ -43,7 +43,7 @@ class Reads:
         """Nothing is held."""
 
 
-class CrashWorld:
+class CrashingCloudCluster:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.began_s = clock.monotonic_s()
@@ -52,12 +52,12 @@ class CrashWorld:
 
     def client_through(self, through: Callable[[Any], Any]) -> Client:
         transport = EmbeddedTransport(self.application, token=ADMIN)
-        reads = Reads(transport, through(EmbeddedTransport(self.application, token=ADMIN)))
+        reads = WriteFaultsOnly(transport, through(EmbeddedTransport(self.application, token=ADMIN)))
         return Client(reads, clock=self.clock, entropy=SeededEntropy("crash"), settings=UNLIMITED, kinds=KNOWN)
 
 
-async def build_world(clock: VirtualClock) -> CrashWorld:
-    world = CrashWorld(clock)
+async def build_world(clock: VirtualClock) -> CrashingCloudCluster:
+    world = CrashingCloudCluster(clock)
     for body in cloud_definitions():
         await world.client.create(CustomResourceDefinition, body)
     await clock.sleep(0.1)
@@ -66,11 +66,11 @@ async def build_world(clock: VirtualClock) -> CrashWorld:
     return world
 
 
-def build_instance(world: CrashWorld, through: Callable[[Any], Any]) -> tuple[CrashWorld, Client]:
+def build_instance(world: CrashingCloudCluster, through: Callable[[Any], Any]) -> tuple[CrashingCloudCluster, Client]:
     return world, world.client_through(through)
 
 
-async def run(instance: tuple[CrashWorld, Client]) -> None:
+async def run(instance: tuple[CrashingCloudCluster, Client]) -> None:
     """Three machines are wanted and two are to be had; then one is given back, and the third comes."""
     world, client = instance
     _, running = running_cloud(client, clock=world.clock, settings=CloudSettings(nodes_come_ready=True))
@@ -91,7 +91,7 @@ async def _run(running: Callable[[], Any]) -> None:
     await running()
 
 
-async def check(world: CrashWorld) -> None:
+async def check(world: CrashingCloudCluster) -> None:
     client = world.client
     machines = {machine.metadata.name: machine for machine in (await client.list(Machine)).items}
     assert sorted(machines) == ["g-1", "g-2"]
@@ -120,7 +120,7 @@ def test_a_lost_answer_to_any_write_loses_and_doubles_nothing():
     assert points > 15
 
 
-async def patient_run(instance: tuple[CrashWorld, Client]) -> None:
+async def patient_run(instance: tuple[CrashingCloudCluster, Client]) -> None:
     """The caller looks again when a call to the cloud was not answered; the controller does so by itself."""
     world, client = instance
     calm = world.client_through(lambda port: port)

@@ -14,7 +14,7 @@ from plimsoll.local.cloud.planner import CloudView, plan
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.simulated_cloud import CloudSpec, MachineType, NodeGroup, NodeGroupSpec, Quota, Stock
 from plimsoll.objects.api.simulated_cloud_errors import CloudRefused
-from tests.local.cloud.builders import CloudWorld, at
+from tests.local.cloud.builders import CloudCluster, at
 
 STOCK, QUOTA_CPU, IN_ZONE_A = 4, 24, 2
 CPU = {"small": 2, "large": 8}
@@ -28,7 +28,7 @@ CALLS = st.one_of(
 )
 
 
-def make(world: CloudWorld, call: tuple[str, str, int]) -> None:
+def make(world: CloudCluster, call: tuple[str, str, int]) -> None:
     match call:
         case ("increase", group, delta):
             world.do(world.cloud.increase_size(group, delta))
@@ -42,7 +42,7 @@ def make(world: CloudWorld, call: tuple[str, str, int]) -> None:
             world.start()
 
 
-def check(world: CloudWorld) -> None:
+def check(world: CloudCluster) -> None:
     machines = list(world.machines().values())
     started = [machine for machine in machines if machine.status.started_time]
     small = [machine for machine in started if machine.spec.machine_type == "small"]
@@ -66,7 +66,7 @@ def test_no_limit_is_broken_and_the_meter_is_the_integral(calls: list[tuple[str,
         ],
         "quotas": [{"name": "q", "resource": "cpu", "limit": QUOTA_CPU}],
     }
-    with CloudWorld(**limits) as world:
+    with CloudCluster(**limits) as world:
         world.group("g", max=6, bootSeconds=20)
         world.group("h", max=4, machineType="large")
         spent, last = Decimal(0), world.clock.now()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.local.cloud.builders import CloudWorld
+from tests.local.cloud.builders import CloudCluster
 
 NONE_LEFT = [{"name": "s", "machineType": "small", "machines": 1}]
 
 
-def told(world: CloudWorld, kind: str) -> list[tuple[str, str, str, str]]:
+def told(world: CloudCluster, kind: str) -> list[tuple[str, str, str, str]]:
     events: list[Any] = world.kube.ask("GET", "/api/v1/namespaces/default/events")["items"]
     about = [event for event in events if event["involvedObject"]["kind"] == kind]
     assert {item["source"]["component"] for item in about} <= {"cloud"}
@@ -18,7 +18,7 @@ def told(world: CloudWorld, kind: str) -> list[tuple[str, str, str, str]]:
 
 
 def test_a_stock_out_is_told_of_each_machine_and_once_of_their_group():
-    with CloudWorld(stock=NONE_LEFT) as world:
+    with CloudCluster(stock=NONE_LEFT) as world:
         world.group("g", target=3)
         why = "out of stock: small, 1 in all"
         assert told(world, "Machine") == [(f"g-{number}", "Warning", "OutOfStock", why) for number in (1, 2)]
@@ -26,21 +26,21 @@ def test_a_stock_out_is_told_of_each_machine_and_once_of_their_group():
 
 
 def test_a_quota_is_told():
-    with CloudWorld(quotas=[{"name": "q", "limit": 0}]) as world:
+    with CloudCluster(quotas=[{"name": "q", "limit": 0}]) as world:
         world.group("g", target=1)
         why = "1 machine refused: quota q exceeded: limit 0 machines"
         assert told(world, "NodeGroup") == [("g", "Warning", "QuotaExceeded", why)]
 
 
 def test_a_type_nobody_sells_is_told():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, machineType="nope")
         why = "1 machine refused: machine type 'nope' is not sold here"
         assert told(world, "NodeGroup") == [("g", "Warning", "NotSold", why)]
 
 
 def test_recovery_is_told():
-    with CloudWorld(stock=NONE_LEFT) as world:
+    with CloudCluster(stock=NONE_LEFT) as world:
         world.group("g", target=2)
         world.patch_cloud(stock=[])
         again = "the cloud has room again: "
@@ -49,6 +49,6 @@ def test_recovery_is_told():
 
 
 def test_a_cloud_with_room_is_silent():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2)
         assert told(world, "Machine") == told(world, "NodeGroup") == []

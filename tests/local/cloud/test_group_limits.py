@@ -9,23 +9,23 @@ import pytest
 from plimsoll.kube.errors import Invalid
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, NodeGroup
-from tests.local.cloud.builders import CloudWorld
+from tests.local.cloud.builders import CloudCluster
 
 TOO_MANY = "target may not be more than max"
 
 
-def patched(world: CloudWorld, **spec: Any) -> NodeGroup:
+def patched(world: CloudCluster, **spec: Any) -> NodeGroup:
     return world.do(world.client.merge_patch(NodeGroup, "g", {"spec": spec}))
 
 
 def test_a_group_cannot_be_made_with_more_than_its_maximum():
     body = {"metadata": {"name": "g"}, "spec": {"machineType": "small", "max": 2, "target": 3}}
-    with CloudWorld() as world, pytest.raises(Invalid, match=TOO_MANY):
+    with CloudCluster() as world, pytest.raises(Invalid, match=TOO_MANY):
         world.do(world.client.create(NodeGroup, body))
 
 
 def test_a_target_cannot_be_raised_above_the_maximum():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, max=2)
         with pytest.raises(Invalid, match=TOO_MANY):
             patched(world, target=3)
@@ -33,7 +33,7 @@ def test_a_target_cannot_be_raised_above_the_maximum():
 
 
 def test_nor_by_its_scale():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, max=2)
         with pytest.raises(Invalid, match=TOO_MANY):
             world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"replicas": 3}}, subresource="scale"))
@@ -41,21 +41,21 @@ def test_nor_by_its_scale():
 
 
 def test_both_may_be_raised_together():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1, max=2)
         patched(world, target=3, max=3)
         assert len(world.nodes()) == 3
 
 
 def test_the_minimum_binds_autoscalers_only():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", min=2, target=2)
         patched(world, target=1)
         assert world.nodes() == ["g-0"]
 
 
 def test_a_maximum_that_is_lowered_takes_no_node_away_and_the_group_says_so():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3)
         patched(world, max=2)
         assert len(world.nodes()) == 3
@@ -63,7 +63,7 @@ def test_a_maximum_that_is_lowered_takes_no_node_away_and_the_group_says_so():
 
 
 def test_above_the_maximum_a_machine_that_is_lost_is_not_replaced():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3)
         patched(world, max=1)
         for name in ("g-1", "g-2"):
@@ -74,7 +74,7 @@ def test_above_the_maximum_a_machine_that_is_lost_is_not_replaced():
 
 
 def test_above_the_maximum_a_machine_that_was_refused_is_given_up():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=3)
         patched(world, max=2)
         assert world.states() == {"g-0": "running", "g-1": "failed"}
@@ -83,7 +83,7 @@ def test_above_the_maximum_a_machine_that_was_refused_is_given_up():
 
 
 def test_above_the_maximum_a_deleted_node_gets_none_in_its_place():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3)
         patched(world, max=2)
         world.do(world.client.delete(type(world.machines()["g-2"]), "g-2"))
@@ -94,7 +94,7 @@ def test_above_the_maximum_a_deleted_node_gets_none_in_its_place():
 
 
 def test_other_changes_to_a_group_above_its_maximum_are_not_refused():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=3)
         patched(world, max=1)
         patched(world, bootSeconds=5)
@@ -105,7 +105,7 @@ def test_other_changes_to_a_group_above_its_maximum_are_not_refused():
 
 
 def test_nodes_that_are_adopted_raise_the_maximum_if_need_be():
-    with CloudWorld(started=False) as world:
+    with CloudCluster(started=False) as world:
         world.group("g", target=0, max=1)
         for number in range(2):
             metadata = {"name": f"g-{number}", "labels": {GROUP_LABEL: "g"}}

@@ -9,7 +9,7 @@ from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import node_lifecycle_services, pod_gc_services
 from plimsoll.local.liveness import ReportedLiveness
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ LONG_AGO = "2025-12-01T00:00:00Z"
 REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-class NodeWorld(LocalWorld):
+class NodeLifecycleCluster(LocalClusterHarness):
     """Node lifecycle, taint eviction and pod collection; `liveness` is what a kubelet would tell."""
 
     def __init__(self, settings: NodeLifecycleSettings | None = None, *, collection: Any = None, **more: Any) -> None:

@@ -12,7 +12,7 @@ from plimsoll.local.controller_manager.services import (
 from plimsoll.local.liveness import ReportedLiveness
 from tests.faults import CrashAfter
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 HERE = "/api/v1/namespaces/here"
 
 
-class CrashingWorld(LocalWorld):
+class CrashingCluster(LocalClusterHarness):
     """Steps may be taken twice, so they say what is wanted."""
 
     def __init__(self, parts: Any, crash: CrashAfter) -> None:
@@ -51,20 +51,20 @@ class CrashingWorld(LocalWorld):
         self.surviving(lambda: self.ask(method, url, body, content=MERGE if method == "PATCH" else "application/json"))
 
 
-def swept(parts: Any, story: Callable[[CrashingWorld], None]) -> int:
+def swept(parts: Any, story: Callable[[CrashingCluster], None]) -> int:
     """The story with a crash after each call in turn; gives how many calls there were."""
     n = 0
     while True:
         n += 1
         crash = CrashAfter(n)
-        with CrashingWorld(parts, crash) as world:
+        with CrashingCluster(parts, crash) as world:
             story(world)
         if crash.struck is None:
             return n - 1
 
 
 def test_a_namespace_is_emptied_and_let_go():
-    def story(world: CrashingWorld) -> None:
+    def story(world: CrashingCluster) -> None:
         world.says("POST", "/api/v1/namespaces", {"metadata": {"name": "here"}})
         for number in range(2):
             world.says("POST", f"{HERE}/configmaps", {"metadata": {"name": f"c{number}"}})
@@ -82,7 +82,7 @@ def test_pods_of_a_silent_node_are_told_and_leave():
         liveness.report_alive("good")
         return [*node_lifecycle_services(components, liveness), *disruption_services(components)]
 
-    def story(world: CrashingWorld) -> None:
+    def story(world: CrashingCluster) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
         for name in ("good", "bad"):
             world.says("POST", "/api/v1/nodes", {"metadata": {"name": name}})

@@ -13,8 +13,8 @@ from plimsoll.local.liveness import LeaseLiveness
 from plimsoll.runtime.services import Service
 from tests.faults import LateWatches
 from tests.local.apiserver.builders import MERGE
-from tests.local.controller_manager.builders import NODES, PODS, NodeWorld
-from tests.local.local_cluster import LocalWorld
+from tests.local.controller_manager.builders import NODES, PODS, NodeLifecycleCluster
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     import pytest
@@ -28,19 +28,19 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 ALIVE = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 
 
-def made_owner(world: LocalWorld) -> dict[str, Any]:
+def made_owner(world: LocalClusterHarness) -> dict[str, Any]:
     made = world.made(CONFIG_MAPS, {"metadata": {"name": "owner"}})
     world.run.settle()
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["metadata"]["uid"]}
 
 
-def made_pod(world: LocalWorld, owner: dict[str, Any]) -> None:
+def made_pod(world: LocalClusterHarness, owner: dict[str, Any]) -> None:
     spec = {"containers": [{"name": "c", "image": "x"}]}
     world.made(PODS, {"metadata": {"name": "p", "ownerReferences": [owner]}, "spec": spec})
     world.run.settle()
 
 
-def is_leaving(world: LocalWorld, name: str = "p") -> bool:
+def is_leaving(world: LocalClusterHarness, name: str = "p") -> bool:
     reply = world.ask("GET", f"{PODS}/{name}")
     return reply.status == 404 or "deletionTimestamp" in reply.body["metadata"]
 
@@ -50,7 +50,7 @@ def is_leaving(world: LocalWorld, name: str = "p") -> bool:
 
 def test_pods_that_were_orphaned_stay_while_the_collector_still_sees_their_owner_in_them():
     late = LateWatches()
-    with LocalWorld(garbage_collector_services, through=late.wrap) as world:
+    with LocalClusterHarness(garbage_collector_services, through=late.wrap) as world:
         made_pod(world, made_owner(world))
         late.hold("pods")
         world.ask("DELETE", f"{CONFIG_MAPS}/owner?propagationPolicy=Orphan")
@@ -64,7 +64,7 @@ def test_pods_that_were_orphaned_stay_while_the_collector_still_sees_their_owner
 
 def test_a_pod_that_changed_unseen_still_goes_with_its_owner():
     late = LateWatches()
-    with LocalWorld(garbage_collector_services, through=late.wrap) as world:
+    with LocalClusterHarness(garbage_collector_services, through=late.wrap) as world:
         made_pod(world, made_owner(world))
         late.hold("pods")
         world.ask("PATCH", f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}}, content=MERGE)
@@ -77,7 +77,7 @@ def test_a_pod_that_changed_unseen_still_goes_with_its_owner():
 
 def test_an_owner_the_cache_does_not_show_yet_keeps_its_pods():
     late = LateWatches()
-    with LocalWorld(garbage_collector_services, through=late.wrap) as world:
+    with LocalClusterHarness(garbage_collector_services, through=late.wrap) as world:
         late.hold("configmaps")
         made_pod(world, made_owner(world))
         world.run.advance_by(5)
@@ -100,7 +100,7 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
         monkeypatch.setattr(last, "synced", fails_once)
         return [Service(name="garbage", run=collection.run)]
 
-    with LocalWorld(parts) as world:
+    with LocalClusterHarness(parts) as world:
         world.run.advance_by(60)
         owner = made_owner(world)
         world.made(ENDPOINTS, {"metadata": {"name": "child", "ownerReferences": [owner]}})
@@ -113,7 +113,7 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
 # ---- nodes that are told silent
 
 
-class LeaseWorld(LocalWorld):
+class NodeLeaseCluster(LocalClusterHarness):
     """Two nodes with leases, of which `good` renews its own every ten seconds."""
 
     def __init__(self, **more: Any) -> None:
@@ -140,7 +140,7 @@ class LeaseWorld(LocalWorld):
 
 def test_a_node_whose_renewals_do_not_reach_the_cache_is_not_told_silent():
     late = LateWatches()
-    with LeaseWorld(through=late.wrap) as world:
+    with NodeLeaseCluster(through=late.wrap) as world:
         world.nodes("good", "other")
         late.hold("leases")
         for _ in range(12):
@@ -152,7 +152,7 @@ def test_a_node_whose_renewals_do_not_reach_the_cache_is_not_told_silent():
 
 def test_a_lease_the_server_was_asked_for_counts_once():
     late = LateWatches()
-    with LeaseWorld(through=late.wrap) as world:
+    with NodeLeaseCluster(through=late.wrap) as world:
         world.nodes("good", "other")
         late.hold("leases")
         world.run.advance_by(10)
@@ -165,7 +165,7 @@ def test_a_lease_the_server_was_asked_for_counts_once():
 
 def test_a_report_the_cache_does_not_show_keeps_a_node_from_being_told_silent():
     late = LateWatches()
-    with NodeWorld(through=late.wrap) as world:
+    with NodeLifecycleCluster(through=late.wrap) as world:
         world.node("good")
         world.node("bad")
         world.silence("bad")
@@ -194,7 +194,7 @@ def test_a_report_that_comes_while_a_node_is_told_silent_is_not_overwritten():
             await self._port.aclose()
 
     reported: list[Response] = []
-    with NodeWorld(through=ReportsFirst) as world:
+    with NodeLifecycleCluster(through=ReportsFirst) as world:
         world.node("good")
         world.node("bad")
         world.silence("bad")
@@ -204,7 +204,7 @@ def test_a_report_that_comes_while_a_node_is_told_silent_is_not_overwritten():
 
 
 def test_a_step_of_the_wall_clock_makes_no_node_silent(monkeypatch: pytest.MonkeyPatch):
-    with LeaseWorld() as world:
+    with NodeLeaseCluster() as world:
         world.nodes("good", "other")
         world.run.advance_by(10)
         before = world.run.clock.now
@@ -221,14 +221,14 @@ def test_a_step_of_the_wall_clock_makes_no_node_silent(monkeypatch: pytest.Monke
 TOLERATES_60_S = {"key": "ex.com/out", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
 
 
-def tainted(world: NodeWorld, added: str = "") -> None:
+def tainted(world: NodeLifecycleCluster, added: str = "") -> None:
     taint = {"key": "ex.com/out", "effect": "NoExecute", **({"timeAdded": added} if added else {})}
     world.ask("PATCH", f"{NODES}/n", {"spec": {"taints": [taint]}}, content=MERGE)
     world.run.settle()
 
 
 def test_a_pod_that_came_after_the_taint_has_its_whole_time():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("n")
         tainted(world, "2026-01-01T00:00:00Z")
         world.run.advance_by(600)
@@ -240,7 +240,7 @@ def test_a_pod_that_came_after_the_taint_has_its_whole_time():
 
 
 def test_a_taint_that_went_and_came_again_counts_anew():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("n")
         world.pod("p", "n", tolerations=[TOLERATES_60_S])
         tainted(world)
@@ -256,7 +256,7 @@ def test_a_taint_that_went_and_came_again_counts_anew():
 
 def test_a_node_the_cache_does_not_show_keeps_its_pods():
     late = LateWatches()
-    with NodeWorld(through=late.wrap) as world:
+    with NodeLifecycleCluster(through=late.wrap) as world:
         late.hold("nodes")
         world.made(NODES, {"metadata": {"name": "n"}})
         world.pod("p", "n")

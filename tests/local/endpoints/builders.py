@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.objects.api.meta import written_time
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ NODES = "/api/v1/nodes"
 ZONE = "topology.kubernetes.io/zone"
 
 
-class EndpointWorld(LocalWorld):
+class EndpointCluster(LocalClusterHarness):
     """With the namespace `here`, and the nodes n1 and n2 in zones z1 and z2."""
 
     def __init__(self, *, through: Callable[[Any], Any] = lambda port: port) -> None:

@@ -8,7 +8,7 @@ from plimsoll.local.components import KUBELET, Components
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ReportedLiveness
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from plimsoll.runtime.services import Service
@@ -18,7 +18,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
-class KubeletWorld(LocalWorld):
+class KubeletCluster(LocalClusterHarness):
     """`liveness`: heartbeats are told to `self.liveness`; otherwise they are written. `writes`: both."""
 
     def __init__(

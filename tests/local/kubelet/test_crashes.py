@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.local.kubelet.builders import KubeletWorld
+from tests.local.kubelet.builders import KubeletCluster
 
 WRITES = ("POST", "PATCH", "DELETE")
 
 
-class EndsAfter:
+class StopsAfterWrite:
     """After the write number `n` took effect nothing of this process gets an answer any more."""
 
     def __init__(self, n: int) -> None:
@@ -23,11 +23,11 @@ class EndsAfter:
         return self.writes >= self.n
 
     def wrap(self, transport: Any) -> Any:
-        return transport if self.is_mended else _Cut(self, transport)
+        return transport if self.is_mended else _StoppableTransport(self, transport)
 
 
-class _Cut:
-    def __init__(self, fault: EndsAfter, transport: Any) -> None:
+class _StoppableTransport:
+    def __init__(self, fault: StopsAfterWrite, transport: Any) -> None:
         self._fault = fault
         self._transport = transport
 
@@ -45,9 +45,9 @@ class _Cut:
         await self._transport.aclose()
 
 
-def story(fault: EndsAfter) -> dict[str, Any]:
+def story(fault: StopsAfterWrite) -> dict[str, Any]:
     """Three pods: one runs, one completes, one is deleted on the way."""
-    with KubeletWorld(told=True, start_s=2, through=fault.wrap) as world:
+    with KubeletCluster(told=True, start_s=2, through=fault.wrap) as world:
         world.node()
         world.pod("runs")
         world.pod("works", pace={"run-seconds": 5}, restartPolicy="Never")
@@ -69,12 +69,12 @@ def story(fault: EndsAfter) -> dict[str, Any]:
 
 
 def test_a_crash_after_any_write_changes_nothing_but_times():
-    untouched = EndsAfter(10**9)
+    untouched = StopsAfterWrite(10**9)
     expected = story(untouched)
     assert expected["goes"] is None
     assert [expected[name][0] for name in ("runs", "works")] == ["Running", "Succeeded"]
     assert untouched.writes > 8
     for n in range(1, untouched.writes + 1):
-        ended = story(EndsAfter(n))
+        ended = story(StopsAfterWrite(n))
         assert ended["goes"] is None, n
         assert [ended[name][0] for name in ("runs", "works")] == ["Running", "Succeeded"], n

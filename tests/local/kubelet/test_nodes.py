@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.local.kubelet.builders import KubeletWorld, a_node, conditions
+from tests.local.kubelet.builders import KubeletCluster, a_node, conditions
 
 HEALTHY = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
@@ -15,7 +15,7 @@ HEALTHY = {
 
 
 def test_a_node_is_ready_when_its_boot_time_is_over_and_not_before():
-    with KubeletWorld(boot_s=30) as world:
+    with KubeletCluster(boot_s=30) as world:
         world.node()
         world.run.advance_by(29)
         assert conditions(world.get_node()) == {}
@@ -25,14 +25,14 @@ def test_a_node_is_ready_when_its_boot_time_is_over_and_not_before():
 
 
 def test_a_node_may_say_how_long_it_boots():
-    with KubeletWorld(boot_s=30) as world:
+    with KubeletCluster(boot_s=30) as world:
         world.node(boot_seconds=5)
         world.run.advance_by(6)
         assert conditions(world.get_node()) == HEALTHY
 
 
 def test_conditions_stand_in_the_kubelets_order_with_its_words():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         told = [(condition["type"], condition["message"]) for condition in world.node()["status"]["conditions"]]
     assert told == [
         ("MemoryPressure", "kubelet has sufficient memory available"),
@@ -43,7 +43,7 @@ def test_conditions_stand_in_the_kubelets_order_with_its_words():
 
 
 def test_a_node_gets_an_address_of_its_own_and_the_facts_of_a_machine():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         first, second = world.node("n1")["status"], world.node("n2")["status"]
     assert first["addresses"] == [
         {"type": "InternalIP", "address": "10.128.0.1"},
@@ -60,7 +60,7 @@ def test_what_the_machine_says_of_itself_stays():
     node = a_node()
     node["status"]["nodeInfo"] = {"osImage": "Another OS"}
     node["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.7"}]
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         world.made("/api/v1/nodes", node)
         world.run.settle()
         status = world.get_node()["status"]
@@ -70,7 +70,7 @@ def test_what_the_machine_says_of_itself_stays():
 
 
 def test_nodes_without_the_label_are_not_touched():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         before = world.node("real", labels={})
         world.run.advance_by(60)
         assert world.get_node("real") == before
@@ -78,7 +78,7 @@ def test_nodes_without_the_label_are_not_touched():
 
 
 def test_the_lease_is_owned_by_the_node_and_renewed_every_ten_seconds():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         node = world.node()
         lease = world.lease()
         assert lease["metadata"]["ownerReferences"] == [
@@ -93,7 +93,7 @@ def test_the_lease_is_owned_by_the_node_and_renewed_every_ten_seconds():
 
 
 def test_the_status_is_repeated_every_five_minutes_though_nothing_changed():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         world.node()
         world.run.advance_by(301)
         heard = world.get_node()["status"]["conditions"][3]["lastHeartbeatTime"]
@@ -105,7 +105,7 @@ def test_the_status_is_repeated_every_five_minutes_though_nothing_changed():
 
 
 def test_a_silent_node_sends_nothing_and_recovers_when_it_may_speak():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         world.node()
         world.annotate_node(silent="true")
         world.run.advance_by(20)
@@ -119,7 +119,7 @@ def test_a_silent_node_sends_nothing_and_recovers_when_it_may_speak():
 def test_a_node_that_was_given_up_is_ready_again_at_once():
     """The node lifecycle controller called it Unknown; its kubelet knows better."""
     lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting."}
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         world.node()
         world.run.advance_by(100)
         content = "application/strategic-merge-patch+json"
@@ -135,7 +135,7 @@ def test_a_node_that_was_given_up_is_ready_again_at_once():
 
 
 def test_a_new_process_takes_the_nodes_over_with_their_addresses():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         world.node("n1")
         world.node("n2")
         before = world.get_node("n1")["status"]
@@ -149,7 +149,7 @@ def test_a_new_process_takes_the_nodes_over_with_their_addresses():
 
 
 def test_a_node_made_again_under_its_name_gets_a_lease_of_its_own():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         world.node()
         world.ask("DELETE", "/api/v1/nodes/n1")
         world.run.settle()
@@ -158,7 +158,7 @@ def test_a_node_made_again_under_its_name_gets_a_lease_of_its_own():
 
 
 def test_renewals_are_spread_evenly_over_the_ten_seconds():
-    with KubeletWorld() as world:
+    with KubeletCluster() as world:
         for number in range(50):
             world.node(f"n{number}")
         world.run.advance_by(60)
@@ -169,7 +169,7 @@ def test_renewals_are_spread_evenly_over_the_ten_seconds():
 
 @pytest.mark.parametrize("told", [True, False])
 def test_told_heartbeats_write_once_what_written_ones_repeat(told: bool):
-    with KubeletWorld(told=told) as world:
+    with KubeletCluster(told=told) as world:
         world.node()
         first = world.lease()["spec"]["renewTime"]
         version = world.get_node()["metadata"]["resourceVersion"]
@@ -179,7 +179,7 @@ def test_told_heartbeats_write_once_what_written_ones_repeat(told: bool):
 
 
 def test_told_heartbeats_say_when_a_node_was_last_heard_of():
-    with KubeletWorld(told=True) as world:
+    with KubeletCluster(told=True) as world:
         world.node()
         world.run.advance_by(100)
         assert world.liveness.is_steady("n1")
@@ -195,7 +195,7 @@ def test_told_heartbeats_say_when_a_node_was_last_heard_of():
 
 
 def test_written_heartbeats_are_told_as_well_where_somebody_listens():
-    with KubeletWorld(writes=True) as world:
+    with KubeletCluster(writes=True) as world:
         world.node()
         world.run.advance_by(60)
         assert world.liveness.is_steady("n1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.local.apiserver.builders import MERGE, STRATEGIC
-from tests.local.kubelet.builders import PODS, KubeletWorld, a_pod, conditions
+from tests.local.kubelet.builders import PODS, KubeletCluster, a_pod, conditions
 
 TRUE = ("True", "")
 RUNNING = {
@@ -22,7 +22,7 @@ def container(pod: Any) -> Any:
 
 
 def test_a_pod_is_taken_then_waits_then_runs():
-    with KubeletWorld(start_s=5) as world:
+    with KubeletCluster(start_s=5) as world:
         world.node()
         taken = world.pod()
         assert taken["status"]["phase"] == "Pending"
@@ -48,7 +48,7 @@ def test_a_pod_is_taken_then_waits_then_runs():
 
 def test_a_pod_that_should_run_by_now_is_not_first_said_to_be_starting():
     """Bound long before this kubelet comes to it."""
-    with KubeletWorld(start_s=5) as world:
+    with KubeletCluster(start_s=5) as world:
         world.pod()
         bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         world.ask("PATCH", f"{PODS}/p/status", {"status": {"conditions": [bound]}}, content=STRATEGIC)
@@ -60,7 +60,7 @@ def test_a_pod_that_should_run_by_now_is_not_first_said_to_be_starting():
 
 
 def test_a_running_container_is_described_as_a_runtime_does():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         status = container(world.pod())
     assert status["state"] == {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
@@ -71,7 +71,7 @@ def test_a_running_container_is_described_as_a_runtime_does():
 
 
 def test_pods_wait_for_their_node_to_boot():
-    with KubeletWorld(boot_s=60, start_s=0) as world:
+    with KubeletCluster(boot_s=60, start_s=0) as world:
         world.node()
         world.pod()
         world.run.advance_by(59)
@@ -82,14 +82,14 @@ def test_pods_wait_for_their_node_to_boot():
 
 
 def test_pods_bound_before_their_node_is_known_start_when_it_comes():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.pod(node="later")
         world.node("later")
         assert world.get_pod()["status"]["phase"] == "Running"
 
 
 def test_a_pod_on_the_hosts_network_has_the_hosts_address():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         status = world.pod(hostNetwork=True)["status"]
     assert status["podIP"] == status["hostIP"]
@@ -97,7 +97,7 @@ def test_a_pod_on_the_hosts_network_has_the_hosts_address():
 
 def test_init_containers_complete_and_sidecars_run_on():
     inits = [{"name": "prepare", "image": "a"}, {"name": "side", "image": "b", "restartPolicy": "Always"}]
-    with KubeletWorld(start_s=5) as world:
+    with KubeletCluster(start_s=5) as world:
         world.node()
         waits = world.pod(initContainers=inits)
         assert conditions(waits)["Initialized"] == ("False", "ContainersNotInitialized")
@@ -115,7 +115,7 @@ def test_init_containers_complete_and_sidecars_run_on():
 
 
 def test_a_readiness_gate_holds_the_pod_back_until_somebody_opens_it():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         pod = world.pod(readinessGates=[{"conditionType": "ex.com/ok"}])
         ready = next(condition for condition in pod["status"]["conditions"] if condition["type"] == "Ready")
@@ -129,7 +129,7 @@ def test_a_readiness_gate_holds_the_pod_back_until_somebody_opens_it():
 
 
 def test_work_that_ends_well_succeeds():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod(pace={"run-seconds": 30}, restartPolicy="Never")
         world.run.advance_by(29)
@@ -144,7 +144,7 @@ def test_work_that_ends_well_succeeds():
 
 
 def test_work_that_ends_badly_fails_where_it_is_not_restarted():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod(pace={"run-seconds": 3, "exit-code": 7}, restartPolicy="Never")
         world.run.advance_by(4)
@@ -155,7 +155,7 @@ def test_work_that_ends_badly_fails_where_it_is_not_restarted():
 
 
 def test_a_crash_loop_restarts_at_once_then_backs_off():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         uid = world.pod(pace={"run-seconds": 2, "exit-code": 1}, restartPolicy="OnFailure")["metadata"]["uid"]
         world.run.advance_by(3)
@@ -174,7 +174,7 @@ def test_a_crash_loop_restarts_at_once_then_backs_off():
 
 
 def test_a_deadline_ends_the_pod():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod(activeDeadlineSeconds=20)
         world.run.advance_by(21)
@@ -185,7 +185,7 @@ def test_a_deadline_ends_the_pod():
 
 def test_a_pod_the_node_has_no_room_for_is_rejected():
     big = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}]
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod("first", containers=big)
         status = world.pod("second", containers=big)["status"]
@@ -199,7 +199,7 @@ def test_a_pod_the_node_has_no_room_for_is_rejected():
 
 def test_requests_show_in_the_container_status():
     asks = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "1"}}}]
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         status = container(world.pod(containers=asks))
     assert status["allocatedResources"] == {"cpu": "500m"}
@@ -210,7 +210,7 @@ def test_requests_show_in_the_container_status():
 
 
 def test_a_deleted_pod_is_ended_and_removed():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod()
         watching = world.watch(f"{PODS}?watch=true&timeoutSeconds=60")
@@ -222,7 +222,7 @@ def test_a_deleted_pod_is_ended_and_removed():
 
 
 def test_where_ends_are_not_told_a_pod_just_goes_unless_a_finalizer_keeps_it():
-    with KubeletWorld(start_s=0, tells_ends=False) as world:
+    with KubeletCluster(start_s=0, tells_ends=False) as world:
         world.node()
         world.pod()
         world.pod("kept", finalizers=["ex.com/hold"])
@@ -235,7 +235,7 @@ def test_where_ends_are_not_told_a_pod_just_goes_unless_a_finalizer_keeps_it():
 
 
 def test_a_pod_that_takes_long_to_stop_has_its_grace_and_no_more():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod("slow", pace={"stop-seconds": 10})
         world.pod("deaf", pace={"stop-seconds": 100}, finalizers=["ex.com/hold"])
@@ -253,7 +253,7 @@ def test_a_pod_that_takes_long_to_stop_has_its_grace_and_no_more():
 
 
 def test_a_pod_with_a_finalizer_stays_ended_until_it_is_let_go():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod(finalizers=["ex.com/hold"], restartPolicy="Never")
         world.delete_pod()
@@ -268,7 +268,7 @@ def test_a_pod_with_a_finalizer_stays_ended_until_it_is_let_go():
 
 
 def test_pods_of_a_silent_node_stay_as_they_are():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod()
         world.annotate_node(silent="true")
@@ -280,7 +280,7 @@ def test_pods_of_a_silent_node_stay_as_they_are():
 
 
 def test_a_new_process_goes_on_where_the_old_one_was():
-    with KubeletWorld(start_s=10) as world:
+    with KubeletCluster(start_s=10) as world:
         world.node()
         world.pod("starts")
         world.pod("works", pace={"start-seconds": 0, "run-seconds": 20}, restartPolicy="Never")
@@ -297,7 +297,7 @@ def test_a_new_process_goes_on_where_the_old_one_was():
 
 
 def test_addresses_of_pods_are_not_given_twice_after_a_restart():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod("b")
         world.kill()
@@ -307,7 +307,7 @@ def test_addresses_of_pods_are_not_given_twice_after_a_restart():
 
 
 def test_events_tell_a_pods_life():
-    with KubeletWorld(start_s=0, tells_events=True) as world:
+    with KubeletCluster(start_s=0, tells_events=True) as world:
         world.node()
         world.pod()
         world.delete_pod()
@@ -324,7 +324,7 @@ def test_events_tell_a_pods_life():
 
 
 def test_an_image_that_is_always_pulled_is_told_as_pulled():
-    with KubeletWorld(start_s=0, tells_events=True) as world:
+    with KubeletCluster(start_s=0, tells_events=True) as world:
         world.node()
         pod = a_pod()
         pod["spec"]["containers"][0] |= {"image": "nginx:latest", "imagePullPolicy": "Always"}
@@ -338,7 +338,7 @@ def test_an_image_that_is_always_pulled_is_told_as_pulled():
 
 
 def test_a_pod_of_the_same_name_is_another_pod():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod()
         world.delete_pod()
@@ -348,7 +348,7 @@ def test_a_pod_of_the_same_name_is_another_pod():
 
 
 def test_what_somebody_else_says_of_a_pod_that_runs_for_ever_is_put_right():
-    with KubeletWorld(start_s=0) as world:
+    with KubeletCluster(start_s=0) as world:
         world.node()
         world.pod()
         world.run.settle()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.local.components import SCHEDULER
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 
 
-class SchedulerWorld(LocalWorld):
+class SchedulerCluster(LocalClusterHarness):
     """`stepped`: the scheduler does not run by itself but when `schedule_once` is called."""
 
     def __init__(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from plimsoll.local.scheduler.events import NOTE_CHARACTERS, cut
-from tests.local.scheduler.builders import SchedulerWorld
+from tests.local.scheduler.builders import SchedulerCluster
 
 
 def test_events_are_of_the_newer_kind_with_a_time_and_no_count():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("p")
 
@@ -19,7 +19,7 @@ def test_events_are_of_the_newer_kind_with_a_time_and_no_count():
 
 
 def test_the_same_failure_of_the_same_version_becomes_a_series():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("p", cpu="9")
         assert len(world.events("p")) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.local.scheduler import SchedulerSettings
 from plimsoll.scheduling.cluster_view import PodKey
-from tests.local.scheduler.builders import CLAIMS, PODS, SchedulerWorld, node, pod
+from tests.local.scheduler.builders import CLAIMS, PODS, SchedulerCluster, node, pod
 
 FITS_NOWHERE = (
     "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
@@ -15,7 +15,7 @@ FITS_NOWHERE = (
 
 
 def test_a_pod_gets_a_node_and_an_event_says_so():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
 
         world.pod("p", cpu="1")
@@ -26,7 +26,7 @@ def test_a_pod_gets_a_node_and_an_event_says_so():
 
 
 def test_pods_are_spread_over_equal_nodes():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         for name in ("n1", "n2", "n3"):
             world.node(name)
 
@@ -37,7 +37,7 @@ def test_pods_are_spread_over_equal_nodes():
 
 
 def test_pods_of_other_schedulers_are_not_touched():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
 
         world.pod("p", schedulerName="somebody-else")
@@ -47,7 +47,7 @@ def test_pods_of_other_schedulers_are_not_touched():
 
 
 def test_a_pod_without_a_place_is_bound_when_a_node_comes():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.pod("p", cpu="1")
         assert world.condition("p")["message"] == "no nodes available to schedule pods"
 
@@ -58,7 +58,7 @@ def test_a_pod_without_a_place_is_bound_when_a_node_comes():
 
 
 def test_a_pod_is_bound_when_another_one_makes_room():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("first", cpu="3")
         world.pod("second", cpu="2")
@@ -70,7 +70,7 @@ def test_a_pod_is_bound_when_another_one_makes_room():
 
 
 def test_a_pod_is_bound_when_its_node_grows():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("p", cpu="5")
 
@@ -80,7 +80,7 @@ def test_a_pod_is_bound_when_its_node_grows():
 
 
 def test_a_pod_is_bound_when_the_node_is_opened_again():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1", unschedulable=True)
         world.pod("p", cpu="1")
         assert "were unschedulable" in world.condition("p")["message"]
@@ -91,7 +91,7 @@ def test_a_pod_is_bound_when_the_node_is_opened_again():
 
 
 def test_a_pod_that_ended_takes_no_room():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("done", cpu="4")
         world.pod("next", cpu="4")
@@ -102,7 +102,7 @@ def test_a_pod_that_ended_takes_no_room():
 
 
 def test_the_same_failure_is_written_once():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("p", cpu="9")
         version = world.get("p")["metadata"]["resourceVersion"]
@@ -114,7 +114,7 @@ def test_the_same_failure_is_written_once():
 
 
 def test_a_failure_that_changed_is_told_with_the_time_since_when_it_lasts():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.pod("p", cpu="9")
         since = world.condition("p")["lastTransitionTime"]
         world.run.advance_by(100)
@@ -127,7 +127,7 @@ def test_a_failure_that_changed_is_told_with_the_time_since_when_it_lasts():
 
 
 def test_a_gated_pod_waits_for_its_gates_and_nothing_is_said():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1")
         world.pod("p", schedulingGates=[{"name": "ex.com/quota"}])
         world.run.advance_by(600)
@@ -140,7 +140,7 @@ def test_a_gated_pod_waits_for_its_gates_and_nothing_is_said():
 
 
 def test_the_higher_priority_gets_the_room_that_comes_free():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100, preemptionPolicy="Never")
         world.node("n1")
         world.pod("holder", cpu="4")
@@ -154,7 +154,7 @@ def test_the_higher_priority_gets_the_room_that_comes_free():
 
 
 def test_preemption_sends_a_pod_of_lower_priority_away():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100)
         world.node("n1")
         world.pod("low", cpu="3")
@@ -167,7 +167,7 @@ def test_preemption_sends_a_pod_of_lower_priority_away():
 
 
 def test_a_victim_with_grace_holds_its_room_until_it_is_gone():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100)
         world.node("n1")
         world.pod("low", cpu="3", terminationGracePeriodSeconds=30)
@@ -183,7 +183,7 @@ def test_a_victim_with_grace_holds_its_room_until_it_is_gone():
 
 
 def test_room_made_for_one_pod_is_not_given_to_another():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100)
         world.node("n1")
         world.pod("low", cpu="3", terminationGracePeriodSeconds=30)
@@ -198,7 +198,7 @@ def test_room_made_for_one_pod_is_not_given_to_another():
 
 
 def test_a_pod_that_comes_after_a_nomination_waits_behind_it():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100)
         world.node("n1")
         world.pod("low", cpu="3", terminationGracePeriodSeconds=30)
@@ -212,7 +212,7 @@ def test_a_pod_that_comes_after_a_nomination_waits_behind_it():
 
 
 def test_a_restarted_scheduler_keeps_room_for_the_nominated():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100)
         world.node("n1")
         world.pod("low", cpu="3", terminationGracePeriodSeconds=30)
@@ -246,7 +246,7 @@ def waiting_class() -> dict[str, object]:
 
 
 def test_a_waiting_claim_is_told_the_node_and_the_pod_waits_for_it(waiting_class: dict[str, object]):
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.made("/apis/storage.k8s.io/v1/storageclasses", waiting_class)
         world.made(CLAIMS, claim("c"))
         world.node("n1")
@@ -264,7 +264,7 @@ def test_a_waiting_claim_is_told_the_node_and_the_pod_waits_for_it(waiting_class
 
 def test_a_claim_that_is_seen_bound_before_its_volume_keeps_the_place_of_its_pod(waiting_class: dict[str, object]):
     """They come from two watches. Else the place is lost to others, and the volume is in the wrong zone."""
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.made("/apis/storage.k8s.io/v1/storageclasses", waiting_class)
         world.made(CLAIMS, claim("c"))
         world.node("n1")
@@ -281,7 +281,7 @@ def test_a_claim_that_is_seen_bound_before_its_volume_keeps_the_place_of_its_pod
 
 
 def test_a_volume_that_is_there_is_reserved_for_its_claim():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         local = {"metadata": {"name": "wait"}, "provisioner": "kubernetes.io/no-provisioner"}
         world.made("/apis/storage.k8s.io/v1/storageclasses", {**local, "volumeBindingMode": "WaitForFirstConsumer"})
         world.made(CLAIMS, claim("c"))
@@ -308,7 +308,7 @@ def volume(name: str) -> dict[str, object]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def bound(world: SchedulerWorld, name: str, by: str, *, is_there: bool = False) -> None:
+def bound(world: SchedulerCluster, name: str, by: str, *, is_there: bool = False) -> None:
     """What the volume controller does."""
     if not is_there:
         world.made("/api/v1/persistentvolumes", volume(by))
@@ -318,7 +318,7 @@ def bound(world: SchedulerWorld, name: str, by: str, *, is_there: bool = False) 
 
 
 def test_a_pod_deleted_while_it_waits_gives_its_room_back():
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.priority("high", 100, preemptionPolicy="Never")
         world.node("n1")
         world.pod("p", cpu="9", priorityClassName="high")
@@ -336,7 +336,7 @@ def test_preferred_company_is_kept_away_where_that_is_possible():
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": avoid}]
         }
     }
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         world.node("n1", allocatable={"cpu": "32", "memory": "64Gi"})
         world.node("n2")
 
@@ -350,7 +350,7 @@ def test_preferred_company_is_kept_away_where_that_is_possible():
 
 
 def test_in_a_stepped_world_nothing_happens_by_itself():
-    with SchedulerWorld(stepped=True) as world:
+    with SchedulerCluster(stepped=True) as world:
         world.node("n1")
         world.pod("p", cpu="1")
         world.run.advance_by(600)
@@ -359,7 +359,7 @@ def test_in_a_stepped_world_nothing_happens_by_itself():
 
 
 def test_one_go_places_all_it_can_and_says_what_it_could_not():
-    with SchedulerWorld(stepped=True) as world:
+    with SchedulerCluster(stepped=True) as world:
         world.node("n1")
         world.pod("a", cpu="3")
         world.pod("b", cpu="3")
@@ -374,7 +374,7 @@ def test_one_go_places_all_it_can_and_says_what_it_could_not():
 
 
 def test_one_go_asks_nobody_to_back_off():
-    with SchedulerWorld(stepped=True) as world:
+    with SchedulerCluster(stepped=True) as world:
         world.pod("p", cpu="1")
         for _ in range(3):
             assert world.run.until(world.scheduler.schedule_once()).unschedulable == (PodKey("here", "p"),)
@@ -386,7 +386,7 @@ def test_one_go_asks_nobody_to_back_off():
 
 
 def test_one_go_after_another_has_nothing_left_to_do():
-    with SchedulerWorld(stepped=True) as world:
+    with SchedulerCluster(stepped=True) as world:
         world.node("n1")
         world.pod("p", cpu="1")
         world.run.until(world.scheduler.schedule_once())
@@ -398,7 +398,7 @@ def test_one_go_after_another_has_nothing_left_to_do():
 
 def test_two_runs_of_the_same_story_place_alike():
     def story() -> dict[str, str]:
-        with SchedulerWorld(settings=SchedulerSettings(binds_at_once=3)) as world:
+        with SchedulerCluster(settings=SchedulerSettings(binds_at_once=3)) as world:
             for number in range(5):
                 world.made("/api/v1/nodes", node(f"n{number}", zone=f"z{number % 2}"))
                 world.untaint(f"n{number}")

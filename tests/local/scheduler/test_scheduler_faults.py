@@ -8,7 +8,7 @@ from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.scheduler.writes.claims import ClaimWrites
 from plimsoll.objects.api.storage import PersistentVolumeClaim
 from tests.kube.embedded_api import status_reply
-from tests.local.scheduler.builders import CLAIMS, PODS, SchedulerWorld
+from tests.local.scheduler.builders import CLAIMS, PODS, SchedulerCluster
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Binding = Callable[[Any, Any], Awaitable[Any]]
 
 
-class Bindings:
+class BindingFaults:
     """A transport on which bindings go another way."""
 
     def __init__(self, *ways: Binding) -> None:
@@ -53,8 +53,8 @@ async def lost(port: Any, call: Any) -> Any:
 
 
 def test_a_refused_binding_is_told_and_tried_again_after_the_back_off():
-    bindings = Bindings(refused)
-    with SchedulerWorld(through=bindings.wrap) as world:
+    bindings = BindingFaults(refused)
+    with SchedulerCluster(through=bindings.wrap) as world:
         world.node("n1")
         world.pod("p", cpu="1")
 
@@ -69,7 +69,7 @@ def test_a_refused_binding_is_told_and_tried_again_after_the_back_off():
 
 
 def test_room_counted_for_a_pod_that_was_not_bound_is_given_back():
-    with SchedulerWorld(through=Bindings(refused).wrap) as world:
+    with SchedulerCluster(through=BindingFaults(refused).wrap) as world:
         world.node("n1")
         world.pod("p", cpu="3")
 
@@ -79,8 +79,8 @@ def test_room_counted_for_a_pod_that_was_not_bound_is_given_back():
 
 
 def test_a_binding_whose_answer_was_lost_is_not_made_again():
-    bindings = Bindings(lost)
-    with SchedulerWorld(through=bindings.wrap) as world:
+    bindings = BindingFaults(lost)
+    with SchedulerCluster(through=bindings.wrap) as world:
         world.node("n1")
         world.pod("p", cpu="1")
         world.run.advance_by(60)
@@ -94,7 +94,7 @@ def test_a_pod_that_somebody_else_placed_is_left_where_it_is():
         await port.send(call._replace(body=call.body.replace(b'"n1"', b'"n2"')))
         return await port.send(call)
 
-    with SchedulerWorld(through=Bindings(stolen).wrap) as world:
+    with SchedulerCluster(through=BindingFaults(stolen).wrap) as world:
         world.node("n1")
         world.node("n2", unschedulable=True)
 
@@ -111,7 +111,7 @@ def test_a_pod_deleted_before_it_is_bound_is_forgotten():
         await port.send(call._replace(method="DELETE", path=f"{PODS}/p", body=b""))
         return await port.send(call)
 
-    with SchedulerWorld(through=Bindings(deleted).wrap) as world:
+    with SchedulerCluster(through=BindingFaults(deleted).wrap) as world:
         world.node("n1")
         world.pod("p", cpu="3")
         assert world.placements() == {}
@@ -124,7 +124,7 @@ def test_a_pod_deleted_before_it_is_bound_is_forgotten():
 def test_a_choice_that_was_told_before_is_no_reason_to_give_up_the_place():
     """Two attempts may be under way for one pod: each change of its claim makes it be looked at again."""
     asks = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "wait"}
-    with SchedulerWorld(stepped=True) as world:
+    with SchedulerCluster(stepped=True) as world:
         world.made(CLAIMS, {"metadata": {"name": "c"}, "spec": asks})
         client = world.connect("kube-scheduler")
         writes = ClaimWrites(client)

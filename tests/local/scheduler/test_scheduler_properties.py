@@ -17,7 +17,7 @@ from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, feasible, sch
 from plimsoll.scheduling.cluster_view import pod_key
 from plimsoll.scheduling.verdicts import DoesNotFit
 from tests.faults.crashes import CrashAfter, Crashed
-from tests.local.scheduler.builders import PODS, SchedulerWorld
+from tests.local.scheduler.builders import PODS, SchedulerCluster
 from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ SIZES = st.lists(st.tuples(st.sampled_from([250, 500, 1000, 2000]), st.integers(
 @given(sizes=SIZES, nodes=st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
 def test_no_node_is_ever_given_more_than_it_has_and_no_pod_starves(sizes: list[tuple[int, int]], nodes: int):
-    with SchedulerWorld() as world:
+    with SchedulerCluster() as world:
         for number in range(3):
             world.priority(f"priority{number}", number * 10 + 1, preemptionPolicy="Never")
         for number, (milli, priority) in enumerate(sizes):
@@ -147,7 +147,7 @@ def test_no_node_is_ever_given_more_than_it_has_and_no_pod_starves(sizes: list[t
         assert world.placements() == {}
 
 
-def assert_within_limits(world: SchedulerWorld) -> None:
+def assert_within_limits(world: SchedulerCluster) -> None:
     used: dict[str, ResourceVector] = {}
     for item in world.ask("GET", PODS).body["items"]:
         where = item["spec"].get("nodeName")
@@ -160,7 +160,7 @@ def assert_within_limits(world: SchedulerWorld) -> None:
 @given(drawn=st.lists(st.integers(0, 4), min_size=2, max_size=8))
 @settings(max_examples=10, deadline=None)
 def test_the_highest_priorities_get_the_room_there_is(drawn: list[int]):
-    with SchedulerWorld(stepped=True) as world:
+    with SchedulerCluster(stepped=True) as world:
         for number in range(5):
             world.priority(f"priority{number}", number + 1, preemptionPolicy="Never")
         for number, priority in enumerate(drawn):
@@ -187,8 +187,8 @@ def test_whatever_the_server_was_told_last_the_next_scheduler_goes_on():
 
 def _survives(crash: CrashAfter) -> bool:
     """The story of a preemption with a crash in it; gives whether the crash came."""
-    switch = _Switch(crash)
-    with SchedulerWorld(through=switch.wrap) as world:
+    switch = _SwitchableFault(crash)
+    with SchedulerCluster(through=switch.wrap) as world:
         watch = world.watch(f"{PODS}?watch=true")
         switch.is_on = True
         _story(world)
@@ -203,7 +203,7 @@ def _survives(crash: CrashAfter) -> bool:
         return crash.struck is not None
 
 
-def _story(world: SchedulerWorld) -> None:
+def _story(world: SchedulerCluster) -> None:
     world.priority("high", 100)
     world.node("n1", allocatable={"cpu": "3"})
     world.pod("low", cpu="3")
@@ -224,7 +224,7 @@ def _bindings(events: list[Any]) -> dict[str, int]:
     return counts
 
 
-class _Switch:
+class _SwitchableFault:
     """Writes pass through the fault while it is on; what informers read does not."""
 
     def __init__(self, crash: CrashAfter) -> None:
@@ -232,13 +232,13 @@ class _Switch:
         self.crash = crash
 
     def wrap(self, port: Any) -> Any:
-        return _Mortal(port, self)
+        return _CrashingTransport(port, self)
 
 
-class _Mortal:
+class _CrashingTransport:
     """The transport of a process that may die: a dead one hears no answer and sends no more."""
 
-    def __init__(self, port: Any, switch: _Switch) -> None:
+    def __init__(self, port: Any, switch: _SwitchableFault) -> None:
         self._port = port
         self._faulty = switch.crash.wrap(port)
         self._switch = switch

@@ -19,7 +19,7 @@ from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.services import Service
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import SurvivesCrashes
+from tests.local.local_cluster import CrashingLocalCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ NODES = "/api/v1/nodes"
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
 
 
-class TidbWorld(SurvivesCrashes):
+class LocalTidbCluster(CrashingLocalCluster):
     """With `nodes` nodes of 16 cores in the namespace `prod`."""
 
     def __init__(
@@ -153,7 +153,7 @@ class TidbWorld(SurvivesCrashes):
         return [store for store in found["stores"] if store["store"]["address"].startswith(f"{pod}.")][-1]
 
 
-class CrashingTidbWorld(TidbWorld):
+class CrashingTidbCluster(LocalTidbCluster):
     """With few nodes. Steps may be taken twice, so they say what is wanted."""
 
     def __init__(self, crash: CrashAfter) -> None:

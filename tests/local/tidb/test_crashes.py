@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.faults import CrashAfter
-from tests.local.tidb.builders import CrashingTidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CrashingTidbCluster, base_cluster, group_cluster
 
 _CALLS_APART = 4
 _MORE_THAN_THERE_ARE = 400
 
 
-def _story(world: CrashingTidbWorld) -> None:
+def _story(world: CrashingTidbCluster) -> None:
     """A group comes and goes."""
     for body in (base_cluster(), group_cluster(replicas=2)):
         world.taking(lambda body=body: world.have(body))  # type: ignore[misc]
@@ -22,14 +22,14 @@ def _story(world: CrashingTidbWorld) -> None:
         assert _is_safe(world)
 
 
-def _is_safe(world: CrashingTidbWorld) -> bool:
+def _is_safe(world: CrashingTidbCluster) -> bool:
     """No pod is gone whose store still holds something, and stores go one at a time."""
     pods, stores = set(world.names("pods")), world.stores()
     leaving = [pod for pod, state in stores.items() if state == "Offline"]
     return len(leaving) <= 1 and set(leaving) <= pods
 
 
-def _ended(world: CrashingTidbWorld) -> bool:
+def _ended(world: CrashingTidbCluster) -> bool:
     told = world.cluster("auto-1")["status"]["tikv"]
     return (
         world.stores()
@@ -51,7 +51,7 @@ def test_a_crash_after_any_call_leads_to_the_same_end(first: int) -> None:
     """Each of the tests takes every fourth call."""
     for number in range(first, _MORE_THAN_THERE_ARE, _CALLS_APART):
         crash = CrashAfter(number)
-        with CrashingTidbWorld(crash) as world:
+        with CrashingTidbCluster(crash) as world:
             _story(world)
             assert _ended(world), number
         if crash.struck is None:

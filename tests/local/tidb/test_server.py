@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.local.tidb.server import SimulatedServers, guard_server
 from plimsoll.web.bodies import MAX_BODY_BYTES
-from tests.local.tidb.builders import TidbWorld, base_cluster
+from tests.local.tidb.builders import LocalTidbCluster, base_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -21,15 +21,21 @@ STORES = "/prod/db/pd/api/v1/stores"
 
 
 @pytest.fixture
-def world() -> Iterator[TidbWorld]:
-    with TidbWorld() as world:
+def world() -> Iterator[LocalTidbCluster]:
+    with LocalTidbCluster() as world:
         world.make(base_cluster())
         world.after(60)
         yield world
 
 
 def _ask(
-    world: TidbWorld, path: str, *, headers: dict[str, str], method: str = "GET", body: bytes = b"", query: str = ""
+    world: LocalTidbCluster,
+    path: str,
+    *,
+    headers: dict[str, str],
+    method: str = "GET",
+    body: bytes = b"",
+    query: str = "",
 ) -> tuple[int, bytes, dict[str, str]]:
     """What a server over a socket would get and give."""
     sent: list[MutableMapping[str, Any]] = []
@@ -59,7 +65,7 @@ def _ask(
     [BEARER, {"authorization": f"Basic {b64encode(f'me:{TOKEN}'.encode()).decode()}"}],
     ids=["bearer", "basic"],
 )
-def test_who_has_the_token_is_let_in(world: TidbWorld, headers: dict[str, str]) -> None:
+def test_who_has_the_token_is_let_in(world: LocalTidbCluster, headers: dict[str, str]) -> None:
     status, body, _ = _ask(world, STORES, headers=headers)
 
     assert status == 200
@@ -71,7 +77,7 @@ def test_who_has_the_token_is_let_in(world: TidbWorld, headers: dict[str, str]) 
     ["", "Bearer ", "Bearer wrong", f"Bearer {TOKEN}x", TOKEN, "Basic !!", f"Basic {b64encode(b'a:b').decode()}"],
     ids=["none", "empty", "wrong", "longer", "bare", "unreadable", "another"],
 )
-def test_who_has_not_is_refused(world: TidbWorld, given: str) -> None:
+def test_who_has_not_is_refused(world: LocalTidbCluster, given: str) -> None:
     status, body, headers = _ask(world, STORES, headers={"authorization": given} if given else {})
 
     assert status == 401
@@ -82,15 +88,15 @@ def test_who_has_not_is_refused(world: TidbWorld, given: str) -> None:
 @pytest.mark.parametrize(
     "headers", [{"host": "evil.example"}, {"origin": "http://evil.example"}], ids=["host", "origin"]
 )
-def test_pages_of_others_are_refused_even_with_the_token(world: TidbWorld, headers: dict[str, str]) -> None:
+def test_pages_of_others_are_refused_even_with_the_token(world: LocalTidbCluster, headers: dict[str, str]) -> None:
     assert _ask(world, STORES, headers={**BEARER, **headers})[0] == 403
 
 
-def test_health_is_told_to_anybody(world: TidbWorld) -> None:
+def test_health_is_told_to_anybody(world: LocalTidbCluster) -> None:
     assert _ask(world, "/healthz", headers={})[0] == 200
 
 
-def test_metrics_are_text_and_queries_are_json(world: TidbWorld) -> None:
+def test_metrics_are_text_and_queries_are_json(world: LocalTidbCluster) -> None:
     _, _, metrics = _ask(world, "/metrics", headers=BEARER)
     status, body, query = _ask(world, "/api/v1/query", headers=BEARER, query="query=tikv_server_cpu_cores_quota")
 
@@ -99,12 +105,12 @@ def test_metrics_are_text_and_queries_are_json(world: TidbWorld) -> None:
     assert len(json.loads(body)["data"]["result"]) == 3
 
 
-def test_a_body_that_is_too_large_is_not_read_on(world: TidbWorld) -> None:
+def test_a_body_that_is_too_large_is_not_read_on(world: LocalTidbCluster) -> None:
     body = b"x" * (MAX_BODY_BYTES + 1)
 
     assert _ask(world, "/api/v1/query", headers=BEARER, method="POST", body=body)[0] == 413
 
 
-def test_what_is_nowhere_is_not_found(world: TidbWorld) -> None:
+def test_what_is_nowhere_is_not_found(world: LocalTidbCluster) -> None:
     assert _ask(world, "/", headers=BEARER)[0] == 404
     assert _ask(world, "/prod/other/pd/api/v1/stores", headers=BEARER)[0] == 503

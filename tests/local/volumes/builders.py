@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.local.volumes.provisioning import SIMULATED, ZONE
 from plimsoll.local.volumes.services import volume_services
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 NODES = "/api/v1/nodes"
 
 
-class VolumeWorld(LocalWorld):
+class VolumeCluster(LocalClusterHarness):
     """With the namespace `here`."""
 
     def __init__(self, *, through: Callable[[Any], Any] = lambda port: port) -> None:

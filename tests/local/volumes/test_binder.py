@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.local.volumes.builders import CLAIMS, CLASSES, VOLUMES, VolumeWorld, claim, storage_class, volume
+from tests.local.volumes.builders import CLAIMS, CLASSES, VOLUMES, VolumeCluster, claim, storage_class, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,17 +16,17 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
 @pytest.fixture(name="world")
-def _world() -> Iterator[VolumeWorld]:
-    with VolumeWorld() as world:
+def _world() -> Iterator[VolumeCluster]:
+    with VolumeCluster() as world:
         yield world
 
 
-def test_a_new_volume_is_available(world: VolumeWorld):
+def test_a_new_volume_is_available(world: VolumeCluster):
     world.make(VOLUMES, volume())
     assert world.volume()["status"]["phase"] == "Available"
 
 
-def test_a_claim_takes_the_smallest_volume_that_is_large_enough(world: VolumeWorld):
+def test_a_claim_takes_the_smallest_volume_that_is_large_enough(world: VolumeCluster):
     for name, size in (("huge", "100Gi"), ("small", "1Gi"), ("right", "5Gi"), ("large", "10Gi")):
         world.make(VOLUMES, volume(name, size=size))
     world.make(CLAIMS, claim(size="2Gi"))
@@ -34,7 +34,7 @@ def test_a_claim_takes_the_smallest_volume_that_is_large_enough(world: VolumeWor
     assert world.phases(VOLUMES) == {"huge": "Available", "small": "Available", "right": "Bound", "large": "Available"}
 
 
-def test_a_binding_is_written_on_both_sides(world: VolumeWorld):
+def test_a_binding_is_written_on_both_sides(world: VolumeCluster):
     world.make(VOLUMES, volume(size="5Gi"))
     world.make(CLAIMS, claim())
     bound = world.claim()
@@ -48,7 +48,7 @@ def test_a_binding_is_written_on_both_sides(world: VolumeWorld):
     assert reference["uid"] == bound["metadata"]["uid"]
 
 
-def test_a_claim_waits_for_a_volume_that_comes_later(world: VolumeWorld):
+def test_a_claim_waits_for_a_volume_that_comes_later(world: VolumeCluster):
     world.make(CLAIMS, claim())
     assert world.told() == [
         ("FailedBinding", "no persistent volumes available for this claim and no storage class is set")
@@ -57,7 +57,7 @@ def test_a_claim_waits_for_a_volume_that_comes_later(world: VolumeWorld):
     assert world.phases(CLAIMS) == {"c": "Bound"}
 
 
-def test_of_two_claims_for_one_volume_the_older_has_it(world: VolumeWorld):
+def test_of_two_claims_for_one_volume_the_older_has_it(world: VolumeCluster):
     world.make(CLAIMS, claim("first"))
     world.run.advance_by(1)
     world.make(CLAIMS, claim("a-second"))
@@ -77,14 +77,16 @@ def test_of_two_claims_for_one_volume_the_older_has_it(world: VolumeWorld):
     ],
     ids=["class", "access mode", "volume mode", "size", "selector", "kept for another"],
 )
-def test_a_volume_that_does_not_suit_is_left(world: VolumeWorld, offered: dict[str, object], wanted: dict[str, object]):
+def test_a_volume_that_does_not_suit_is_left(
+    world: VolumeCluster, offered: dict[str, object], wanted: dict[str, object]
+):
     world.make(VOLUMES, offered)
     world.make(CLAIMS, wanted)
     assert world.phases(VOLUMES) == {"v": "Available"}
     assert world.phases(CLAIMS) == {"c": "Pending"}
 
 
-def test_a_volume_kept_for_a_claim_goes_to_it_before_a_smaller_one(world: VolumeWorld):
+def test_a_volume_kept_for_a_claim_goes_to_it_before_a_smaller_one(world: VolumeCluster):
     world.make(VOLUMES, volume("small"))
     world.make(VOLUMES, volume("kept", size="9Gi", claimRef={"namespace": "here", "name": "c"}))
     world.make(CLAIMS, claim())
@@ -92,7 +94,7 @@ def test_a_volume_kept_for_a_claim_goes_to_it_before_a_smaller_one(world: Volume
     assert BOUND_BY_CONTROLLER not in world.volume("kept")["metadata"].get("annotations", {})
 
 
-def test_a_claim_that_names_its_volume_gets_that_one(world: VolumeWorld):
+def test_a_claim_that_names_its_volume_gets_that_one(world: VolumeCluster):
     world.make(VOLUMES, volume("small"))
     world.make(VOLUMES, volume("named", size="9Gi"))
     world.make(CLAIMS, claim(volumeName="named"))
@@ -100,13 +102,13 @@ def test_a_claim_that_names_its_volume_gets_that_one(world: VolumeWorld):
     assert world.claim()["metadata"]["annotations"] == {BIND_COMPLETED: "yes"}
 
 
-def test_a_claim_that_names_a_volume_too_small_is_told(world: VolumeWorld):
+def test_a_claim_that_names_a_volume_too_small_is_told(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim(size="2Gi", volumeName="v"))
     assert world.told() == [("VolumeMismatch", 'Cannot bind to requested volume "v": requested PV is too small')]
 
 
-def test_a_claim_that_names_a_taken_volume_is_told(world: VolumeWorld):
+def test_a_claim_that_names_a_taken_volume_is_told(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim("first"))
     world.make(CLAIMS, claim("second", volumeName="v"))
@@ -114,7 +116,7 @@ def test_a_claim_that_names_a_taken_volume_is_told(world: VolumeWorld):
     assert world.claim("second")["status"]["phase"] == "Pending"
 
 
-def test_a_claim_that_waits_takes_no_free_volume_by_itself(world: VolumeWorld):
+def test_a_claim_that_waits_takes_no_free_volume_by_itself(world: VolumeCluster):
     world.make(CLASSES, storage_class(waits=True))
     world.make(VOLUMES, volume(storageClassName="fast"))
     world.make(CLAIMS, claim(storageClassName="fast"))
@@ -122,7 +124,7 @@ def test_a_claim_that_waits_takes_no_free_volume_by_itself(world: VolumeWorld):
     assert world.told() == [("WaitForFirstConsumer", "waiting for first consumer to be created before binding")]
 
 
-def test_a_volume_the_scheduler_reserved_is_bound(world: VolumeWorld):
+def test_a_volume_the_scheduler_reserved_is_bound(world: VolumeCluster):
     world.make(CLASSES, storage_class(waits=True))
     world.make(VOLUMES, volume(storageClassName="fast"))
     waiting = world.make(CLAIMS, claim(storageClassName="fast"))
@@ -139,7 +141,7 @@ def test_a_volume_the_scheduler_reserved_is_bound(world: VolumeWorld):
     assert world.phases(VOLUMES) == {"v": "Bound"}
 
 
-def test_a_volume_that_is_to_be_kept_is_released_with_its_claim(world: VolumeWorld):
+def test_a_volume_that_is_to_be_kept_is_released_with_its_claim(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     world.delete(f"{CLAIMS}/c")
@@ -147,7 +149,7 @@ def test_a_volume_that_is_to_be_kept_is_released_with_its_claim(world: VolumeWor
     assert world.phases(VOLUMES) == {"v": "Released"}
 
 
-def test_a_released_volume_goes_to_nobody(world: VolumeWorld):
+def test_a_released_volume_goes_to_nobody(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     world.delete(f"{CLAIMS}/c")
@@ -156,7 +158,7 @@ def test_a_released_volume_goes_to_nobody(world: VolumeWorld):
     assert world.phases(VOLUMES) == {"v": "Released"}
 
 
-def test_a_volume_to_be_deleted_that_nobody_made_fails(world: VolumeWorld):
+def test_a_volume_to_be_deleted_that_nobody_made_fails(world: VolumeCluster):
     world.make(VOLUMES, volume(persistentVolumeReclaimPolicy="Delete"))
     world.make(CLAIMS, claim())
     world.delete(f"{CLAIMS}/c")
@@ -165,7 +167,7 @@ def test_a_volume_to_be_deleted_that_nobody_made_fails(world: VolumeWorld):
     assert "no deletable volume plugin matched" in status["message"]
 
 
-def test_a_claim_whose_volume_is_gone_is_lost(world: VolumeWorld):
+def test_a_claim_whose_volume_is_gone_is_lost(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     world.delete(f"{VOLUMES}/v")
@@ -175,20 +177,20 @@ def test_a_claim_whose_volume_is_gone_is_lost(world: VolumeWorld):
     assert ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!") in world.told()
 
 
-def test_a_claim_made_before_there_was_a_default_class_gets_it(world: VolumeWorld):
+def test_a_claim_made_before_there_was_a_default_class_gets_it(world: VolumeCluster):
     world.make(CLAIMS, claim())
     world.make(CLASSES, storage_class(waits=True, is_default=True))
     assert world.claim()["spec"]["storageClassName"] == "fast"
 
 
-def test_a_claim_that_asks_for_no_class_gets_no_default_one(world: VolumeWorld):
+def test_a_claim_that_asks_for_no_class_gets_no_default_one(world: VolumeCluster):
     world.make(CLAIMS, claim(storageClassName=""))
     world.make(CLASSES, storage_class(is_default=True))
     assert world.claim()["spec"]["storageClassName"] == ""
     assert world.phases(CLAIMS) == {"c": "Pending"}
 
 
-def test_everything_at_rest_writes_nothing(world: VolumeWorld):
+def test_everything_at_rest_writes_nothing(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     before = world.claim()["metadata"]["resourceVersion"], world.volume()["metadata"]["resourceVersion"]

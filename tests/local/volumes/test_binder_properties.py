@@ -22,13 +22,13 @@ from plimsoll.objects.api.storage import (
     VolumeResourceRequirements,
 )
 from tests.faults import CrashAfter
-from tests.local.local_cluster import SurvivesCrashes
+from tests.local.local_cluster import CrashingLocalCluster
 from tests.local.volumes.builders import (
     CLAIMS,
     CLASSES,
     NODES,
     VOLUMES,
-    VolumeWorld,
+    VolumeCluster,
     claim,
     node,
     storage_class,
@@ -196,7 +196,7 @@ def _gib(text: object) -> int:
 # ---- crashes
 
 
-class _CrashingWorld(SurvivesCrashes, VolumeWorld):
+class _CrashingVolumeCluster(CrashingLocalCluster, VolumeCluster):
     """The process dies after some call; the next one goes on."""
 
     def __init__(self, crash: CrashAfter) -> None:
@@ -207,7 +207,7 @@ class _CrashingWorld(SurvivesCrashes, VolumeWorld):
 def _told_with_crash_after(n: int) -> bool:
     """Whether the crash struck. Steps may be taken twice, so they say what is wanted."""
     crash = CrashAfter(n)
-    with _CrashingWorld(crash) as w:
+    with _CrashingVolumeCluster(crash) as w:
         w.surviving(lambda: w.ask("POST", NODES, node("n1", "z1")))
         w.surviving(lambda: w.ask("POST", CLASSES, storage_class()))
         w.surviving(lambda: w.ask("POST", VOLUMES, volume("static", size="2Gi")))

@@ -6,7 +6,7 @@ from typing import Any
 
 from plimsoll.local.volumes.provisioning import SIMULATED
 from tests.faults import LateWatches
-from tests.local.volumes.builders import CLAIMS, NODES, PODS, VOLUMES, VolumeWorld, claim, node, pod_with, volume
+from tests.local.volumes.builders import CLAIMS, NODES, PODS, VOLUMES, VolumeCluster, claim, node, pod_with, volume
 
 
 def provisioned_for(made: Any) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def provisioned_for(made: Any) -> dict[str, Any]:
 
 def test_a_volume_is_not_taken_from_a_claim_the_cache_does_not_show():
     late = LateWatches()
-    with VolumeWorld(through=late.wrap) as world:
+    with VolumeCluster(through=late.wrap) as world:
         late.hold("persistentvolumeclaims")
         made = world.make(CLAIMS, claim())
         world.make(VOLUMES, provisioned_for(made))
@@ -32,7 +32,7 @@ def test_a_volume_is_not_taken_from_a_claim_the_cache_does_not_show():
 
 def test_a_volume_is_not_taken_from_a_claim_because_the_cache_shows_one_that_had_its_name():
     late = LateWatches()
-    with VolumeWorld(through=late.wrap) as world:
+    with VolumeCluster(through=late.wrap) as world:
         world.make(CLAIMS, claim())
         late.hold("persistentvolumeclaims")
         world.patch(f"{CLAIMS}/c", {"metadata": {"finalizers": None}})
@@ -48,7 +48,7 @@ def test_a_volume_is_not_taken_from_a_claim_because_the_cache_shows_one_that_had
 
 def test_a_claim_of_a_pod_the_cache_does_not_show_is_kept():
     late = LateWatches()
-    with VolumeWorld(through=late.wrap) as world:
+    with VolumeCluster(through=late.wrap) as world:
         world.make(NODES, node("n"))
         world.make(CLAIMS, claim())
         late.hold("pods")

@@ -15,7 +15,7 @@ from tests.local.volumes.builders import (
     NODES,
     PODS,
     VOLUMES,
-    VolumeWorld,
+    VolumeCluster,
     claim,
     node,
     pod_with,
@@ -30,8 +30,8 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 @pytest.fixture(name="world")
-def _world() -> Iterator[VolumeWorld]:
-    with VolumeWorld() as world:
+def _world() -> Iterator[VolumeCluster]:
+    with VolumeCluster() as world:
         yield world
 
 
@@ -42,12 +42,12 @@ def _zones(value: Any) -> list[str]:
     return list(expression["values"])
 
 
-def _only_volume(world: VolumeWorld) -> Any:
+def _only_volume(world: VolumeCluster) -> Any:
     (only,) = world.ask("GET", VOLUMES).body["items"]
     return only
 
 
-def test_an_immediate_claim_gets_a_volume_made_for_it(world: VolumeWorld):
+def test_an_immediate_claim_gets_a_volume_made_for_it(world: VolumeCluster):
     world.make(CLASSES, storage_class())
     made = world.make(CLAIMS, claim(size="3Gi", storageClassName="fast"))
     only = _only_volume(world)
@@ -60,7 +60,7 @@ def test_an_immediate_claim_gets_a_volume_made_for_it(world: VolumeWorld):
     assert world.claim()["status"]["phase"] == "Bound"
 
 
-def test_the_claim_says_who_made_its_volume(world: VolumeWorld):
+def test_the_claim_says_who_made_its_volume(world: VolumeCluster):
     world.make(CLASSES, storage_class())
     world.make(CLAIMS, claim(storageClassName="fast"))
     assert world.claim()["metadata"]["annotations"] == {
@@ -73,7 +73,7 @@ def test_the_claim_says_who_made_its_volume(world: VolumeWorld):
     assert sorted(set(reasons)) == ["ExternalProvisioning", "Provisioning", "ProvisioningSucceeded"]
 
 
-def test_a_waiting_claim_gets_its_volume_in_the_zone_of_the_chosen_node(world: VolumeWorld):
+def test_a_waiting_claim_gets_its_volume_in_the_zone_of_the_chosen_node(world: VolumeCluster):
     for number in (1, 2, 3):
         world.make(NODES, node(f"n{number}", f"z{number}"))
     world.make(CLASSES, storage_class(waits=True))
@@ -84,7 +84,7 @@ def test_a_waiting_claim_gets_its_volume_in_the_zone_of_the_chosen_node(world: V
     assert world.phases(CLAIMS) == {"c": "Bound"}
 
 
-def test_a_waiting_claim_names_the_pods_it_waits_for(world: VolumeWorld):
+def test_a_waiting_claim_names_the_pods_it_waits_for(world: VolumeCluster):
     world.make(CLASSES, storage_class(waits=True))
     world.made(PODS, pod_with("c", "q"))
     world.make(PODS, pod_with("c", "p"))
@@ -92,7 +92,7 @@ def test_a_waiting_claim_names_the_pods_it_waits_for(world: VolumeWorld):
     assert ("WaitForPodScheduled", "waiting for pods p,q to be scheduled") in world.told()
 
 
-def test_a_node_that_is_gone_is_chosen_again(world: VolumeWorld):
+def test_a_node_that_is_gone_is_chosen_again(world: VolumeCluster):
     world.make(CLASSES, storage_class(waits=True))
     world.make(CLAIMS, claim(storageClassName="fast"))
     world.select_node("c", "gone")
@@ -101,7 +101,7 @@ def test_a_node_that_is_gone_is_chosen_again(world: VolumeWorld):
     assert world.phases(VOLUMES) == {}
 
 
-def test_immediate_volumes_go_round_the_zones_of_nodes(world: VolumeWorld):
+def test_immediate_volumes_go_round_the_zones_of_nodes(world: VolumeCluster):
     for number in (1, 2, 3):
         world.make(NODES, node(f"n{number}", f"z{number}"))
     world.make(CLASSES, storage_class())
@@ -112,7 +112,7 @@ def test_immediate_volumes_go_round_the_zones_of_nodes(world: VolumeWorld):
     assert zones == {"z1": 2, "z2": 2, "z3": 2}
 
 
-def test_the_zones_of_a_class_are_respected(world: VolumeWorld):
+def test_the_zones_of_a_class_are_respected(world: VolumeCluster):
     for number in (1, 2, 3):
         world.make(NODES, node(f"n{number}", f"z{number}"))
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z3"]}]}]
@@ -121,27 +121,27 @@ def test_the_zones_of_a_class_are_respected(world: VolumeWorld):
     assert _zones(_only_volume(world)) == ["z3"]
 
 
-def test_a_class_that_does_not_exist_is_told_and_waited_for(world: VolumeWorld):
+def test_a_class_that_does_not_exist_is_told_and_waited_for(world: VolumeCluster):
     world.make(CLAIMS, claim(storageClassName="fast"))
     assert world.told() == [("ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found')]
     world.make(CLASSES, storage_class())
     assert world.phases(CLAIMS) == {"c": "Bound"}
 
 
-def test_a_class_of_another_provisioner_is_left_to_it(world: VolumeWorld):
+def test_a_class_of_another_provisioner_is_left_to_it(world: VolumeCluster):
     world.make(CLASSES, storage_class(provisioner="example.com/p"))
     world.make(CLAIMS, claim(storageClassName="fast"))
     assert world.claim()["metadata"]["annotations"]["volume.kubernetes.io/storage-provisioner"] == "example.com/p"
     assert world.phases(VOLUMES) == {}
 
 
-def test_a_class_without_provisioner_provisions_nothing(world: VolumeWorld):
+def test_a_class_without_provisioner_provisions_nothing(world: VolumeCluster):
     world.make(CLASSES, storage_class(provisioner="kubernetes.io/no-provisioner"))
     world.make(CLAIMS, claim(storageClassName="fast"))
     assert world.told() == [("ProvisioningFailed", "no volume plugin matched name: kubernetes.io/no-provisioner")]
 
 
-def test_a_volume_that_was_made_goes_with_its_claim(world: VolumeWorld):
+def test_a_volume_that_was_made_goes_with_its_claim(world: VolumeCluster):
     world.make(CLASSES, storage_class())
     world.make(CLAIMS, claim(storageClassName="fast"))
     world.delete(f"{CLAIMS}/c")
@@ -149,14 +149,14 @@ def test_a_volume_that_was_made_goes_with_its_claim(world: VolumeWorld):
     assert world.phases(VOLUMES) == {}
 
 
-def test_a_class_may_have_its_volumes_kept(world: VolumeWorld):
+def test_a_class_may_have_its_volumes_kept(world: VolumeCluster):
     world.make(CLASSES, storage_class(reclaimPolicy="Retain"))
     world.make(CLAIMS, claim(storageClassName="fast"))
     world.delete(f"{CLAIMS}/c")
     assert list(world.phases(VOLUMES).values()) == ["Released"]
 
 
-def test_the_class_of_a_new_cluster_is_the_default_one(world: VolumeWorld):
+def test_the_class_of_a_new_cluster_is_the_default_one(world: VolumeCluster):
     world.make(NODES, node("n1", "z1"))
     world.make(CLASSES, default_storage_class())
     world.make(CLAIMS, claim())
@@ -168,7 +168,7 @@ def test_the_class_of_a_new_cluster_is_the_default_one(world: VolumeWorld):
 # ---- protection
 
 
-def test_a_claim_stays_while_a_pod_on_a_node_uses_it(world: VolumeWorld):
+def test_a_claim_stays_while_a_pod_on_a_node_uses_it(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     world.make(PODS, pod_with("c", on="n1"))
@@ -180,14 +180,14 @@ def test_a_claim_stays_while_a_pod_on_a_node_uses_it(world: VolumeWorld):
     assert world.phases(VOLUMES) == {"v": "Released"}
 
 
-def test_a_pod_without_a_node_does_not_keep_a_claim(world: VolumeWorld):
+def test_a_pod_without_a_node_does_not_keep_a_claim(world: VolumeCluster):
     world.make(CLAIMS, claim())
     world.make(PODS, pod_with("c"))
     world.delete(f"{CLAIMS}/c")
     assert world.phases(CLAIMS) == {}
 
 
-def test_a_bound_volume_stays_until_its_claim_is_gone(world: VolumeWorld):
+def test_a_bound_volume_stays_until_its_claim_is_gone(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
     world.delete(f"{VOLUMES}/v")
@@ -196,7 +196,7 @@ def test_a_bound_volume_stays_until_its_claim_is_gone(world: VolumeWorld):
     assert world.phases(VOLUMES) == {}
 
 
-def test_a_free_volume_goes_at_once(world: VolumeWorld):
+def test_a_free_volume_goes_at_once(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.delete(f"{VOLUMES}/v")
     assert world.phases(VOLUMES) == {}
@@ -205,7 +205,7 @@ def test_a_free_volume_goes_at_once(world: VolumeWorld):
 # ---- claims of one pod
 
 
-def test_a_pod_gets_the_claim_its_volume_describes(world: VolumeWorld):
+def test_a_pod_gets_the_claim_its_volume_describes(world: VolumeCluster):
     pod = pod_with("unused")
     template = {"metadata": {"labels": {"for": "p"}}, "spec": claim(storageClassName="fast")["spec"]}
     pod["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
@@ -218,7 +218,7 @@ def test_a_pod_gets_the_claim_its_volume_describes(world: VolumeWorld):
     assert own["status"]["phase"] == "Bound"
 
 
-def test_a_claim_of_that_name_that_is_not_the_pods_is_left_alone(world: VolumeWorld):
+def test_a_claim_of_that_name_that_is_not_the_pods_is_left_alone(world: VolumeCluster):
     before = world.make(CLAIMS, claim("p-scratch"))
     pod = pod_with("unused")
     template = {"spec": claim()["spec"]}
@@ -229,7 +229,7 @@ def test_a_claim_of_that_name_that_is_not_the_pods_is_left_alone(world: VolumeWo
     assert ("EphemeralVolumeCreationFailed", why) in world.told()
 
 
-def test_a_restart_goes_on_with_what_was_asked_meanwhile(world: VolumeWorld):
+def test_a_restart_goes_on_with_what_was_asked_meanwhile(world: VolumeCluster):
     world.make(NODES, node("n1", "z1"))
     world.make(CLASSES, storage_class(waits=True))
     world.make(CLAIMS, claim(storageClassName="fast"))

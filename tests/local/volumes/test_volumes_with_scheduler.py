@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.components import SCHEDULER
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.volumes.services import volume_services
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 from tests.local.volumes.builders import (
     CLAIMS,
     CLASSES,
@@ -37,11 +37,11 @@ def _parts(components: Components) -> Sequence[Service]:
     return [*volume_services(components), scheduler.service()]
 
 
-def _world() -> LocalWorld:
-    return LocalWorld(_parts)
+def _world() -> LocalClusterHarness:
+    return LocalClusterHarness(_parts)
 
 
-def _begin(world: LocalWorld) -> None:
+def _begin(world: LocalClusterHarness) -> None:
     world.namespace(NAMESPACE)
     for number in (1, 2, 3):
         name = f"n{number}"

@@ -1,6 +1,6 @@
 """A simulated cluster whose nodes are removed, in virtual time: what tests of removals start from.
 
-with RemovalWorld() as world:
+with DeletionCluster() as world:
     world.group("g", target=2)
     world.pod("web-0", node="g-0")
     world.remove(world.removal("g-0"), world.removal("g-1", is_empty=True))
@@ -37,7 +37,7 @@ from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from tests.kube.embedded_api import unchanged
-from tests.local.cloud.builders import CloudWorld
+from tests.local.cloud.builders import CloudCluster
 
 if TYPE_CHECKING:
     import asyncio
@@ -87,7 +87,7 @@ def pod_body(name: str, *, node: str, owner: dict[str, Any] | None = OWNER, **sp
     }
 
 
-class RemovalWorld(CloudWorld):
+class DeletionCluster(CloudCluster):
     """`through` wraps what the remover reaches the API server with, `over_cloud` what it reaches the cloud with."""
 
     def __init__(

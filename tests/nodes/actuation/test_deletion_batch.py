@@ -8,14 +8,14 @@ import pytest
 
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.objects.api.pods import Pod
-from tests.nodes.actuation.builders import DAEMON, DELETED, NAMESPACE, RemovalWorld, policy, removal
+from tests.nodes.actuation.builders import DAEMON, DELETED, NAMESPACE, DeletionCluster, policy, removal
 
 DS_EVICTION = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 DELAY = {"delay-deletion.cluster-autoscaler.kubernetes.io__volumes": "detaching"}
 
 
 def test_an_empty_node_is_tainted_cordoned_and_deleted_after_the_delay():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2)
         world.remove(removal("g-0", is_empty=True))
         world.after(4)
@@ -32,7 +32,7 @@ def test_an_empty_node_is_tainted_cordoned_and_deleted_after_the_delay():
 
 
 def test_an_occupied_node_is_drained_before_it_goes():
-    with RemovalWorld(stop_s=20) as world:
+    with DeletionCluster(stop_s=20) as world:
         world.group("g", target=2)
         world.pod("web-0", node="g-0")
         world.pod("web-1", node="g-1")
@@ -49,7 +49,7 @@ def test_an_occupied_node_is_drained_before_it_goes():
 
 
 def test_nobody_elses_taints_are_lost():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1, template={"taints": [{"key": "team", "value": "red", "effect": "NoSchedule"}]})
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -57,7 +57,7 @@ def test_nobody_elses_taints_are_lost():
 
 
 def test_without_the_flag_nodes_are_not_cordoned():
-    with RemovalWorld(cordon_first=False) as world:
+    with DeletionCluster(cordon_first=False) as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -66,7 +66,7 @@ def test_without_the_flag_nodes_are_not_cordoned():
 
 @pytest.mark.parametrize(("asked", "most", "given"), [(900, 600, 600), (20, 600, 20), (None, 600, 30), (900, 0, 900)])
 def test_the_grace_period_of_pods_is_capped(asked: int | None, most: int, given: int):
-    with RemovalWorld(stop_s=3000, graceful_termination_s=most) as world:
+    with DeletionCluster(stop_s=3000, graceful_termination_s=most) as world:
         world.group("g", target=1)
         grace: dict[str, Any] = {} if asked is None else {"terminationGracePeriodSeconds": asked}
         world.pod("web-0", node="g-0", **grace)
@@ -77,7 +77,7 @@ def test_the_grace_period_of_pods_is_capped(asked: int | None, most: int, given:
 
 
 def test_pods_of_lower_priority_leave_first_each_tier_with_its_own_grace():
-    with RemovalWorld(stop_s=3000, drain_priority_config="1000:40,0:20") as world:
+    with DeletionCluster(stop_s=3000, drain_priority_config="1000:40,0:20") as world:
         world.group("g", target=1)
         for name, value in (("low", 10), ("high", 5000)):
             body = {"metadata": {"name": name}, "value": value}
@@ -110,7 +110,7 @@ def test_pods_of_lower_priority_leave_first_each_tier_with_its_own_grace():
 def test_daemon_pods_of_occupied_nodes_are_told_to_go_if_wanted(
     flags: dict[str, Any], annotation: str | None, is_evicted: bool
 ):
-    with RemovalWorld(stop_s=10, **flags) as world:
+    with DeletionCluster(stop_s=10, **flags) as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         notes = {} if annotation is None else {DS_EVICTION: annotation}
@@ -123,7 +123,7 @@ def test_daemon_pods_of_occupied_nodes_are_told_to_go_if_wanted(
 
 @pytest.mark.parametrize(("wanted", "evicted"), [(False, []), (True, ["agent-0"])])
 def test_daemon_pods_of_empty_nodes_are_told_to_go_only_with_the_flag(wanted: bool, evicted: list[str]):
-    with RemovalWorld(evict_daemons_of_empty=wanted) as world:
+    with DeletionCluster(evict_daemons_of_empty=wanted) as world:
         world.group("g", target=1)
         world.pod("agent-0", node="g-0", owner=DAEMON)
         world.remove(removal("g-0", is_empty=True))
@@ -133,7 +133,7 @@ def test_daemon_pods_of_empty_nodes_are_told_to_go_only_with_the_flag(wanted: bo
 
 
 def test_a_daemon_pod_that_may_not_go_holds_nobody_up():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         world.pod("agent-0", node="g-0", owner=DAEMON, labels={"app": "agent"})
@@ -148,7 +148,7 @@ def test_a_daemon_pod_that_may_not_go_holds_nobody_up():
 
 
 def test_an_annotation_holds_the_deletion_up_until_it_is_gone():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.annotate("g-0", **DELAY)
         world.remove(removal("g-0", is_empty=True))
@@ -160,7 +160,7 @@ def test_an_annotation_holds_the_deletion_up_until_it_is_gone():
 
 
 def test_an_annotation_holds_the_deletion_up_for_so_long_and_no_longer():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.annotate("g-0", **DELAY)
         world.remove(removal("g-0", is_empty=True))
@@ -174,7 +174,7 @@ def test_an_annotation_holds_the_deletion_up_for_so_long_and_no_longer():
 
 
 def test_without_a_batch_time_each_node_is_a_call_of_its_own():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=3)
         world.remove(*(removal(f"g-{number}", is_empty=True) for number in range(3)))
         world.after(6)
@@ -182,7 +182,7 @@ def test_without_a_batch_time_each_node_is_a_call_of_its_own():
 
 
 def test_nodes_of_a_group_that_are_ready_within_the_batch_time_are_one_call():
-    with RemovalWorld(stop_s=8, batcher_interval_s=12) as world:
+    with DeletionCluster(stop_s=8, batcher_interval_s=12) as world:
         world.group("g", target=2)
         world.group("h", target=1)
         world.pod("web-0", node="g-1")
@@ -193,7 +193,7 @@ def test_nodes_of_a_group_that_are_ready_within_the_batch_time_are_one_call():
 
 
 def test_a_group_that_goes_whole_is_one_call_when_all_are_ready():
-    with RemovalWorld(stop_s=15) as world:
+    with DeletionCluster(stop_s=15) as world:
         world.group("g", target=3, zeroOrMax=True)
         world.pod("web-0", node="g-1")
         world.remove(*(removal(f"g-{number}", is_empty=number != 1, goes_whole=True) for number in range(3)))
@@ -205,7 +205,7 @@ def test_a_group_that_goes_whole_is_one_call_when_all_are_ready():
 
 
 def test_a_group_that_goes_whole_stays_whole_when_one_node_cannot_go():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2, zeroOrMax=True)
         world.pod("lone", node="g-1", owner=None)
         world.remove(*(removal(f"g-{number}", is_empty=number != 1, goes_whole=True) for number in range(2)))
@@ -220,7 +220,7 @@ def test_a_group_that_goes_whole_stays_whole_when_one_node_cannot_go():
 
 
 def test_what_is_under_way_is_told_until_the_node_is_gone():
-    with RemovalWorld(stop_s=20) as world:
+    with DeletionCluster(stop_s=20) as world:
         world.group("g", target=3)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"), removal("g-1", is_empty=True))
@@ -235,7 +235,7 @@ def test_what_is_under_way_is_told_until_the_node_is_gone():
 
 
 def test_a_node_that_outlives_its_deletion_counts_as_leaving_for_five_minutes():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         node = world.node("g-0")
         world.remove(removal("g-0", is_empty=True))
@@ -250,7 +250,7 @@ def test_a_node_that_outlives_its_deletion_counts_as_leaving_for_five_minutes():
 
 
 def test_every_end_is_told_once():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(6)
@@ -259,7 +259,7 @@ def test_every_end_is_told_once():
 
 
 def test_a_node_is_not_begun_twice():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -270,7 +270,7 @@ def test_a_node_is_not_begun_twice():
 
 
 def test_a_node_that_failed_may_be_begun_again_while_others_of_its_batch_are_under_way():
-    with RemovalWorld(stop_s=60) as world:
+    with DeletionCluster(stop_s=60) as world:
         world.group("g", target=2)
         world.pod("lone", node="g-0", owner=None)
         world.pod("web-0", node="g-1", terminationGracePeriodSeconds=60)
@@ -290,7 +290,7 @@ def test_a_node_that_failed_may_be_begun_again_while_others_of_its_batch_are_und
 
 
 def test_evicted_pods_are_remembered_until_they_are_made_again_or_time_is_up():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"))
@@ -311,7 +311,7 @@ def test_evicted_pods_are_remembered_until_they_are_made_again_or_time_is_up():
 
 
 def test_a_stepped_removal_ends_within_the_turn_and_takes_no_time():
-    with RemovalWorld(runs=False, pacing=Pacing.STEPPED) as world:
+    with DeletionCluster(runs=False, pacing=Pacing.STEPPED) as world:
         world.group("g", target=3)
         for number in range(20):
             world.pod(f"web-{number}", node="g-0", terminationGracePeriodSeconds=300)
@@ -326,7 +326,7 @@ def test_a_stepped_removal_ends_within_the_turn_and_takes_no_time():
 
 
 def test_a_stepped_removal_that_would_have_to_wait_fails_within_the_turn():
-    with RemovalWorld(runs=False, pacing=Pacing.STEPPED, stop_s=5) as world:
+    with DeletionCluster(runs=False, pacing=Pacing.STEPPED, stop_s=5) as world:
         world.group("g", target=2)
         world.pod("web-0", node="g-0")
         before = world.clock.now()

@@ -29,7 +29,7 @@ from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.faults import CrashAfter, LoseAnswers, sweep_crashes, sweep_faults
 from tests.local.cloud.builders import cloud_body, cloud_definitions, group_body
-from tests.local.cloud.test_controller_crashes import CrashWorld
+from tests.local.cloud.test_controller_crashes import CrashingCloudCluster
 from tests.nodes.actuation.builders import NAMESPACE, cluster_services, pod_body, removal
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ POLICY = Policy()
 GOING = {"g-0": removal("g-0"), "g-1": removal("g-1", is_empty=True)}
 
 
-class World(CrashWorld):
+class CrashingDeletionCluster(CrashingCloudCluster):
     """Three nodes, of which the first has a pod; everything but the autoscaler runs."""
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -67,10 +67,10 @@ class World(CrashWorld):
         return {node.metadata.name: node for node in (await self.client.list(Node)).items}
 
 
-class Process:
+class DeletionProcess:
     """A remover and a cleaner, built from the world alone."""
 
-    def __init__(self, world: World, through: Callable[[Any], Any], *, removes: bool = True) -> None:
+    def __init__(self, world: CrashingDeletionCluster, through: Callable[[Any], Any], *, removes: bool = True) -> None:
         self.world = world
         self.removes = removes
         clock, client = world.clock, world.client_through(through)
@@ -107,13 +107,13 @@ class Process:
             running.cancel()
 
 
-async def build_world(clock: VirtualClock) -> World:
-    world = World(clock)
+async def build_world(clock: VirtualClock) -> CrashingDeletionCluster:
+    world = CrashingDeletionCluster(clock)
     await world.begin()
     return world
 
 
-async def check_removed(world: World) -> None:
+async def check_removed(world: CrashingDeletionCluster) -> None:
     nodes = await world.nodes()
     group = await world.client.get(NodeGroup, "g")
     assert sorted(nodes) == ["g-2"]
@@ -122,7 +122,7 @@ async def check_removed(world: World) -> None:
     await check_once(world)
 
 
-async def check_kept_or_removed(world: World) -> None:
+async def check_kept_or_removed(world: CrashingDeletionCluster) -> None:
     """What was not handed over before the crash is in use again; what was is gone."""
     nodes = await world.nodes()
     group = await world.client.get(NodeGroup, "g")
@@ -132,7 +132,7 @@ async def check_kept_or_removed(world: World) -> None:
     await check_once(world)
 
 
-async def check_once(world: World) -> None:
+async def check_once(world: CrashingDeletionCluster) -> None:
     handed = [
         name
         for call_record in world.log
@@ -144,13 +144,15 @@ async def check_once(world: World) -> None:
     world.running.cancel()
 
 
-def only_cleans_after_a_crash(world: World, through: Callable[[Any], Any]) -> Process:
+def only_cleans_after_a_crash(world: CrashingDeletionCluster, through: Callable[[Any], Any]) -> DeletionProcess:
     is_first = isinstance(getattr(through, "__self__", None), CrashAfter)
-    return Process(world, through, removes=is_first)
+    return DeletionProcess(world, through, removes=is_first)
 
 
 def test_a_crash_after_any_write_neither_loses_nor_doubles_a_removal():
-    points = sweep_crashes(build_world=build_world, build_instance=Process, run=Process.run, check=check_removed)
+    points = sweep_crashes(
+        build_world=build_world, build_instance=DeletionProcess, run=DeletionProcess.run, check=check_removed
+    )
     assert points >= 5
 
 
@@ -158,7 +160,7 @@ def test_after_a_crash_nodes_that_are_needed_again_come_back_to_use():
     points = sweep_crashes(
         build_world=build_world,
         build_instance=only_cleans_after_a_crash,
-        run=Process.run,
+        run=DeletionProcess.run,
         check=check_kept_or_removed,
     )
     assert points >= 5
@@ -168,8 +170,8 @@ def test_a_lost_answer_to_any_write_neither_loses_nor_doubles_a_removal():
     points = sweep_faults(
         lambda number: LoseAnswers(number, error=lambda: TimedOut("lost")),
         build_world=build_world,
-        build_instance=Process,
-        run=Process.run,
+        build_instance=DeletionProcess,
+        run=DeletionProcess.run,
         check=check_removed,
     )
     assert points >= 5

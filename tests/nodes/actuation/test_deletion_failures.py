@@ -17,12 +17,12 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CallFault
 from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
 from tests.local.apiserver.builders import START
-from tests.nodes.actuation.builders import DELETED, RemovalWorld, removal
+from tests.nodes.actuation.builders import DELETED, DeletionCluster, removal
 
 DISABLED = {"cluster-autoscaler.kubernetes.io__scale_down_disabled": "true"}
 
 
-class Sometimes:
+class FaultyPort:
     """A port whose calls go wrong while `error` says so: before they take effect, or (`late`) after."""
 
     def __init__(self, port: Any, method: str) -> None:
@@ -57,7 +57,7 @@ class Sometimes:
         return self.error
 
 
-class SomeCalls(Sometimes):
+class FaultyCalls(FaultyPort):
     """Only calls of a method, and whose path holds a text."""
 
     def __init__(self, port: Any) -> None:
@@ -69,7 +69,7 @@ class SomeCalls(Sometimes):
         return super()._strikes() and self.verb in {"", call.method} and self.path in call.path
 
 
-class Faulty:
+class PortFaults:
     """Keeps the last port it wrapped."""
 
     def __init__(self, make: Any) -> None:
@@ -85,8 +85,8 @@ class Faulty:
 
 
 def test_an_eviction_that_a_budget_refuses_is_tried_every_ten_seconds_for_two_minutes():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0", labels={"app": "web"})
         world.budget(maxUnavailable=0, selector={"matchLabels": {"app": "web"}})
@@ -103,7 +103,7 @@ def test_an_eviction_that_a_budget_refuses_is_tried_every_ten_seconds_for_two_mi
 
 
 def test_an_eviction_goes_through_when_the_budget_allows_it_in_time():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0", labels={"app": "web"})
         world.budget(maxUnavailable=0, selector={"matchLabels": {"app": "web"}})
@@ -115,7 +115,7 @@ def test_an_eviction_goes_through_when_the_budget_allows_it_in_time():
 
 
 def test_a_pod_that_does_not_end_is_waited_for_as_long_as_the_longest_grace_and_headroom():
-    with RemovalWorld(graceful_termination_s=60) as world:
+    with DeletionCluster(graceful_termination_s=60) as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         body = {"metadata": {"finalizers": ["example.com/stays"]}}
@@ -134,7 +134,7 @@ def test_a_pod_that_does_not_end_is_waited_for_as_long_as_the_longest_grace_and_
 
 
 def test_a_pod_that_came_to_an_empty_node_keeps_it():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -147,7 +147,7 @@ def test_a_pod_that_came_to_an_empty_node_keeps_it():
 
 
 def test_a_pod_that_must_not_be_moved_keeps_its_node():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"))
@@ -160,7 +160,7 @@ def test_a_pod_that_must_not_be_moved_keeps_its_node():
 
 
 def test_a_pod_that_came_and_may_move_is_drained_with_the_others():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"))
@@ -171,7 +171,7 @@ def test_a_pod_that_came_and_may_move_is_drained_with_the_others():
 
 
 def test_a_node_that_is_gone_was_overtaken():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True), removal("never-was", is_empty=True))
         world.after(1)
@@ -182,7 +182,7 @@ def test_a_node_that_is_gone_was_overtaken():
 
 
 def test_who_takes_the_taint_off_keeps_the_node():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -193,7 +193,7 @@ def test_who_takes_the_taint_off_keeps_the_node():
 
 
 def test_who_annotates_the_node_keeps_it():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -205,7 +205,7 @@ def test_who_annotates_the_node_keeps_it():
 
 
 def test_who_changes_their_mind_during_the_drain_keeps_the_node():
-    with RemovalWorld(stop_s=20) as world:
+    with DeletionCluster(stop_s=20) as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"))
@@ -227,7 +227,7 @@ def test_a_pod_that_cannot_be_read_keeps_its_node():
 
 
 def test_a_taint_that_somebody_else_writes_at_the_same_time_is_kept():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         stale = world.node("g-0")
         other = {"key": "other", "effect": "NoSchedule"}
@@ -238,8 +238,8 @@ def test_a_taint_that_somebody_else_writes_at_the_same_time_is_kept():
 
 
 def test_a_failure_to_taint_one_node_undoes_all_that_were_to_go_with_it():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=7)
         calls.port.error = error_of(Status(code=403, message="no"))
         calls.port.verb, calls.port.path = "PATCH", "/nodes/g-6"
@@ -252,8 +252,8 @@ def test_a_failure_to_taint_one_node_undoes_all_that_were_to_go_with_it():
 
 
 def test_nodes_to_drain_do_not_pay_for_empty_ones():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=2)
         calls.port.error = error_of(Status(code=403, message="no"))
         calls.port.verb, calls.port.path = "PATCH", "/nodes/g-0"
@@ -263,8 +263,8 @@ def test_nodes_to_drain_do_not_pay_for_empty_ones():
 
 
 def test_a_lost_answer_to_the_taint_is_looked_up():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)
         calls.port.error, calls.port.verb, calls.port.limit = TimedOut("lost"), "PATCH", 1
         calls.port.is_late = True
@@ -274,7 +274,7 @@ def test_a_lost_answer_to_the_taint_is_looked_up():
 
 
 def test_a_cordon_that_was_there_before_stays_after_a_failure():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.kube.do(world.client.merge_patch(Node, "g-0", {"spec": {"unschedulable": True}}))
         world.do(world.hand.add_fault(CallFault(name="f", call="DeleteNodes")))
@@ -289,7 +289,7 @@ def test_a_cordon_that_was_there_before_stays_after_a_failure():
 
 
 def test_a_provider_that_fails_gives_the_node_back():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.do(world.hand.add_fault(CallFault(name="f", call="DeleteNodes", message="quota of calls")))
         world.remove(removal("g-0", is_empty=True))
@@ -301,7 +301,7 @@ def test_a_provider_that_fails_gives_the_node_back():
 
 
 def test_an_answer_that_was_lost_is_looked_up_and_nothing_is_deleted_twice():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=3)
         world.do(world.hand.add_fault(CallFault(name="f", call="DeleteNodes", kind="TimeOut", seconds=30, times=1)))
         world.remove(removal("g-0", is_empty=True))
@@ -313,7 +313,7 @@ def test_an_answer_that_was_lost_is_looked_up_and_nothing_is_deleted_twice():
 
 
 def test_a_late_answer_is_waited_for():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2)
         world.do(world.hand.add_fault(CallFault(name="f", call="DeleteNodes", kind="Late", seconds=40)))
         world.remove(removal("g-0", is_empty=True))
@@ -324,8 +324,8 @@ def test_a_late_answer_is_waited_for():
 
 
 def test_a_call_that_never_arrived_is_made_again():
-    cloud = Faulty(lambda port: Sometimes(port, "delete_nodes"))
-    with RemovalWorld(over_cloud=cloud.wrap) as world:
+    cloud = PortFaults(lambda port: FaultyPort(port, "delete_nodes"))
+    with DeletionCluster(over_cloud=cloud.wrap) as world:
         world.group("g", target=2)
         cloud.port.error, cloud.port.limit = CloudTimedOut("no answer"), 2
         world.remove(removal("g-0", is_empty=True))
@@ -335,8 +335,8 @@ def test_a_call_that_never_arrived_is_made_again():
 
 
 def test_calls_that_never_arrive_give_the_node_back():
-    cloud = Faulty(lambda port: Sometimes(port, "delete_nodes"))
-    with RemovalWorld(over_cloud=cloud.wrap) as world:
+    cloud = PortFaults(lambda port: FaultyPort(port, "delete_nodes"))
+    with DeletionCluster(over_cloud=cloud.wrap) as world:
         world.group("g", target=2)
         cloud.port.error = CloudTimedOut("no answer")
         world.remove(removal("g-0", is_empty=True))
@@ -348,8 +348,8 @@ def test_calls_that_never_arrive_give_the_node_back():
 
 
 def test_while_the_provider_does_not_tell_the_mark_stays_and_then_somebody_looks_after_it():
-    cloud = Faulty(lambda port: Sometimes(Sometimes(port, "delete_nodes"), "node_groups"))
-    with RemovalWorld(over_cloud=cloud.wrap) as world:
+    cloud = PortFaults(lambda port: FaultyPort(FaultyPort(port, "delete_nodes"), "node_groups"))
+    with DeletionCluster(over_cloud=cloud.wrap) as world:
         world.group("g", target=2)
         world.do(world.provider.refresh())
         cloud.port._port.error, cloud.port.error = CloudTimedOut("no answer"), CloudTimedOut("not now")
@@ -372,8 +372,8 @@ def test_while_the_provider_does_not_tell_the_mark_stays_and_then_somebody_looks
 
 @pytest.mark.parametrize("is_late", [True, False])
 def test_a_stepped_removal_looks_up_a_lost_answer_without_taking_time(is_late: bool):
-    cloud = Faulty(lambda port: Sometimes(port, "delete_nodes"))
-    with RemovalWorld(over_cloud=cloud.wrap, runs=False, pacing=Pacing.STEPPED) as world:
+    cloud = PortFaults(lambda port: FaultyPort(port, "delete_nodes"))
+    with DeletionCluster(over_cloud=cloud.wrap, runs=False, pacing=Pacing.STEPPED) as world:
         world.group("g", target=2)
         cloud.port.error, cloud.port.is_late, cloud.port.limit = CloudTimedOut("no answer"), is_late, 1
         before = world.clock.now()
@@ -389,8 +389,8 @@ def test_a_stepped_removal_looks_up_a_lost_answer_without_taking_time(is_late: b
 
 @pytest.mark.parametrize("down_after_s", [0, 2])
 def test_without_the_api_server_nothing_is_deleted_and_marks_come_off_when_it_is_back(down_after_s: int):
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)
         if down_after_s:
             world.remove(removal("g-0", is_empty=True))
@@ -410,8 +410,8 @@ def test_without_the_api_server_nothing_is_deleted_and_marks_come_off_when_it_is
 
 
 def test_while_an_annotation_is_waited_for_a_server_that_is_down_keeps_the_node():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)
         world.annotate("g-0", **{"delay-deletion.cluster-autoscaler.kubernetes.io__x": "y"})
         world.remove(removal("g-0", is_empty=True))
@@ -423,8 +423,8 @@ def test_while_an_annotation_is_waited_for_a_server_that_is_down_keeps_the_node(
 
 
 def test_who_may_act_no_longer_stops_at_once_and_leaves_the_marks_to_the_next():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"))
@@ -443,7 +443,7 @@ def test_who_may_act_no_longer_stops_at_once_and_leaves_the_marks_to_the_next():
 
 
 def test_a_stop_takes_marks_off_nodes_that_the_provider_was_not_asked_for():
-    with RemovalWorld(stop_s=20) as world:
+    with DeletionCluster(stop_s=20) as world:
         world.group("g", target=3)
         world.pod("web-0", node="g-0")
         world.do(world.hand.add_fault(CallFault(name="f", call="DeleteNodes", kind="Late", seconds=100)))
@@ -457,8 +457,8 @@ def test_a_stop_takes_marks_off_nodes_that_the_provider_was_not_asked_for():
 
 
 def test_a_stop_is_not_held_up_by_a_server_that_does_not_answer():
-    calls = Faulty(SomeCalls)
-    with RemovalWorld(through=calls.wrap) as world:
+    calls = PortFaults(FaultyCalls)
+    with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)

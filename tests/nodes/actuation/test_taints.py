@@ -25,7 +25,7 @@ from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
 from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.testing import run_virtual
-from tests.nodes.actuation.builders import DELETED, RemovalWorld, removal
+from tests.nodes.actuation.builders import DELETED, DeletionCluster, removal
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
@@ -50,7 +50,7 @@ def candidate(since_s: float) -> Taint:
 
 
 def test_unneeded_nodes_carry_since_when_they_are_and_needed_ones_lose_it():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=3)
         soft = SoftTaints(writer_of(world), clock=world.clock)
         nodes = {name: world.node(name) for name in world.nodes()}
@@ -67,7 +67,7 @@ def test_unneeded_nodes_carry_since_when_they_are_and_needed_ones_lose_it():
 
 
 def test_a_turn_changes_only_so_many_nodes_and_takes_marks_off_first():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=5)
         soft = SoftTaints(writer_of(world), clock=world.clock)
         since = dict.fromkeys(world.nodes(), world.clock.now())
@@ -82,7 +82,7 @@ def test_a_turn_changes_only_so_many_nodes_and_takes_marks_off_first():
 
 def test_a_turn_spends_only_so_much_time_on_soft_taints():
     async def story(clock: VirtualClock) -> Any:
-        class Slow(Scripted):
+        class Slow(ScriptedNodeClient):
             async def merge_patch(self, *args: Any) -> Node:
                 await clock.sleep(2)
                 return await super().merge_patch(*args)
@@ -96,7 +96,7 @@ def test_a_turn_spends_only_so_much_time_on_soft_taints():
 
 
 def test_nodes_on_their_way_out_are_left_alone():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -126,7 +126,7 @@ def test_a_mark_from_the_future_counts_from_now():
 
 
 def test_marks_and_cordons_of_an_earlier_process_come_off_at_the_start():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2)
         world.do(add_deletion_taint(writer_of(world), world.node("g-0"), at=world.clock.now(), cordon=True))
         assert world.marks("g-0") == ([DELETED], True)
@@ -137,7 +137,7 @@ def test_marks_and_cordons_of_an_earlier_process_come_off_at_the_start():
 
 
 def test_a_cordon_of_somebody_else_outlives_the_mark_also_after_a_crash():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.kube.do(world.client.merge_patch(Node, "g-0", {"spec": {"unschedulable": True}}))
         world.do(add_deletion_taint(writer_of(world), world.node("g-0"), at=world.clock.now(), cordon=True))
@@ -146,7 +146,7 @@ def test_a_cordon_of_somebody_else_outlives_the_mark_also_after_a_crash():
 
 
 def test_nodes_that_this_process_removes_are_not_cleaned():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         world.remove(removal("g-0", is_empty=True))
         world.after(1)
@@ -156,7 +156,7 @@ def test_nodes_that_this_process_removes_are_not_cleaned():
 
 
 def test_a_node_whose_machine_is_being_deleted_keeps_its_mark():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=2)
         world.do(add_deletion_taint(writer_of(world), world.node("g-0"), at=world.clock.now(), cordon=True))
         node = world.node("g-0")
@@ -166,7 +166,7 @@ def test_a_node_whose_machine_is_being_deleted_keeps_its_mark():
 
 
 def test_a_node_of_no_group_is_cleaned_too():
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.kube.made("/api/v1/nodes", {"metadata": {"name": "lone"}, "spec": {"providerID": "x://lone"}})
         world.do(add_deletion_taint(writer_of(world), world.node("lone"), at=world.clock.now(), cordon=False))
         world.do(world.cleaner.remove_deletion_taints([world.node("lone")], PLAIN))
@@ -175,7 +175,7 @@ def test_a_node_of_no_group_is_cleaned_too():
 
 @pytest.mark.parametrize(("ttl_s", "left"), [(0, []), (60, [DELETION_CANDIDATE])])
 def test_soft_taints_are_cleaned_unless_timers_are_restored_from_them(ttl_s: float, left: list[str]):
-    with RemovalWorld() as world:
+    with DeletionCluster() as world:
         world.group("g", target=1)
         soft = SoftTaints(writer_of(world), clock=world.clock)
         world.do(soft.update({"g-0": world.clock.now()}, {"g-0": world.node("g-0")}, PLAIN))
@@ -187,11 +187,11 @@ def test_soft_taints_are_cleaned_unless_timers_are_restored_from_them(ttl_s: flo
 # ---- writing
 
 
-def writer_of(world: RemovalWorld) -> NodeWriter:
+def writer_of(world: DeletionCluster) -> NodeWriter:
     return NodeWriter(world.client, clock=world.clock, pacing=world.pacing)
 
 
-class Scripted:
+class ScriptedNodeClient:
     """A client of one node. The script says what its writes meet: somebody faster, a lost answer, or nothing."""
 
     def __init__(self, node: Node, *script: str) -> None:
@@ -235,9 +235,9 @@ steps = st.lists(st.sampled_from(["conflict", "before", "after", ""]), max_size=
 @settings(deadline=None, max_examples=100)
 @given(going=steps, coming=steps, own=st.booleans())
 def test_whatever_happens_on_the_way_no_taint_of_others_is_lost(going: list[str], coming: list[str], own: bool):
-    async def story(clock: VirtualClock) -> Scripted:
+    async def story(clock: VirtualClock) -> ScriptedNodeClient:
         first = node_with("n", Taint(key="first", effect="NoExecute"), unschedulable=own)
-        client = Scripted(first, *going)
+        client = ScriptedNodeClient(first, *going)
         writer = NodeWriter(client, clock=clock, pacing=Pacing())  # type: ignore[arg-type]
         marked = await add_deletion_taint(writer, first, at=NOW, cordon=False)
         assert isinstance(marked, Node)
@@ -254,7 +254,7 @@ def test_whatever_happens_on_the_way_no_taint_of_others_is_lost(going: list[str]
 
 def test_a_node_of_the_same_name_is_not_touched():
     async def story(clock: VirtualClock) -> Any:
-        client = Scripted(node_with("n", uid="another"), "conflict")
+        client = ScriptedNodeClient(node_with("n", uid="another"), "conflict")
         writer = NodeWriter(client, clock=clock, pacing=Pacing())  # type: ignore[arg-type]
         return await add_deletion_taint(writer, node_with("n"), at=NOW, cordon=True), client.node
 
@@ -265,7 +265,7 @@ def test_a_node_of_the_same_name_is_not_touched():
 
 def test_what_is_forbidden_is_not_tried_again():
     async def story(clock: VirtualClock) -> Any:
-        client = Scripted(node_with("n"), "forbidden", "")
+        client = ScriptedNodeClient(node_with("n"), "forbidden", "")
         writer = NodeWriter(client, clock=clock, pacing=Pacing())  # type: ignore[arg-type]
         return await add_deletion_taint(writer, client.node, at=NOW, cordon=True), client.script
 
@@ -276,7 +276,7 @@ def test_what_is_forbidden_is_not_tried_again():
 
 def test_a_node_that_is_changed_all_the_time_is_given_up():
     async def story(clock: VirtualClock) -> Any:
-        client = Scripted(node_with("n"), *["conflict"] * 100)
+        client = ScriptedNodeClient(node_with("n"), *["conflict"] * 100)
         writer = NodeWriter(client, clock=clock, pacing=Pacing())  # type: ignore[arg-type]
         return await add_deletion_taint(writer, client.node, at=NOW, cordon=True), clock.monotonic_s()
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.nodes.autoscaler.loop_scenarios import Json
 
 
-class Line:
+class NetworkLink:
     """Cut, it carries nothing, and what was under way on it breaks."""
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ class Line:
         await self._broken.wait()
 
 
-class LinedTransport:
+class LinkTransport:
     """The calls of one client, as far as its line carries them."""
 
-    def __init__(self, transport: Transport, line: Line) -> None:
+    def __init__(self, transport: Transport, line: NetworkLink) -> None:
         self._transport = transport
         self._line = line
 
@@ -67,16 +67,16 @@ class LinedTransport:
         if self._line.is_cut:
             raise NotSent("nobody answers")
         reply = await self._transport.send(call)
-        return reply if reply.stream is None else reply._replace(stream=LinedStream(reply.stream, self._line))
+        return reply if reply.stream is None else reply._replace(stream=LinkStream(reply.stream, self._line))
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
 
-class LinedStream:
+class LinkStream:
     """A watch that breaks with its line."""
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Stream, line: NetworkLink) -> None:
         self._stream = stream
         self._line = line
 
@@ -105,7 +105,7 @@ async def _next_of(stream: Stream) -> bytes | None:
     return await anext(stream, None)
 
 
-class SetClock:
+class AdjustableClock:
     """A wall clock that somebody sets, beside a steady one that goes on."""
 
     def __init__(self, clock: Clock) -> None:
@@ -122,7 +122,7 @@ class SetClock:
         await self._clock.sleep(seconds)
 
 
-class TroubledLoop:
+class FaultyLoop:
     """An autoscaler with informers of its own."""
 
     def __init__(self, inner: Loop, components: Components) -> None:
@@ -139,15 +139,15 @@ class TroubledLoop:
         return self._inner.metrics()
 
 
-class TroubledWorld(World):
-    """`with TroubledWorld(…) as world:`, then `world.take_step({…})` step by step."""
+class FaultyCluster(World):
+    """`with FaultyCluster(…) as world:`, then `world.take_step({…})` step by step."""
 
     def __init__(self, **scenario: Any) -> None:
-        self.api = Line()
-        self.cloud_line = Line()
+        self.api = NetworkLink()
+        self.cloud_line = NetworkLink()
         self._plugged = Plugins(make_loop=self._make_loop)
         super().__init__(scenario_of((), scenario), plugs=self._plugged)
-        self.clock = SetClock(self.run.clock)
+        self.clock = AdjustableClock(self.run.clock)
         self._telling = ScenarioRun(self, self._plugged)
 
     def take(self, *steps: Json) -> None:
@@ -171,16 +171,16 @@ class TroubledWorld(World):
 
         self.run_now(self._application.server.store.update(key, decide))
 
-    def _make_loop(self, tools: LoopDependencies) -> TroubledLoop:
+    def _make_loop(self, tools: LoopDependencies) -> FaultyLoop:
         entropy = SeededEntropy("troubled")
         components = Components(lambda name: self._lined(name, self.api), clock=tools.clock, entropy=entropy)
         cloud = SimulatedCloud(self._lined(AUTOSCALER, self.cloud_line), clock=tools.clock, log=self.log)
-        return TroubledLoop(
+        return FaultyLoop(
             ScenarioLoop(replace(tools, components=components, cloud=cloud, clock=self.clock)), components
         )
 
-    def _lined(self, manager: str, line: Line) -> Client:
+    def _lined(self, manager: str, line: NetworkLink) -> Client:
         mortal = CrashingTransport(
             EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
         )
-        return self._client(LinedTransport(mortal, line), manager)  # type: ignore[arg-type]
+        return self._client(LinkTransport(mortal, line), manager)  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def crash_after(writes: int) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lived:
+class FinishedScenario:
     """How a world ended: what `plimsoll simulate` would print, and its nodes as the API server has them."""
 
     story: ScenarioResult
@@ -81,7 +81,7 @@ class Lived:
         return [call for call in self.outcome["providerCalls"] if call["call"] in names]
 
 
-def lived(*steps: Json, **scenario: Any) -> Lived:
+def lived(*steps: Json, **scenario: Any) -> FinishedScenario:
     read = scenario_of(steps, scenario)
     plugs = Plugins(make_loop=ScenarioLoop)
     with World(read, plugs=plugs) as world:
@@ -89,7 +89,7 @@ def lived(*steps: Json, **scenario: Any) -> Lived:
         for number, step in enumerate(read.steps):
             telling.take_step(step, path=f"steps[{number}]")
         nodes = world.run_now(world.client.get_json("/api/v1/nodes"))["items"]
-        return Lived(story=telling.finish(), nodes=tuple(nodes))
+        return FinishedScenario(story=telling.finish(), nodes=tuple(nodes))
 
 
 def scenario_of(steps: Iterable[Json], scenario: Json) -> Scenario:

@@ -65,7 +65,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class DayResult:
     """What came of it."""
 
     removals: int
@@ -96,7 +96,7 @@ def services() -> list[Service]:
     ]
 
 
-class LivedDay:
+class DayRun:
     """One run, minute by minute. The first hour makes the cluster, and is not counted."""
 
     def __init__(self, *, seed: str, first_hour: int, **options: Any) -> None:
@@ -122,7 +122,7 @@ class LivedDay:
         self._cost = self._bound = 0.0
         self._in_hour: list[dict[str, int]] = []
 
-    def run(self, hours: int) -> Day:
+    def run(self, hours: int) -> DayResult:
         plugs = Plugins(make_loop=ScenarioLoop)
         with World(self._scenario, plugs=plugs) as world:
             telling = ScenarioRun(world, plugs)
@@ -153,7 +153,7 @@ class LivedDay:
             self._bound += _bound(self._load, self._in_hour)
             self._in_hour = []
 
-    def _told(self, outcome: Json) -> Day:
+    def _told(self, outcome: Json) -> DayResult:
         assert not self._in_hour, "whole hours only"
         began = self._scenario.start
         calls = [(_minutes(call["time"], began), call) for call in outcome["providerCalls"] if call["ok"]]
@@ -168,7 +168,7 @@ class LivedDay:
             any(self._asked_for_no_more(int(when), than=int(at)) for when in again)
             for (at, _), again in zip(counted, after, strict=True)
         ]
-        return Day(
+        return DayResult(
             removals=len(counted),
             regrown=sum(bool(again) for again in after),
             regained=sum(in_vain),

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.nodes.autoscaler.loop_scenarios import Lived, containers, group, lived, replica_set
+from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, containers, group, lived, replica_set
 
 UNNEEDED = timedelta(seconds=60)
 MAX_CPU = 40
@@ -63,7 +63,7 @@ def pod_without_controller(name: str, *, cpu: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": containers(cpu, "1Gi")}
 
 
-def _limits_hold(ended: Lived) -> None:
+def _limits_hold(ended: FinishedScenario) -> None:
     for state in ended.outcome["nodeGroups"].values():
         assert state["target"] <= state["max"]
     grown = any(call["ok"] for call in ended.calls("IncreaseSize"))
@@ -71,12 +71,12 @@ def _limits_hold(ended: Lived) -> None:
     assert cores <= MAX_CPU or not grown
 
 
-def _nothing_went_early(ended: Lived) -> None:
+def _nothing_went_early(ended: FinishedScenario) -> None:
     began = datetime.fromisoformat(ended.outcome["loops"][0]["time"])
     for call in ended.calls("DeleteNodes"):
         assert datetime.fromisoformat(call["time"]) - began > UNNEEDED
 
 
-def _last_call(ended: Lived) -> datetime:
+def _last_call(ended: FinishedScenario) -> datetime:
     times = [datetime.fromisoformat(call["time"]) for call in ended.outcome["providerCalls"]]
     return max(times, default=datetime.fromisoformat(ended.outcome["loops"][0]["time"]))

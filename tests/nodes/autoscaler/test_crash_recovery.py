@@ -16,13 +16,13 @@ from tests.nodes.autoscaler.loop_scenarios import crash_after, group, lived, pod
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json
 
 FAST = {"scale-down-unneeded-time": "30s", "scale-down-delay-after-add": "10s"}
 MOST_WRITES = 100
 
 
-def growing(*crash: Json) -> Lived:
+def growing(*crash: Json) -> FinishedScenario:
     """One more node in a group that has one, and two groups that are made because pods tolerate their taints."""
     return lived(
         {"schedule": True},
@@ -41,7 +41,7 @@ def growing(*crash: Json) -> Lived:
     )
 
 
-def shrinking(*crash: Json) -> Lived:
+def shrinking(*crash: Json) -> FinishedScenario:
     """Three nodes: one is full, one has a pod that fits on the first, one is empty."""
     return lived(
         {"schedule": True},
@@ -57,7 +57,7 @@ def shrinking(*crash: Json) -> Lived:
     )
 
 
-def passing(*crash: Json) -> Lived:
+def passing(*crash: Json) -> FinishedScenario:
     """A group is made for a pod, and deleted some time after the pod was."""
     return lived(
         *crash,
@@ -75,7 +75,7 @@ def dedicated(value: str) -> Json:
     return {"nodeSelector": {"dedicated": value}, "tolerations": [toleration]}
 
 
-def swept(story: Callable[..., Lived]) -> list[tuple[int, Lived]]:
+def swept(story: Callable[..., FinishedScenario]) -> list[tuple[int, FinishedScenario]]:
     """The story once for each write after which it can die."""
     found: list[Any] = []
     for writes in range(1, MOST_WRITES):
@@ -87,7 +87,7 @@ def swept(story: Callable[..., Lived]) -> list[tuple[int, Lived]]:
     raise AssertionError("is there an end to these writes?")
 
 
-def kinds_of_nodes(ended: Lived) -> Counter[tuple[Any, ...]]:
+def kinds_of_nodes(ended: FinishedScenario) -> Counter[tuple[Any, ...]]:
     """By machine type and taints of their group: ids of groups that are made tell the time they were made at."""
     groups = ended.outcome["nodeGroups"]
     return Counter(
@@ -96,11 +96,11 @@ def kinds_of_nodes(ended: Lived) -> Counter[tuple[Any, ...]]:
     )
 
 
-def wanted(ended: Lived) -> int:
+def wanted(ended: FinishedScenario) -> int:
     return sum(group["target"] for group in ended.outcome["nodeGroups"].values())
 
 
-def empty_made_groups(ended: Lived) -> list[str]:
+def empty_made_groups(ended: FinishedScenario) -> list[str]:
     groups = ended.outcome["nodeGroups"].items()
     return [name for name, settings in groups if settings["autoprovisioned"] and settings["target"] == 0]
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.nodes.autoscaler.faulty_clusters import TroubledWorld
+from tests.nodes.autoscaler.faulty_clusters import FaultyCluster
 from tests.nodes.autoscaler.loop_scenarios import group, replica_set
 
 PATIENT = {"scale-down-unneeded-time": "5m", "max-node-provision-time": "5m"}
@@ -14,14 +14,14 @@ CHANGES = ("IncreaseSize", "DecreaseTargetSize", "Create", "DeleteNodes", "Force
 LARGE, SMALL = replica_set("large", 1, cpu="2500m"), replica_set("small", 1)
 
 
-def health(kind: str, **options: str) -> TroubledWorld:
+def health(kind: str, **options: str) -> FaultyCluster:
     """Three nodes, of which one is needed."""
-    return TroubledWorld(
+    return FaultyCluster(
         world=kind, nodeGroups=[group("g", target=3)], objects=[LARGE, SMALL], options={**PATIENT, **options}
     )
 
 
-def minutes(world: TroubledWorld, count: int) -> None:
+def minutes(world: FaultyCluster, count: int) -> None:
     if world.scenario.world == "live":
         world.take({"advance": f"{count}m"})
         return
@@ -31,18 +31,18 @@ def minutes(world: TroubledWorld, count: int) -> None:
         world.take({"schedule": True}, {"loop": 1, "every": "10s"})
 
 
-def nodes_of(world: TroubledWorld) -> set[str]:
+def nodes_of(world: FaultyCluster) -> set[str]:
     return set(world.outcome()["nodes"])
 
 
-def cut(world: TroubledWorld, what: str) -> None:
+def cut(world: FaultyCluster, what: str) -> None:
     if "api" in what:
         world.api.cut()
     if "cloud" in what:
         world.cloud_line.cut()
 
 
-def mend(world: TroubledWorld) -> None:
+def mend(world: FaultyCluster) -> None:
     world.api.mend()
     world.cloud_line.mend()
 
@@ -78,9 +78,9 @@ def test_time_in_which_it_could_not_see_makes_no_node_unneeded(kind: str, what: 
         assert len(nodes_of(world)) == 1
 
 
-def slow_to_boot(kind: str) -> TroubledWorld:
+def slow_to_boot(kind: str) -> FaultyCluster:
     """Growth is asked for, and takes longer than anybody waits, were it not for the time nobody could look."""
-    return TroubledWorld(
+    return FaultyCluster(
         world=kind,
         nodeGroups=[group("g", target=0, bootSeconds=13 * 60)],
         objects=[LARGE],
@@ -130,7 +130,7 @@ def test_a_clock_that_is_set_times_no_growth_out_early(hours: int):
 @pytest.mark.parametrize("hours", [1, -1])
 def test_pods_that_come_after_a_clock_was_set_are_planned_for_at_once(hours: int):
     """Their own time is that of the API server, whose clock nobody set."""
-    with TroubledWorld(world="live", nodeGroups=[group("g", target=1)], objects=[LARGE]) as world:
+    with FaultyCluster(world="live", nodeGroups=[group("g", target=1)], objects=[LARGE]) as world:
         world.take({"advance": "1m"})
         world.clock.ahead += timedelta(hours=hours)
         world.take({"apply": [replica_set("more", 1, cpu="3")]}, {"advance": "1m"})
@@ -139,7 +139,7 @@ def test_pods_that_come_after_a_clock_was_set_are_planned_for_at_once(hours: int
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_a_group_that_failed_is_left_alone_for_as_long_as_ever(hours: int):
-    with TroubledWorld(nodeGroups=[group("g", target=0)], objects=[LARGE]) as world:
+    with FaultyCluster(nodeGroups=[group("g", target=0)], objects=[LARGE]) as world:
         world.take({"provider": {"failIncrease": {"g": "no"}}}, {"loop": 6, "every": "10s"})
         world.clock.ahead += timedelta(hours=hours)
         world.take({"loop": 25, "every": "10s"})
@@ -150,7 +150,7 @@ def test_a_group_that_failed_is_left_alone_for_as_long_as_ever(hours: int):
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_the_hour_of_removals_is_as_long_as_ever(hours: int):
-    with TroubledWorld(
+    with FaultyCluster(
         nodeGroups=[group("g", target=2)],
         options={"max-removals-per-hour": 1, "scale-down-unneeded-time": "10s"},
     ) as world:
@@ -169,7 +169,7 @@ def test_a_saving_is_looked_at_again_for_as_long_as_ever(hours: int):
     roomy = {"cpu": 4, "memory": "16Gi", "pods": 110}
     dear = {"id": "dear", "min": 0, "max": 9, "target": 2, "price": 1.0, "template": {"capacity": roomy}}
     cheap = {**dear, "id": "cheap", "target": 0, "price": 0.5, "template": {"capacity": {**roomy, "cpu": 6}}}
-    with TroubledWorld(
+    with FaultyCluster(
         nodeGroups=[dear, cheap],
         objects=[replica_set("web", 2, cpu="2500m")],
         options={

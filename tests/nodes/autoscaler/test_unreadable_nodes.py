@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.local.apiserver.storage.objects import Key
 from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedInstance, UnreadableNode
-from tests.nodes.autoscaler.faulty_clusters import TroubledWorld
+from tests.nodes.autoscaler.faulty_clusters import FaultyCluster
 from tests.nodes.autoscaler.loop_scenarios import group, pods
 from tests.nodes.cluster_state.builders import at, ready_nodes, state, world
 
@@ -61,7 +61,7 @@ def test_the_loop_deletes_neither_the_node_nor_its_instance(kind: str):
         "max-node-provision-time": "2m",
         "force-delete-unregistered-nodes": True,
     }
-    with TroubledWorld(world=kind, nodeGroups=[group("g", target=2)], pods=[pods("p", 1)], options=options) as cluster:
+    with FaultyCluster(world=kind, nodeGroups=[group("g", target=2)], pods=[pods("p", 1)], options=options) as cluster:
         cluster.change_body(Key("nodes", "", "g-1"), spoil)
         for _ in range(8):
             cluster.take(*([{"advance": "1m"}] if kind == "live" else [{"loop": 6}]))

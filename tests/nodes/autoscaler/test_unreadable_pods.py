@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.local.apiserver.storage.objects import Key
-from tests.nodes.autoscaler.faulty_clusters import TroubledWorld
+from tests.nodes.autoscaler.faulty_clusters import FaultyCluster
 from tests.nodes.autoscaler.loop_scenarios import group, pods, replica_set
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_the_node_of_an_odd_pod_stays_and_the_others_go(kind: str):
     options = {"scale-down-unneeded-time": "1m", "scale-down-delay-after-add": "1s"}
     with (
         capture_logs() as logs,
-        TroubledWorld(world=kind, nodeGroups=[group("g", target=3)], objects=[odd], options=options) as world,
+        FaultyCluster(world=kind, nodeGroups=[group("g", target=3)], objects=[odd], options=options) as world,
     ):
         world.change_body(Key("pods", "default", "odd"), spoil)
         world.take({"apply": [replica_set("more", 3, cpu="3500m")]})
@@ -54,12 +54,12 @@ def times_told(logs: Sequence[Mapping[str, Any]]) -> int:
     return sum(log["event"] == "informer.bad_object" and "odd" in log["object"] for log in logs)
 
 
-def _pods(world: TroubledWorld) -> list[tuple[str, str | None]]:
+def _pods(world: FaultyCluster) -> list[tuple[str, str | None]]:
     return [*world.outcome()["pods"].items()]
 
 
 def test_an_odd_pod_that_waits_is_planned_for_by_nobody():
-    with TroubledWorld(nodeGroups=[group("g", target=0)], pods=[pods("fine", 1), pods("odd", 1)]) as world:
+    with FaultyCluster(nodeGroups=[group("g", target=0)], pods=[pods("fine", 1), pods("odd", 1)]) as world:
         world.change_body(Key("pods", "default", "odd-0"), spoil)
         world.take({"loop": 2}, {"schedule": True}, {"loop": 2})
         assert world.outcome()["nodeGroups"]["g"]["target"] == 1

@@ -8,10 +8,10 @@ from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.nodes.config.source import ConfigMapConfig
 
 if TYPE_CHECKING:
-    from tests.kube.embedded_api import KubeWorld
+    from tests.kube.embedded_api import EmbeddedApi
 
 
-def followed(world: KubeWorld, flags: dict[str, Any]) -> ConfigMapConfig:
+def followed(world: EmbeddedApi, flags: dict[str, Any]) -> ConfigMapConfig:
     """Options of flags and of the cluster's ConfigMaps, kept up to date while time passes."""
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
     options = ConfigMapConfig(flags, informers)

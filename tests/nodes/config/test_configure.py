@@ -12,7 +12,7 @@ from plimsoll.nodes.config.configure import ConfigChange, ConfigDiff, configure,
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.operator.pause import set_pause
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.nodes.config.fake_configmaps import followed
 
 if TYPE_CHECKING:
@@ -25,35 +25,35 @@ URL = f"{MAPS}/plimsoll"
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         yield world
 
 
-def written(world: KubeWorld) -> Any:
+def written(world: EmbeddedApi) -> Any:
     return yaml.safe_load(world.ask("GET", URL)["data"]["nodes"])
 
 
-def configured(world: KubeWorld, *, unset: tuple[str, ...] = (), **options: Any) -> ConfigDiff:
+def configured(world: EmbeddedApi, *, unset: tuple[str, ...] = (), **options: Any) -> ConfigDiff:
     given = {name.replace("_", "-"): value for name, value in options.items()}
     return world.do(configure(world.client, "kube-system", ConfigChange(options=given, unset=unset)))
 
 
-def test_options_are_written_by_the_one_name_of_each_flag(world: KubeWorld):
+def test_options_are_written_by_the_one_name_of_each_flag(world: EmbeddedApi):
     changed = configured(world, enable_node_autoprovisioning="true", max_memory="800", nodes=["0:3:a", "1:2:b"])
     wanted = {"max-memory": 800, "node-autoprovisioning": True, "nodes": ["0:3:a", "1:2:b"]}
     assert written(world) == wanted
     assert changed.differences() == [(name, None, wanted[name]) for name in sorted(wanted)]
 
 
-def test_options_that_are_there_stay_and_those_unset_go(world: KubeWorld):
+def test_options_that_are_there_stay_and_those_unset_go(world: EmbeddedApi):
     configured(world, max_cpu="10", max_memory="20")
     changed = configured(world, unset=("max-memory",), max_cpu="30")
     assert written(world) == {"max-cpu": 30}
     assert changed.differences() == [("max-cpu", 10, 30), ("max-memory", 20, None)]
 
 
-def test_other_keys_and_the_pause_stay(world: KubeWorld):
+def test_other_keys_and_the_pause_stay(world: EmbeddedApi):
     world.do(set_pause(world.client, "kube-system", "maintenance"))
     world.do(world.client.merge_patch(ConfigMap, "plimsoll", {"data": {"kafka": "x: 1"}}, namespace="kube-system"))
     configured(world, max_cpu="10")
@@ -61,14 +61,14 @@ def test_other_keys_and_the_pause_stay(world: KubeWorld):
     assert world.do(read_runtime_config(world.client, "kube-system")).paused == "maintenance"
 
 
-def test_options_are_judged_together_with_those_that_are_there(world: KubeWorld):
+def test_options_are_judged_together_with_those_that_are_there(world: EmbeddedApi):
     configured(world, max_cpu="10")
     with pytest.raises(InvalidOptions, match="min-cpu: is 20, above max-cpu, which is 10"):
         configured(world, min_cpu="20")
     assert written(world) == {"max-cpu": 10}
 
 
-def test_options_are_judged_together_with_those_in_force(world: KubeWorld):
+def test_options_are_judged_together_with_those_in_force(world: EmbeddedApi):
     wanted = ConfigChange(options={"cores-total": "0:50"}, in_force={"max-cpu": 1000})
     with pytest.raises(InvalidOptions, match="cores-total says 50"):
         world.do(configure(world.client, "kube-system", wanted))
@@ -76,34 +76,34 @@ def test_options_are_judged_together_with_those_in_force(world: KubeWorld):
 
 
 @pytest.mark.parametrize("options", [{"no_such": "1"}, {"max_cpu": "many"}, {"cloud_provider": "clusterapi"}])
-def test_what_cannot_be_is_refused(world: KubeWorld, options: dict[str, Any]):
+def test_what_cannot_be_is_refused(world: EmbeddedApi, options: dict[str, Any]):
     with pytest.raises(InvalidOptions):
         configured(world, **options)
 
 
-def test_an_unknown_flag_cannot_be_unset(world: KubeWorld):
+def test_an_unknown_flag_cannot_be_unset(world: EmbeddedApi):
     with pytest.raises(InvalidInput, match="unknown option"):
         configured(world, unset=("no-such",))
 
 
-def test_text_that_is_no_mapping_is_not_written_over(world: KubeWorld):
+def test_text_that_is_no_mapping_is_not_written_over(world: EmbeddedApi):
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plimsoll"}, "data": {"nodes": "- a"}}
     world.made(MAPS, body)
     with pytest.raises(InvalidInput, match="must hold one mapping"):
         configured(world, max_cpu="10")
 
 
-def test_nothing_is_written_where_nothing_changes(world: KubeWorld):
+def test_nothing_is_written_where_nothing_changes(world: EmbeddedApi):
     configured(world, max_cpu="10")
     before = world.ask("GET", URL)["metadata"]["resourceVersion"]
     assert configured(world, max_cpu="10").differences() == []
     assert world.ask("GET", URL)["metadata"]["resourceVersion"] == before
 
 
-class Interfering:
+class InterferingClient:
     """A client between whose reading and writing others write, so often."""
 
-    def __init__(self, world: KubeWorld, times: int) -> None:
+    def __init__(self, world: EmbeddedApi, times: int) -> None:
         self._world = world
         self.times = times
 
@@ -119,17 +119,17 @@ class Interfering:
         return found
 
 
-def interfered(world: KubeWorld, times: int) -> Client:
-    return Interfering(world, times)  # type: ignore[return-value] # it has what is asked for
+def interfered(world: EmbeddedApi, times: int) -> Client:
+    return InterferingClient(world, times)  # type: ignore[return-value] # it has what is asked for
 
 
-def test_what_others_write_meanwhile_is_not_lost(world: KubeWorld):
+def test_what_others_write_meanwhile_is_not_lost(world: EmbeddedApi):
     configured(world, max_cpu="10")
     world.do(configure(interfered(world, 2), "kube-system", ConfigChange(options={"max-cpu": 30})))
     assert written(world) == {"max-cpu": 30, "max-memory": 50}
 
 
-def test_who_never_gets_his_turn_is_told(world: KubeWorld):
+def test_who_never_gets_his_turn_is_told(world: EmbeddedApi):
     configured(world, max_cpu="10")
     with pytest.raises(GaveUp, match="was changed by others"):
         world.do(configure(interfered(world, 100), "kube-system", ConfigChange(options={"max-cpu": 30})))
@@ -138,7 +138,7 @@ def test_who_never_gets_his_turn_is_told(world: KubeWorld):
 # ---- what the running program makes of it
 
 
-def test_what_is_configured_goes_before_flags_of_any_spelling(world: KubeWorld):
+def test_what_is_configured_goes_before_flags_of_any_spelling(world: EmbeddedApi):
     options = followed(world, {"node-autoprovisioning": "true", "max-cpu": "9"})
     body = {"nodes": "enable-node-autoprovisioning: false\nmax-memory: 7\n"}
     world.made(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plimsoll"}, "data": body})
@@ -149,7 +149,7 @@ def test_what_is_configured_goes_before_flags_of_any_spelling(world: KubeWorld):
 
 
 @pytest.mark.parametrize("text", ["- a", "{", "max-cpu: many"])
-def test_options_that_cannot_be_read_change_nothing_and_are_told(world: KubeWorld, text: str):
+def test_options_that_cannot_be_read_change_nothing_and_are_told(world: EmbeddedApi, text: str):
     options = followed(world, {"max-cpu": "9"})
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plimsoll"}, "data": {"nodes": text}}
     world.made(MAPS, body)

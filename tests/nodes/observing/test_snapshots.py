@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TEMPLATE = node("template")
 
 
-class Groups:
+class FakeHealth:
     """Stands for a health: so many nodes of group g are on their way."""
 
     def __init__(self, count: int) -> None:
@@ -28,7 +28,7 @@ class Groups:
 
 def coming(nodes: UpcomingNodeCache, count: int, *, options: Any = None, **group: Any) -> list[UpcomingNode]:
     made = NodeGroup(id="g", min_size=0, max_size=9, target_size=count, **{"template": TEMPLATE, **group})
-    health: Any = Groups(count)
+    health: Any = FakeHealth(count)
     return nodes.build((made,), health, read_options(options or {}), ())
 
 

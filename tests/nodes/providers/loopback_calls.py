@@ -1,7 +1,7 @@
-"""Client and server of the provider protocol without a network: messages as bytes, from one hand to the other.
+"""Client and server of the provider protocol without a network: messages pass as bytes within the process.
 
-A `Loopback` is the client's `Calls`. It keeps what was called, can miss methods or whole services as older servers do,
-and can lose answers.
+A `LoopbackCaller` is the client's `Calls`. It records the calls, can lack methods or whole services as older servers
+do, and can lose answers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed
 from plimsoll.nodes.providers.externalgrpc.methods import EXTENSION
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
-from tests.nodes.providers.simulated_clusters import ProviderWorld
+from tests.nodes.providers.simulated_clusters import ProviderCluster
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.externalgrpc.methods import Method
 
 
-class Loopback:
+class LoopbackCaller:
     def __init__(self, service: ProviderService, *, missing: Container[str] = ()) -> None:
         self._service = service
         self.missing = missing
@@ -48,7 +48,7 @@ class Loopback:
         self.is_closed = True
 
 
-class RemoteWorld(ProviderWorld):
+class RemoteProviderCluster(ProviderCluster):
     """A simulated cloud whose provider is behind the protocol: `provider` is the client's end."""
 
     def __init__(self, *, missing: Container[str] = (), **cloud: Any) -> None:
@@ -58,7 +58,7 @@ class RemoteWorld(ProviderWorld):
     def __enter__(self) -> Self:
         super().__enter__()
         self.near = self.provider
-        self.wire = Loopback(ProviderService(self.near), missing=self._missing)
+        self.wire = LoopbackCaller(ProviderService(self.near), missing=self._missing)
         self.provider = ExternalGrpcProvider(self.wire)  # type: ignore[assignment]  # both are providers
         return self
 

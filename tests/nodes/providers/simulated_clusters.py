@@ -1,6 +1,6 @@
 """A provider over the simulated cloud, in virtual time: what tests of providers start from.
 
-with ProviderWorld() as world:
+with ProviderCluster() as world:
     world.group("g", target=1)
     group = world.refreshed("g")
     assert world.do(group.increase_size(2, expected=1)) == Done()
@@ -15,7 +15,7 @@ from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Span
 from plimsoll.objects.api.nodes import Taint
 from tests.local.apiserver.builders import START
-from tests.local.cloud.builders import CloudWorld
+from tests.local.cloud.builders import CloudCluster
 
 if TYPE_CHECKING:
     from typing import Self
@@ -48,7 +48,7 @@ def named(*names: str) -> list[NodeRef]:
     return [NodeRef(provider_id="", name=name) for name in names]
 
 
-class ProviderWorld(CloudWorld):
+class ProviderCluster(CloudCluster):
     """`provider` is one process' provider; `restarted` is the next one's."""
 
     def __enter__(self) -> Self:

@@ -26,7 +26,7 @@ clusters: [{name: management, cluster: {server: "https://management:6443"}}]
 WORKLOAD: Any = object()
 
 
-class Made:
+class RecordedConnections:
     """Which clusters were connected to."""
 
     def __init__(self, **environment: str) -> None:
@@ -50,28 +50,28 @@ class Made:
 
 @pytest.mark.parametrize("name", ["simulated", "fake", "kwok"])
 def test_the_simulated_provider_goes_by_three_names(name: str):
-    assert Made().provider(cloud_provider=name).name == "simulated"
+    assert RecordedConnections().provider(cloud_provider=name).name == "simulated"
 
 
 def test_an_external_provider_needs_its_file():
     with pytest.raises(InvalidInput, match="cloud-config: must be given"):
-        Made().provider(cloud_provider="externalgrpc")
+        RecordedConnections().provider(cloud_provider="externalgrpc")
 
 
 def test_a_file_of_an_external_provider_that_cannot_be_used_is_named(tmp_path: Path):
     file = tmp_path / "cloud.yaml"
     with pytest.raises(InvalidInput, match="cannot be read"):
-        Made().provider(cloud_provider="externalgrpc", cloud_config=str(file))
+        RecordedConnections().provider(cloud_provider="externalgrpc", cloud_config=str(file))
     file.write_text("address: nowhere")
     with pytest.raises(InvalidInput, match=r"cloud-config.address: must be host:port"):
-        Made().provider(cloud_provider="externalgrpc", cloud_config=str(file))
+        RecordedConnections().provider(cloud_provider="externalgrpc", cloud_config=str(file))
 
 
 # ---- Cluster API: one cluster or two
 
 
 def test_cluster_api_is_in_the_same_cluster_unless_said_otherwise():
-    made = Made()
+    made = RecordedConnections()
     assert made.provider(cloud_provider="clusterapi").name == "clusterapi"
     assert made.servers == []
 
@@ -79,7 +79,7 @@ def test_cluster_api_is_in_the_same_cluster_unless_said_otherwise():
 def test_a_cloud_config_is_the_kubeconfig_of_the_management_cluster(tmp_path: Path):
     file = tmp_path / "management"
     file.write_text(KUBECONFIG)
-    made = Made()
+    made = RecordedConnections()
     made.provider(cloud_provider="clusterapi", cloud_config=str(file))
     assert made.servers == ["https://management:6443"]
 
@@ -87,14 +87,14 @@ def test_a_cloud_config_is_the_kubeconfig_of_the_management_cluster(tmp_path: Pa
 def test_an_authoritative_cloud_config_does_not_fall_back_to_the_kubeconfig():
     flags = {"cloud_provider": "clusterapi", "clusterapi_cloud_config_authoritative": True}
     with pytest.raises(InvalidInput, match="cloud-config: must be given: this does not run in a cluster"):
-        Made().provider(**flags)
+        RecordedConnections().provider(**flags)
     operation = read_options({"cloud-provider": "clusterapi"}).operation
     assert management_access(operation, environment={}, clock=RealClock()) is None
 
 
 def test_discovery_flags_are_read_for_cluster_api():
     with pytest.raises(InvalidInput, match="node-group-auto-discovery"):
-        Made().provider(cloud_provider="clusterapi", node_group_auto_discovery="asg:tag=x")
+        RecordedConnections().provider(cloud_provider="clusterapi", node_group_auto_discovery="asg:tag=x")
 
 
 # ---- the expander

@@ -11,7 +11,7 @@ from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup
-from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteWorld
+from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteProviderCluster
 from tests.nodes.providers.simulated_clusters import blueprint, named
 
 
@@ -21,7 +21,7 @@ def kind_of(outcome: Any) -> FailureKind:
 
 
 def test_growth_is_done_once_even_if_its_answer_was_lost():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", target=3)
         group = world.refreshed()
         world.wire.losing = {"NodeGroupIncreaseSize": Code.DEADLINE_EXCEEDED}
@@ -32,7 +32,7 @@ def test_growth_is_done_once_even_if_its_answer_was_lost():
 
 
 def test_growth_from_a_size_that_somebody_changed_is_refused():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", target=3)
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 4}}))
         outcome = world.do(world.refreshed().increase_size(2, expected=3))
@@ -40,7 +40,7 @@ def test_growth_from_a_size_that_somebody_changed_is_refused():
 
 
 def test_growth_whose_question_was_lost_has_not_been_asked_for():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
         world.wire.failing = {"NodeGroupTargetSize": Code.UNAVAILABLE}
@@ -49,14 +49,14 @@ def test_growth_whose_question_was_lost_has_not_been_asked_for():
 
 
 def test_what_the_cloud_refuses_keeps_its_words():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", max=2)
         outcome = world.do(world.refreshed().increase_size(3, expected=0))
         assert outcome == CallFailed(kind=FailureKind.REFUSED, message="size increase too large - desired:3 max:2")
 
 
 def test_a_group_that_is_gone_is_named():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
         world.do(world.client.delete(NodeGroup, "g"))
@@ -66,7 +66,7 @@ def test_a_group_that_is_gone_is_named():
 
 
 def test_shrinking_and_removing():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", target=2)
         group = world.refreshed()
         registered = NodeRef.of_node(world.node("g-0"))
@@ -80,7 +80,7 @@ def test_shrinking_and_removing():
 
 
 def test_removing_below_the_minimum_takes_the_extension():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", min=1, target=1)
         group = world.refreshed()
         assert kind_of(world.do(group.delete_nodes(named("g-0")))) is FailureKind.REFUSED
@@ -89,7 +89,7 @@ def test_removing_below_the_minimum_takes_the_extension():
 
 
 def test_atomic_growth_out_of_stock_is_out_of_resources_also_over_the_wire():
-    with RemoteWorld(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
+    with RemoteProviderCluster(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
         world.group("g", atomic=True)
         group = world.refreshed()
         assert kind_of(world.do(group.atomic_increase_size(3, expected=0))) is FailureKind.OUT_OF_RESOURCES
@@ -99,7 +99,7 @@ def test_atomic_growth_out_of_stock_is_out_of_resources_also_over_the_wire():
 
 
 def test_groups_are_made_and_deleted_through_the_extension():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         group = world.do(world.provider.new_node_group(blueprint()))
         assert not isinstance(group, CallFailed | NotImplementedByProvider)
         assert (group.id, group.exists, group.max_size) == ("nap-small-1", False, 100)
@@ -117,13 +117,13 @@ def test_groups_are_made_and_deleted_through_the_extension():
 
 
 def test_a_group_that_cannot_be_made_is_refused():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         refused = world.do(world.provider.new_node_group(blueprint(machine_type="huge")))
         assert kind_of(refused) is FailureKind.REFUSED
 
 
 def test_without_the_extension_nothing_of_it_is_there():
-    with RemoteWorld(missing=WITHOUT_EXTENSION) as world:
+    with RemoteProviderCluster(missing=WITHOUT_EXTENSION) as world:
         world.group("g", target=1)
         group = world.refreshed()
         outcomes = [
@@ -147,7 +147,7 @@ def test_without_the_extension_nothing_of_it_is_there():
     ],
 )
 def test_codes_of_foreign_servers_are_told_apart(code: Code, kind: FailureKind):
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
         world.wire.failing = {"NodeGroupIncreaseSize": code}

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of, read_configuration
-from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.externalgrpc.authorities import CertificateAuthority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ def test_an_address_is_all_it_takes():
 
 
 def test_a_file_names_certificates_and_a_deadline(tmp_path: Path):
-    files = Authority(tmp_path, "authority").files("client")
+    files = CertificateAuthority(tmp_path, "authority").files("client")
     file = tmp_path / "cloud.yaml"
     lines = [f'{name}: "{path}"' for name, path in files.items()]
     file.write_text("\n".join(['address: "host:1"', "grpc_timeout: 1500ms", *lines]))
@@ -54,7 +54,7 @@ def test_mistakes_name_their_field(document: dict[str, Any], path: str):
 
 
 def test_a_key_of_somebody_else_is_refused(tmp_path: Path):
-    authority = Authority(tmp_path, "authority")
+    authority = CertificateAuthority(tmp_path, "authority")
     mixed = {**authority.files("one"), "key": authority.files("two")["key"]}
     with pytest.raises(InvalidInput, match="does not belong to the certificate"):
         configuration_of({"address": "h:1", **mixed})

@@ -10,14 +10,14 @@ from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.values import NodeRef, ProviderFailed
 from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from tests.local.cloud.builders import SMALL
-from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteWorld
+from tests.nodes.providers.loopback_calls import WITHOUT_EXTENSION, RemoteProviderCluster
 from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
 
 POD = Pod(spec=PodSpec(containers=(Container(name="c", resources=ResourceRequirements(requests={"cpu": "2"})),)))
 
 
 def test_groups_come_over_the_wire_and_who_made_them_is_not_told():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("b", min=1, max=4, target=1)
         world.group("a")
         world.do(world.provider.refresh())
@@ -26,7 +26,7 @@ def test_groups_come_over_the_wire_and_who_made_them_is_not_told():
 
 
 def test_groups_that_nobody_wants_autoscaled_are_not_shown():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("hand", target=1, autoscaled=False)
         world.group("nap", autoscaled=False, autoprovisioned=True)
         world.do(world.provider.refresh())
@@ -35,7 +35,7 @@ def test_groups_that_nobody_wants_autoscaled_are_not_shown():
 
 
 def test_groups_are_asked_for_once_between_refreshes():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("a")
         for _ in range(2):
             world.do(world.provider.refresh())
@@ -45,7 +45,7 @@ def test_groups_are_asked_for_once_between_refreshes():
 
 
 def test_the_group_of_a_node_is_remembered_until_the_next_refresh_but_not_that_it_has_none():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", target=1)
         ours, stranger = NodeRef.of_node(world.node("g-0")), NodeRef(provider_id="x://1", name="x")
         for _ in range(2):
@@ -60,7 +60,7 @@ def test_the_group_of_a_node_is_remembered_until_the_next_refresh_but_not_that_i
 
 
 def test_accelerators_are_asked_for_once_for_ever():
-    with RemoteWorld(machineTypes=[{**SMALL, "labels": {"cloud.plimsoll.io/accelerator": "t4"}}]) as world:
+    with RemoteProviderCluster(machineTypes=[{**SMALL, "labels": {"cloud.plimsoll.io/accelerator": "t4"}}]) as world:
         for _ in range(2):
             world.do(world.provider.refresh())
             assert world.do(world.provider.gpu_label()) == "cloud.plimsoll.io/accelerator"
@@ -69,7 +69,7 @@ def test_accelerators_are_asked_for_once_for_ever():
 
 
 def test_sizes_and_instances_are_never_remembered():
-    with RemoteWorld(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
+    with RemoteProviderCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=2, bootSeconds=60)
         group = world.refreshed()
         first, second = world.do(group.nodes())
@@ -82,7 +82,7 @@ def test_sizes_and_instances_are_never_remembered():
 
 
 def test_a_template_is_the_node_that_the_provider_tells():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", template={"labels": {"team": "red"}, "taints": [{"key": "k", "effect": "NoSchedule"}]})
         far = world.do(world.refreshed().template_node_info())
         near = world.do(world.do(world.near.node_groups())[0].template_node_info())
@@ -92,7 +92,7 @@ def test_a_template_is_the_node_that_the_provider_tells():
 
 
 def test_options_travel_both_ways():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", zeroOrMax=True)
         options = world.do(world.refreshed().get_options(DEFAULTS))
         assert not isinstance(options, NotImplementedByProvider)
@@ -100,7 +100,7 @@ def test_options_travel_both_ways():
 
 
 def test_prices_of_nodes_and_pods():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g", target=1, price=0.5)
         node = NodeRef.of_node(world.node("g-0"))
         assert world.do(world.provider.node_price(node, AN_HOUR)) == 0.5
@@ -111,7 +111,7 @@ OPTIONAL = ("PricingNodePrice", "PricingPodPrice", "NodeGroupTemplateNodeInfo", 
 
 
 def test_what_a_server_does_not_have_is_an_answer():
-    with RemoteWorld(missing=OPTIONAL) as world:
+    with RemoteProviderCluster(missing=OPTIONAL) as world:
         world.group("g", target=1)
         group = world.refreshed()
         node = NodeRef.of_node(world.node("g-0"))
@@ -123,7 +123,7 @@ def test_what_a_server_does_not_have_is_an_answer():
 
 
 def test_a_missing_call_is_tried_again_only_after_a_refresh():
-    with RemoteWorld(missing=WITHOUT_EXTENSION) as world:
+    with RemoteProviderCluster(missing=WITHOUT_EXTENSION) as world:
         for _ in range(2):
             assert isinstance(world.do(world.provider.machine_types()), NotImplementedByProvider)
         assert world.wire.called == ["MachineTypes"]
@@ -135,14 +135,14 @@ def test_a_missing_call_is_tried_again_only_after_a_refresh():
 
 
 def test_machine_types_come_whole_and_say_what_ids_may_be():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         assert world.provider.naming.underscores
         assert world.do(world.provider.machine_types()) == world.do(world.near.machine_types())
         assert world.provider.naming == world.near.naming
 
 
 def test_whether_a_group_grows_atomically_is_found_out_without_growing_it():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("yes", atomic=True)
         world.group("no")
         assert world.do(world.refreshed("yes").grows_atomically())
@@ -151,14 +151,14 @@ def test_whether_a_group_grows_atomically_is_found_out_without_growing_it():
 
 
 def test_a_server_without_the_extension_has_no_atomic_growth():
-    with RemoteWorld(missing=WITHOUT_EXTENSION) as world:
+    with RemoteProviderCluster(missing=WITHOUT_EXTENSION) as world:
         world.group("g", atomic=True)
         assert not world.do(world.refreshed().grows_atomically())
 
 
 @pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.INTERNAL])
 def test_a_read_that_fails_ends_the_turn(code: Code):
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
         world.wire.failing = {"NodeGroupTargetSize": code, "Refresh": code, "PricingNodePrice": code}
@@ -171,12 +171,12 @@ def test_a_read_that_fails_ends_the_turn(code: Code):
 
 
 def test_cleaning_up_closes_the_connection_whatever_the_server_says():
-    with RemoteWorld() as world:
+    with RemoteProviderCluster() as world:
         world.wire.failing = {"Cleanup": Code.UNAVAILABLE}
         with pytest.raises(ProviderFailed):
             world.do(world.provider.cleanup())
         assert world.wire.is_closed
 
 
-def _groups(world: RemoteWorld):
+def _groups(world: RemoteProviderCluster):
     return world.do(world.provider.node_groups())

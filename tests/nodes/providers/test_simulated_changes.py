@@ -12,7 +12,7 @@ from plimsoll.nodes.model.instances import ErrorClass
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.simulated_cloud import NodeGroup
-from tests.nodes.providers.simulated_clusters import ProviderWorld, blueprint, named
+from tests.nodes.providers.simulated_clusters import ProviderCluster, blueprint, named
 
 
 def kind_of(outcome: Any) -> FailureKind:
@@ -24,7 +24,7 @@ def kind_of(outcome: Any) -> FailureKind:
 
 
 def test_growth_is_seen_at_once_without_a_refresh():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=3)
         group = world.refreshed()
         assert world.do(group.increase_size(2, expected=3)) == Done()
@@ -33,7 +33,7 @@ def test_growth_is_seen_at_once_without_a_refresh():
 
 
 def test_growth_that_was_done_already_is_done_and_not_repeated():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=3)
         group = world.refreshed()
         world.do(group.increase_size(2, expected=3))
@@ -43,7 +43,7 @@ def test_growth_that_was_done_already_is_done_and_not_repeated():
 
 
 def test_growth_from_a_size_that_somebody_changed_is_refused():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=3)
         group = world.refreshed()
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 4}}))
@@ -53,7 +53,7 @@ def test_growth_from_a_size_that_somebody_changed_is_refused():
 
 
 def test_growth_over_the_maximum_is_refused():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", max=2)
         outcome = world.do(world.refreshed().increase_size(3, expected=0))
         assert kind_of(outcome) is FailureKind.REFUSED
@@ -62,7 +62,7 @@ def test_growth_over_the_maximum_is_refused():
 
 def test_growth_that_timed_out_after_the_cloud_acted_is_unknown_and_asking_again_finds_it_done():
     fault = {"name": "late", "kind": "TimeOut", "call": "IncreaseSize", "seconds": 30, "times": 1}
-    with ProviderWorld(faults=[fault]) as world:
+    with ProviderCluster(faults=[fault]) as world:
         world.group("g", target=1)
         group = world.refreshed()
         outcome = world.do(group.increase_size(2, expected=1))
@@ -73,7 +73,7 @@ def test_growth_that_timed_out_after_the_cloud_acted_is_unknown_and_asking_again
 
 def test_growth_that_the_cloud_fails_changes_nothing():
     fault = {"name": "no", "call": "IncreaseSize", "message": "the cloud is tired", "times": 1}
-    with ProviderWorld(faults=[fault]) as world:
+    with ProviderCluster(faults=[fault]) as world:
         world.group("g", target=1)
         group = world.refreshed()
         outcome = world.do(group.increase_size(2, expected=1))
@@ -83,7 +83,7 @@ def test_growth_that_the_cloud_fails_changes_nothing():
 
 
 def test_atomic_growth_without_stock_for_all_is_out_of_resources():
-    with ProviderWorld(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
+    with ProviderCluster(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
         world.group("g", atomic=True)
         group = world.refreshed()
         assert world.do(group.grows_atomically())
@@ -97,7 +97,7 @@ def test_atomic_growth_without_stock_for_all_is_out_of_resources():
 
 
 def test_a_group_that_does_not_grow_atomically_says_so():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
         assert not world.do(group.grows_atomically())
@@ -106,7 +106,7 @@ def test_a_group_that_does_not_grow_atomically_says_so():
 
 
 def test_a_change_to_a_group_that_is_gone_names_it():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
         world.do(world.client.delete(NodeGroup, "g"))
@@ -118,7 +118,7 @@ def test_a_change_to_a_group_that_is_gone_names_it():
 
 
 def test_giving_up_on_machines_that_never_came_is_done_once():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=2)
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 4, "bootSeconds": 99}}))
         group = world.refreshed()
@@ -129,7 +129,7 @@ def test_giving_up_on_machines_that_never_came_is_done_once():
 
 
 def test_removing_nodes_by_name_and_by_provider_id():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=3)
         group = world.refreshed()
         ids = {instance.name: instance.id for instance in world.do(group.nodes())}
@@ -139,7 +139,7 @@ def test_removing_nodes_by_name_and_by_provider_id():
 
 
 def test_removing_nodes_that_are_gone_is_done_without_asking():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=2)
         group = world.refreshed()
         world.do(group.delete_nodes(named("g-0")))
@@ -150,7 +150,7 @@ def test_removing_nodes_that_are_gone_is_done_without_asking():
 
 
 def test_removing_a_node_of_another_group_is_refused():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         world.group("h", target=1)
         assert kind_of(world.do(world.refreshed().delete_nodes(named("g-0", "h-0")))) is FailureKind.REFUSED
@@ -158,7 +158,7 @@ def test_removing_a_node_of_another_group_is_refused():
 
 
 def test_only_force_goes_below_the_minimum():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", min=1, target=1)
         group = world.refreshed()
         assert kind_of(world.do(group.delete_nodes(named("g-0")))) is FailureKind.REFUSED
@@ -169,12 +169,12 @@ def test_only_force_goes_below_the_minimum():
 # ---- groups
 
 
-def made(world: ProviderWorld, **changes: Any) -> Any:
+def made(world: ProviderCluster, **changes: Any) -> Any:
     return world.do(world.provider.new_node_group(blueprint(**changes)))
 
 
 def test_a_theoretical_group_is_nowhere_until_it_is_made():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         group = made(world)
         assert (group.exists, group.autoprovisioned, world.do(group.target_size())) == (False, True, 0)
         assert world.do(world.provider.node_groups()) == ()
@@ -186,7 +186,7 @@ def test_a_theoretical_group_is_nowhere_until_it_is_made():
 
 
 def test_a_made_group_has_the_labels_taints_and_marks_of_auto_provisioning():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         group = made(world, zones=("b",))
         assert world.do(group.create()) == Created(id="nap-small-1")
         assert group.exists
@@ -204,7 +204,7 @@ def test_a_made_group_has_the_labels_taints_and_marks_of_auto_provisioning():
 
 
 def test_a_real_node_of_a_made_group_looks_as_its_theory_said():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         group = made(world)
         theory = world.do(group.template_node_info())
         world.do(group.create())
@@ -218,7 +218,7 @@ def test_a_real_node_of_a_made_group_looks_as_its_theory_said():
 
 def test_making_a_group_again_after_a_lost_answer_finds_it_made():
     fault = {"name": "late", "kind": "TimeOut", "call": "Create", "seconds": 30, "times": 1}
-    with ProviderWorld(faults=[fault]) as world:
+    with ProviderCluster(faults=[fault]) as world:
         group = made(world)
         assert kind_of(world.do(group.create())) is FailureKind.UNKNOWN
         assert world.do(group.create()) == Created(id="nap-small-1")
@@ -226,7 +226,7 @@ def test_making_a_group_again_after_a_lost_answer_finds_it_made():
 
 
 def test_another_group_of_the_same_id_is_in_the_way():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("nap-small-1")
         assert kind_of(world.do(made(world).create())) is FailureKind.REFUSED
 
@@ -241,14 +241,14 @@ def test_another_group_of_the_same_id_is_in_the_way():
     ],
 )
 def test_an_illegal_configuration_is_refused_before_anything_is_made(changes: dict[str, Any], why: str):
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         refused = made(world, **changes)
         assert kind_of(refused) is FailureKind.REFUSED
         assert why in refused.message
 
 
 def test_deleting_a_group_works_when_it_is_empty_and_again_when_it_is_gone():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         group = world.refreshed()
         assert kind_of(world.do(group.delete())) is FailureKind.REFUSED
@@ -271,7 +271,7 @@ def test_deleting_a_group_works_when_it_is_empty_and_again_when_it_is_gone():
     ],
 )
 def test_trouble_with_the_api_server_is_told_apart_by_whether_it_may_have_acted(error: Exception, kind: FailureKind):
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
 
@@ -283,7 +283,7 @@ def test_trouble_with_the_api_server_is_told_apart_by_whether_it_may_have_acted(
 
 
 def test_our_own_brake_is_not_an_outcome():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
 

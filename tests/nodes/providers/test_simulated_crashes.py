@@ -12,7 +12,7 @@ from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud import NodeGroup
 from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
-from tests.local.cloud.test_controller_crashes import CrashWorld, build_world
+from tests.local.cloud.test_controller_crashes import CrashingCloudCluster, build_world
 from tests.nodes.providers.simulated_clusters import blueprint
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _TRIES = 4
 
 
-def over_the_api(world: CrashWorld, through: Callable[[Any], Any]) -> SimulatedProvider:
+def over_the_api(world: CrashingCloudCluster, through: Callable[[Any], Any]) -> SimulatedProvider:
     """The fault is between us and the API server."""
     return SimulatedProvider(SimulatedCloud(world.client_through(through), clock=world.clock))
 
 
-def over_the_cloud(world: CrashWorld, through: Callable[[Any], Any]) -> SimulatedProvider:
+def over_the_cloud(world: CrashingCloudCluster, through: Callable[[Any], Any]) -> SimulatedProvider:
     """The fault is between us and the cloud."""
     return SimulatedProvider(through(SimulatedCloud(world.client, clock=world.clock)))
 
@@ -58,7 +58,7 @@ async def _done(act: Callable[[], Awaitable[Any]]) -> None:
     raise AssertionError("tried too often")
 
 
-async def check(world: CrashWorld) -> None:
+async def check(world: CrashingCloudCluster) -> None:
     groups = (await world.client.list(NodeGroup)).items
     assert {group.metadata.name: group.spec.target for group in groups} == {"g": 2, "nap-small-1": 1}
 

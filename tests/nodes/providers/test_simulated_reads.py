@@ -19,7 +19,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.objects.codec.decoding import convert_object
 from tests.local.cloud.builders import LARGE, SMALL
-from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS, ProviderWorld
+from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS, ProviderCluster
 
 GPU = {
     "name": "gpu",
@@ -33,7 +33,7 @@ GPU = {
 
 
 def test_groups_come_by_id_with_their_bounds_and_marks():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("b", min=1, max=4, target=1, autoscaled=False)
         world.group("a", max=7, autoprovisioned=True)
         world.do(world.provider.refresh())
@@ -45,7 +45,7 @@ def test_groups_come_by_id_with_their_bounds_and_marks():
 
 
 def test_a_node_belongs_to_the_group_of_its_machine():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         node = NodeRef.of_node(world.node("g-0"))
         assert world.do(world.provider.has_instance(node)) is True
@@ -55,7 +55,7 @@ def test_a_node_belongs_to_the_group_of_its_machine():
 
 
 def test_a_node_without_a_machine_belongs_to_the_group_its_label_names():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g")
         node = NodeRef(provider_id="other://1", name="n", labels={"cloud.plimsoll.io/node-group": "g"})
         group = world.do(world.provider.node_group_for_node(node))
@@ -65,14 +65,14 @@ def test_a_node_without_a_machine_belongs_to_the_group_its_label_names():
 
 
 def test_a_node_of_nobody_is_not_ours():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         stranger = NodeRef(provider_id="", name="master", labels={"cloud.plimsoll.io/node-group": "gone"})
         assert world.do(world.provider.node_group_for_node(stranger)) is None
 
 
 def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         nodes = [
             NodeRef.of_node(world.node("g-0")),
@@ -91,7 +91,7 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
 
 
 def test_instances_tell_their_state_and_why_they_do_not_come():
-    with ProviderWorld(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
+    with ProviderCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=2, bootSeconds=60)
         first, second = world.do(world.refreshed().nodes())
         assert (first.name, first.state, first.error) == ("g-0", InstanceState.CREATING, None)
@@ -106,7 +106,7 @@ def test_instances_tell_their_state_and_why_they_do_not_come():
 
 
 def test_reads_between_refreshes_ask_the_server_nothing():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         group = world.refreshed()
         world.do(group.template_node_info())
@@ -118,7 +118,7 @@ def test_reads_between_refreshes_ask_the_server_nothing():
 
 
 def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", template={"labels": {"team": "red"}})
         asked: list[str] = []
         real = world.cloud.template
@@ -143,7 +143,7 @@ def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes():
 
 
 def test_a_group_of_an_unknown_machine_type_has_no_template_and_harms_nobody_else():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", machineType="nobody-has-it")
         world.group("h")
         assert world.do(world.refreshed("g").template_node_info()) == NotImplementedByProvider(call="TemplateNodeInfo")
@@ -151,7 +151,7 @@ def test_a_group_of_an_unknown_machine_type_has_no_template_and_harms_nobody_els
 
 
 def test_options_of_a_group_say_when_it_is_all_or_nothing():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", zeroOrMax=True)
         world.group("h")
         assert world.do(world.refreshed("g").get_options(DEFAULTS)) == structs.replace(DEFAULTS, zero_or_max=True)
@@ -159,7 +159,7 @@ def test_options_of_a_group_say_when_it_is_all_or_nothing():
 
 
 def test_machine_types_are_described_whole_in_one_answer():
-    with ProviderWorld(machineTypes=[SMALL, {**GPU, "capacityType": "spot"}]) as world:
+    with ProviderCluster(machineTypes=[SMALL, {**GPU, "capacityType": "spot"}]) as world:
         types = world.do(world.provider.machine_types())
         assert not isinstance(types, NotImplementedByProvider)
         gpu, small = sorted(types, key=lambda type_: type_.name)
@@ -172,7 +172,7 @@ def test_machine_types_are_described_whole_in_one_answer():
 
 
 def test_prices_are_those_of_the_group_or_else_of_the_type():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1, price=0.5)
         world.group("h", target=1)
         world.do(world.provider.refresh())
@@ -184,7 +184,7 @@ def test_prices_are_those_of_the_group_or_else_of_the_type():
 
 
 def test_a_pod_costs_what_its_requests_cost():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         requests = {"cpu": "2", "memory": "1Gi"}
         pod = _pod(requests)
         price = world.do(world.provider.pod_price(pod, AN_HOUR))
@@ -192,21 +192,21 @@ def test_a_pod_costs_what_its_requests_cost():
 
 
 def test_accelerators_are_known_by_their_label():
-    with ProviderWorld(machineTypes=[GPU]) as world:
+    with ProviderCluster(machineTypes=[GPU]) as world:
         world.group("g", target=1, machineType="gpu")
         assert world.do(world.provider.gpu_label()) == "cloud.plimsoll.io/accelerator"
         assert world.do(world.provider.get_available_gpu_types()) == ("t4",)
 
 
 def test_new_ids_fit_into_the_names_of_nodes():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         making = Making(labels={}, taints=(), zone="", second=1)
         name = group_id("nodeautoprovisioning", "n1_" + "x" * 80, making, naming=world.provider.naming)
         assert len(f"{name}-12345678") <= 63
         assert "_" not in name
 
 
-class _Down:
+class _UnavailableCloud:
     """A cloud whose server is not there."""
 
     async def node_groups(self) -> tuple[NodeGroup, ...]:
@@ -214,11 +214,11 @@ class _Down:
 
 
 def test_a_cloud_that_cannot_be_asked_ends_the_turn_and_what_was_known_is_not_used():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.group("g", target=1)
         group = world.refreshed()
         real = world.cloud.node_groups
-        world.cloud.node_groups = _Down().node_groups  # type: ignore[method-assign]  # the server goes away
+        world.cloud.node_groups = _UnavailableCloud().node_groups  # type: ignore[method-assign]  # the server goes away
         with pytest.raises(ProviderFailed, match="connection refused"):
             world.do(world.provider.refresh())
         with pytest.raises(ProviderFailed):
@@ -228,7 +228,7 @@ def test_a_cloud_that_cannot_be_asked_ends_the_turn_and_what_was_known_is_not_us
 
 
 def test_a_cloud_object_that_is_missing_sells_nothing_and_breaks_nothing():
-    with ProviderWorld() as world:
+    with ProviderCluster() as world:
         world.do(world.client.delete(Cloud, "cloud"))
         provider = SimulatedProvider(world.cloud)
         world.do(provider.refresh())

@@ -15,7 +15,7 @@ from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.nodes.reporting.reporter import Reporter
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
 from plimsoll.objects.api.events import EventSource
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.nodes.planning.builders import policy
 from tests.nodes.reporting.loop_results import loop_result, option, scale_up, scaled_up_loop, waiting
 
@@ -26,10 +26,10 @@ URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 GREW = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),))
 
 
-class Office:
+class ReporterHarness:
     """A teller with everything, on a server."""
 
-    def __init__(self, world: KubeWorld) -> None:
+    def __init__(self, world: EmbeddedApi) -> None:
         self.world = world
         self.journal = MemoryJournal()
         recorder = EventRecorder(
@@ -50,12 +50,12 @@ class Office:
 
 
 @pytest.fixture
-def office() -> Iterator[Office]:
-    with KubeWorld() as world:
-        yield Office(world)
+def office() -> Iterator[ReporterHarness]:
+    with EmbeddedApi() as world:
+        yield ReporterHarness(world)
 
 
-def test_a_turn_is_told_everywhere(office: Office):
+def test_a_turn_is_told_everywhere(office: ReporterHarness):
     with structlog.testing.capture_logs() as logs:
         office.tell(GREW)
 
@@ -70,7 +70,7 @@ def test_a_turn_is_told_everywhere(office: Office):
     assert uids == {office.world.ask("GET", URL)["metadata"]["uid"]}
 
 
-def test_a_dry_run_tells_nothing_inside_the_cluster(office: Office):
+def test_a_dry_run_tells_nothing_inside_the_cluster(office: ReporterHarness):
     office.tell(loop_result(waiting("p"), options={"dry_run": True}, scale_up=GREW.scale_up))
     office.world.do(office.teller.close(policy(dry_run=True)))
 
@@ -79,7 +79,7 @@ def test_a_dry_run_tells_nothing_inside_the_cluster(office: Office):
     assert len(office.world.do(office.journal.entries(Query()))) == 1
 
 
-def test_the_same_sentence_is_no_news_in_the_log(office: Office):
+def test_the_same_sentence_is_no_news_in_the_log(office: ReporterHarness):
     with structlog.testing.capture_logs() as logs:
         office.tell(loop_result(), loop_result(), GREW, loop_result())
 
@@ -91,7 +91,7 @@ def test_the_same_sentence_is_no_news_in_the_log(office: Office):
     ]
 
 
-def test_a_journal_that_fails_stops_nothing(office: Office):
+def test_a_journal_that_fails_stops_nothing(office: ReporterHarness):
     office.world.do(office.journal.close())
     with structlog.testing.capture_logs() as logs:
         office.tell(GREW)
@@ -99,7 +99,7 @@ def test_a_journal_that_fails_stops_nothing(office: Office):
     assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "journal.not_written"] == ["warning"]
 
 
-def test_the_status_goes_with_the_program(office: Office):
+def test_the_status_goes_with_the_program(office: ReporterHarness):
     office.tell(loop_result())
     office.world.do(office.teller.close(policy()))
 

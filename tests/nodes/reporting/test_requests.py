@@ -104,7 +104,7 @@ def test_a_pod_is_told_what_is_wrong_with_it():
     assert (told.about.kind, told.about.name, told.reason) == ("Pod", "p", "ProvisioningClassMismatch")
 
 
-class Heard:
+class FakeRecorder:
     def __init__(self) -> None:
         self.messages: list[str] = []
 
@@ -114,7 +114,7 @@ class Heard:
 
 
 def test_n47_waiting_consumers_are_told_of_once_in_five_minutes_however_many_they_are():
-    heard = Heard()
+    heard = FakeRecorder()
     emitter = EventEmitter(heard)
     first = with_requests(warnings=(unschedulable(2),))
     for seconds in range(0, 310, 10):

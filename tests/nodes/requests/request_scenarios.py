@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.nodes.autoscaler.loop_scenarios import Lived, containers, lived
+from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, containers, lived
 
 Json = dict[str, Any]
 
@@ -46,11 +46,11 @@ def faults(*entries: Json) -> Json:
     }
 
 
-def of_request(ended: Lived, name: str = "r") -> Json:
+def of_request(ended: FinishedScenario, name: str = "r") -> Json:
     return ended.outcome["requests"][f"default/{name}"]
 
 
-def conditions(ended: Lived, name: str = "r") -> dict[str, tuple[str, str]]:
+def conditions(ended: FinishedScenario, name: str = "r") -> dict[str, tuple[str, str]]:
     """By type: status and reason."""
     return {
         condition["type"]: (condition["status"], condition["reason"])
@@ -58,15 +58,15 @@ def conditions(ended: Lived, name: str = "r") -> dict[str, tuple[str, str]]:
     }
 
 
-def history(ended: Lived, name: str = "r") -> list[tuple[str, str, str]]:
+def history(ended: FinishedScenario, name: str = "r") -> list[tuple[str, str, str]]:
     return [(change["type"], change["status"], change["reason"]) for change in of_request(ended, name)["history"]]
 
 
-def targets(ended: Lived) -> dict[str, int]:
+def targets(ended: FinishedScenario) -> dict[str, int]:
     return {name: group["target"] for name, group in ended.outcome["nodeGroups"].items()}
 
 
-def served(*steps: Json, **scenario: Any) -> Lived:
+def served(*steps: Json, **scenario: Any) -> FinishedScenario:
     """A world in which requests are served."""
     options = {**ON, **scenario.pop("options", {})}
     return lived(*steps, options=options, **scenario)

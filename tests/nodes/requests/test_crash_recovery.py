@@ -16,14 +16,14 @@ from tests.nodes.autoscaler.loop_scenarios import crash_after, group
 from tests.nodes.requests.request_scenarios import conditions, faults, of_request, request, served, targets, template
 
 if TYPE_CHECKING:
-    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json
 
 MOST_WRITES = 60
 GROWTH = {"a": 2, "b": 1, "made": 1}
 BEGAN = {"a": 1, "b": 0}
 
 
-def three_groups(*before: Json, loops: int = 6, **options: Any) -> Lived:
+def three_groups(*before: Json, loops: int = 6, **options: Any) -> FinishedScenario:
     """`a` and `b` are chosen by a label, and a third group has to be made for the pods of the last pod set."""
     return served(
         *before,
@@ -42,25 +42,25 @@ def three_groups(*before: Json, loops: int = 6, **options: Any) -> Lived:
     )
 
 
-def took_effect(ended: Lived, *names: str) -> list[Json]:
+def took_effect(ended: FinishedScenario, *names: str) -> list[Json]:
     return [call for call in ended.calls(*names) if call["ok"] or call.get("message") == NOBODY_WAITED]
 
 
-def kinds(ended: Lived) -> Counter[str]:
+def kinds(ended: FinishedScenario) -> Counter[str]:
     """Targets; groups that were made go by one name, since their ids tell when."""
     return Counter({name if name in "ab" else "made": 0 for name in targets(ended)}) + Counter(
         name if name in "ab" else "made" for name, size in targets(ended).items() for _ in range(size)
     )
 
 
-def assert_whole(ended: Lived, where: str) -> None:
+def assert_whole(ended: FinishedScenario, where: str) -> None:
     assert kinds(ended) == {"a": 3, "b": 1, "made": 1}, where
     assert conditions(ended)["Provisioned"] == ("True", "CapacityIsProvisioned"), where
     assert "intent" not in of_request(ended)["details"], where
     assert len(ended.outcome["nodes"]) == 5, where
 
 
-def assert_nothing(ended: Lived, where: str) -> None:
+def assert_nothing(ended: FinishedScenario, where: str) -> None:
     assert {name: size for name, size in targets(ended).items() if size} == {"a": 1}, where
     assert set(targets(ended)) == {"a", "b"}, where
     assert conditions(ended)["Provisioned"] == ("False", "CapacityIsNotFound"), where

@@ -14,7 +14,7 @@ from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,22 +27,22 @@ CHECK = "check-capacity.autoscaling.x-k8s.io"
 
 
 @contextmanager
-def cluster(*, defines: str = "autoscaling.x-k8s.io") -> Iterator[KubeWorld]:
+def cluster(*, defines: str = "autoscaling.x-k8s.io") -> Iterator[EmbeddedApi]:
     """With the namespace ml; of our own definitions those whose name ends so."""
-    with KubeWorld(kinds=OUR_KINDS) as world:
+    with EmbeddedApi(kinds=OUR_KINDS) as world:
         world.namespace("ml")
         define(world, ending=defines)
         yield world
 
 
-def define(world: KubeWorld, *, ending: str) -> None:
+def define(world: EmbeddedApi, *, ending: str) -> None:
     for manifest in shipped_definitions():
         if ending and manifest.body["metadata"]["name"].endswith(ending):
             world.made(DEFINITIONS, manifest.body)
     world.run.advance_by(10)
 
 
-def watched(world: KubeWorld) -> RequestLister:
+def watched(world: EmbeddedApi) -> RequestLister:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
     made = RequestLister(informers, clock=world.clock)
     for service in informers.services():
@@ -61,7 +61,7 @@ def template(name: str = "t", **resources: Any) -> Json:
     return {"metadata": {"name": name}, "template": {"spec": {"containers": containers}}}
 
 
-def made(world: KubeWorld, *, version: str = "v1") -> None:
+def made(world: EmbeddedApi, *, version: str = "v1") -> None:
     world.made("/api/v1/namespaces/ml/podtemplates", template())
     world.made("/api/v1/namespaces/ml/podtemplates", template("nobodys"))
     body = {"apiVersion": f"autoscaling.x-k8s.io/{version}", "kind": "ProvisioningRequest", **request()}

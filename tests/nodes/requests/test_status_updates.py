@@ -22,13 +22,13 @@ from tests.nodes.requests.request_scenarios import (
 )
 
 if TYPE_CHECKING:
-    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json
 
 NO_QUOTA = {"name": "no", "kind": "Fail", "call": "IncreaseSize", "message": "no quota"}
 REFUSAL = ("Provisioned", "False", "CapacityIsNotFound")
 
 
-def two_groups(*steps: Json, **more: Any) -> Lived:
+def two_groups(*steps: Json, **more: Any) -> FinishedScenario:
     """A pod set for each; with the first one two nodes are wanted, with the second one."""
     return served(
         *steps,
@@ -45,7 +45,7 @@ def loop(turns: int) -> Json:
     return {"loop": turns, "every": "10s"}
 
 
-def events(ended: Lived, reason: str) -> list[str]:
+def events(ended: FinishedScenario, reason: str) -> list[str]:
     return [
         event["message"]
         for event in ended.outcome["events"]
@@ -53,7 +53,7 @@ def events(ended: Lived, reason: str) -> list[str]:
     ]
 
 
-def blocking(ended: Lived) -> Any:
+def blocking(ended: FinishedScenario) -> Any:
     return json.loads(of_request(ended)["details"]["blocking"])
 
 

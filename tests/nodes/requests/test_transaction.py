@@ -20,13 +20,13 @@ from tests.nodes.requests.request_scenarios import (
 )
 
 if TYPE_CHECKING:
-    from tests.nodes.autoscaler.loop_scenarios import Json, Lived
+    from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json
 
 FOUR_TO_A_NODE = template("t", cpu="900m")
 LOOP: Json = {"loop": 1, "every": "10s"}
 
 
-def calls(ended: Lived, *names: str) -> list[tuple[str, Any]]:
+def calls(ended: FinishedScenario, *names: str) -> list[tuple[str, Any]]:
     return [(call["group"], call["arg"]) for call in ended.calls(*(names or ("IncreaseSize",)))]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Meeting = Callable[[Loop, Loop], Any]
 
 
-class Wire:
+class ControllerLink:
     """The calls of one controller: `hold` keeps those that change node groups until it is let go."""
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class Wire:
         self.free.clear()
 
 
-class WiredTransport:
-    def __init__(self, transport: Transport, wire: Wire) -> None:
+class HoldingTransport:
+    def __init__(self, transport: Transport, wire: ControllerLink) -> None:
         self._transport = transport
         self._wire = wire
 
@@ -65,7 +65,7 @@ class TwoControllers(World):
     """`{loop: …}` has both take a turn, as `meeting` says."""
 
     def __init__(self, meeting: Meeting, **scenario: Any) -> None:
-        self.wires = (Wire(), Wire())
+        self.wires = (ControllerLink(), ControllerLink())
         self._meeting = meeting
         self._plugged = Plugins(make_loop=self._make_loop)
         super().__init__(
@@ -79,7 +79,7 @@ class TwoControllers(World):
         return self._telling.finish().outcome
 
     def _make_loop(self, tools: LoopDependencies) -> Loop:
-        return Both(tuple(self._controller(tools, number) for number in (0, 1)), self._meeting)
+        return PairedAutoscalers(tuple(self._controller(tools, number) for number in (0, 1)), self._meeting)
 
     def _controller(self, tools: LoopDependencies, number: int) -> tuple[ScenarioLoop, Components]:
         components = Components(
@@ -90,10 +90,10 @@ class TwoControllers(World):
 
     def _wired(self, manager: str, number: int) -> Client:
         transport = EmbeddedTransport(self._application, token=self._token)
-        return self._client(WiredTransport(transport, self.wires[number]), manager)  # type: ignore[arg-type]
+        return self._client(HoldingTransport(transport, self.wires[number]), manager)  # type: ignore[arg-type]
 
 
-class Both:
+class PairedAutoscalers:
     """Two autoscalers as one."""
 
     def __init__(self, controllers: tuple[tuple[ScenarioLoop, Components], ...], meeting: Meeting) -> None:

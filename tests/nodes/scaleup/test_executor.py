@@ -19,7 +19,7 @@ from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
 from tests.local.apiserver.builders import START
-from tests.nodes.providers.simulated_clusters import ProviderWorld
+from tests.nodes.providers.simulated_clusters import ProviderCluster
 
 WHY = Reason(code="Test", message="for a test")
 SIZE: dict[str, str | int | float] = {"cpu": "2", "memory": "8Gi", "pods": "110"}
@@ -49,7 +49,7 @@ def growth(what: ScaleUpOption, before: int, after: int) -> GroupScaleUp:
     return GroupScaleUp(option=what, before=before, after=after, patterns=(), reason=WHY)
 
 
-class GrowingWorld(ProviderWorld):
+class ScaleUpCluster(ProviderCluster):
     """A world with somebody who grows its groups."""
 
     def grow(self, *growths: GroupScaleUp) -> list[Any]:
@@ -62,7 +62,7 @@ class GrowingWorld(ProviderWorld):
 
 
 def test_a_group_is_raised_from_the_size_that_the_plan_saw():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         world.group("g", target=1)
         (done,) = world.grow(growth(offer("g"), 1, 3))
         assert (done.before, done.after, done.is_done) == (1, 3, True)
@@ -71,7 +71,7 @@ def test_a_group_is_raised_from_the_size_that_the_plan_saw():
 
 
 def test_a_plan_that_was_overtaken_does_nothing():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         world.group("g", target=2)
         (done,) = world.grow(growth(offer("g"), 1, 3))
         assert done.failure is not None
@@ -80,7 +80,7 @@ def test_a_plan_that_was_overtaken_does_nothing():
 
 
 def test_a_group_that_is_gone_stops_nobody_else():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         world.group("g")
         gone, done = world.grow(growth(offer("nobody"), 0, 1), growth(offer("g"), 0, 1))
         assert gone.failure.kind is FailureKind.NO_SUCH_GROUP
@@ -88,7 +88,7 @@ def test_a_group_that_is_gone_stops_nobody_else():
 
 
 def test_a_group_is_made_with_the_labels_of_its_profile_and_then_grown():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         (done,) = world.grow(growth(offer("nap-small-1", exists=False), 0, 2))
         assert (done.group, done.created, done.after) == ("nap-small-1", True, 2)
         assert [call for call, *_ in world.calls()] == ["Create", "IncreaseSize"]
@@ -97,7 +97,7 @@ def test_a_group_is_made_with_the_labels_of_its_profile_and_then_grown():
 
 
 def test_what_is_not_sold_is_not_made_and_its_kind_is_backed_off():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         (done,) = world.grow(growth(offer("nap-huge-1", exists=False, machine_type="huge"), 0, 1))
         assert "not sold here" in done.failure.message
         assert world.calls() == []
@@ -112,7 +112,7 @@ def test_what_is_not_sold_is_not_made_and_its_kind_is_backed_off():
     ],
 )
 def test_a_group_that_is_not_what_was_planned_is_deleted_again_unused(planned: dict[str, str], why: str):
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         wrong = offer("nap-small-1", exists=False)
         node = Node(metadata=ObjectMeta(name="t"), status=NodeStatus(capacity=planned, allocatable=planned))  # type: ignore[arg-type]
         (done,) = world.grow(growth(replace(wrong, node=node), 0, 1))
@@ -121,14 +121,14 @@ def test_a_group_that_is_not_what_was_planned_is_deleted_again_unused(planned: d
 
 
 def test_a_taint_that_the_plan_did_not_know_makes_the_group_useless():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         tainted = GroupProfile(taints=(Taint(key="dedicated", value="red", effect="NoSchedule"),), hash="t")
         (done,) = world.grow(growth(offer("nap-small-1", exists=False, profile=tainted), 0, 1))
         assert "its nodes have taint dedicated:NoSchedule" in done.failure.message
 
 
 def test_instances_that_failed_are_deleted_and_targets_lowered_to_what_is_there():
-    with GrowingWorld() as world:
+    with ScaleUpCluster() as world:
         world.group("g", target=3)
         world.run.advance_by(60)
         world.do(world.provider.refresh())

@@ -29,7 +29,7 @@ def pod(name: str) -> Pod:
     return Pod(metadata=ObjectMeta(name=name))
 
 
-class Expander:
+class FakeExpander:
     """The other end; `answer` is a list of ids, or what it fails with."""
 
     def __init__(self, answer: list[str] | RpcFailed) -> None:
@@ -51,7 +51,7 @@ def grown(
     answer: list[str] | RpcFailed, *options: ExpanderOption, chain: tuple[str, ...] = ("grpc", "least-nodes")
 ) -> str:
     """The group that a plan chooses with such an expander."""
-    expander = GrpcExpander(Expander(answer), max_pods=10)
+    expander = GrpcExpander(FakeExpander(answer), max_pods=10)
     found: list[str] = []
 
     async def plan(policy: Policy) -> ScaleUpPlan:
@@ -83,7 +83,7 @@ def test_no_answer_changes_nothing(answer: list[str] | RpcFailed):
 
 
 def test_it_is_asked_only_about_what_is_left():
-    expander = Expander(["A"])
+    expander = FakeExpander(["A"])
 
     async def plan(policy: Policy) -> ScaleUpPlan:
         choose([A, B, C], ("most-pods", "least-nodes", "grpc"), ExpanderContext(answers=policy.expander_answers))
@@ -103,7 +103,7 @@ def test_the_same_answers_give_the_same_plan_without_asking():
     with pytest.raises(Unanswered) as asked:
         choose([A, B], ("grpc",), ExpanderContext(answers={}))
     assert asked.value.options == (A, B)
-    expander = GrpcExpander(Expander(["B"]), max_pods=10)
+    expander = GrpcExpander(FakeExpander(["B"]), max_pods=10)
     recorded: list[Policy] = []
 
     async def plan(policy: Policy) -> ScaleUpPlan:
@@ -117,7 +117,7 @@ def test_the_same_answers_give_the_same_plan_without_asking():
 
 
 def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
-    expander = Expander(["A"])
+    expander = FakeExpander(["A"])
     tries: list[bool] = []
 
     async def plan(policy: Policy) -> ScaleUpPlan:

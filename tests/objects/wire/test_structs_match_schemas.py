@@ -31,7 +31,7 @@ SCALARS = {
 }
 
 
-class Walk:
+class SchemaComparison:
     """Goes through a struct and its schema side by side, and notes what does not agree and whom it met."""
 
     def __init__(self) -> None:
@@ -114,8 +114,8 @@ def component_of(resource: Resource) -> str:
     return name
 
 
-def walked(struct: type[Wire], component: str) -> Walk:
-    walk = Walk()
+def walked(struct: type[Wire], component: str) -> SchemaComparison:
+    walk = SchemaComparison()
     walk.compare(inspect.type_info(struct), {"$ref": REF + component}, "")
     return walk
 

@@ -46,7 +46,7 @@ PERCENT = st.integers(0, 100).map(lambda number: number / 100)
 COMPONENTS = pytest.mark.parametrize("component", [Component.TIKV, Component.TIDB])
 
 
-class World(NamedTuple):
+class LoopCase(NamedTuple):
     """A loop, and what its cluster has of cores and disks before anything is scaled."""
 
     loop: ClosedLoop
@@ -55,7 +55,7 @@ class World(NamedTuple):
 
 
 @st.composite
-def worlds(draw: st.DrawFn, component: Component) -> World:
+def worlds(draw: st.DrawFn, component: Component) -> LoopCase:
     one = scaled(
         cpu=draw(THRESHOLDS),
         storage=draw(st.none() | THRESHOLDS) if component is Component.TIKV else None,
@@ -71,16 +71,16 @@ def worlds(draw: st.DrawFn, component: Component) -> World:
         delays=DELAYS,
         is_tidb_skewed=True,
     )
-    return World(loop=loop_of(made, component), cores=CORES * replicas, storage_gib=100 * replicas)
+    return LoopCase(loop=loop_of(made, component), cores=CORES * replicas, storage_gib=100 * replicas)
 
 
-def even_load(draw: Any, world: World) -> Load:
+def even_load(draw: Any, world: LoopCase) -> Load:
     """Up to twice what the cluster can do, and half as much data again as it can hold."""
     work = 2 * draw(PERCENT) * world.cores
     return Load(tikv_cores=work, tidb_cores=work, storage_gib=1.5 * draw(PERCENT) * world.storage_gib)
 
 
-def hot_load(draw: Any, world: World) -> Load:
+def hot_load(draw: Any, world: LoopCase) -> Load:
     """Some instances are busier than the others, none has more than it can do.
 
     A saturated one hides how much work there is: it has less of it when a group takes some, by metrics, and more when
@@ -93,7 +93,7 @@ def hot_load(draw: Any, world: World) -> Load:
     return Load(tikv_cores=work, tidb_cores=work, hot_instances=hot, hot_share=on_hot / work if work else 0.0)
 
 
-def comes_to_rest(world: World, load: Load) -> bool:
+def comes_to_rest(world: LoopCase, load: Load) -> bool:
     found = rest(world.loop, load, step_s=STEP_S, quiet_turns=QUIET_TURNS, most_turns=MOST_TURNS)
     return found is not None
 

@@ -236,7 +236,7 @@ def test_a_scheduler_that_crashed_is_replaced_by_one_that_can_be_asked_at_once()
     assert set(outcome(*steps, {"schedule": True}, **scenario)["pods"].values()) == {"g-0"}
 
 
-class Autoscaler:
+class ScriptedAutoscaler:
     """Grows the group by one in each loop, unless there is something to be refused first."""
 
     def __init__(self, tools: LoopDependencies) -> None:
@@ -260,7 +260,7 @@ class Autoscaler:
 def grown(*steps: dict[str, Any]) -> Any:
     whole = {"machineTypes": [SMALL], "nodeGroups": [group()], "steps": list(steps)}
     scenario = read_scenario(msgspec.json.encode(whole), source="test")
-    return run_scenario(scenario, plugs=Plugins(make_loop=Autoscaler)).outcome
+    return run_scenario(scenario, plugs=Plugins(make_loop=ScriptedAutoscaler)).outcome
 
 
 def test_a_loop_that_crashes_ends_there_and_the_next_one_is_another_autoscalers():

@@ -26,7 +26,7 @@ HOT = {"group": "pd-auto-scaling-tikv-small", "resource-type": "small", "special
 Outcome = Drained | DrainInProgress | Blocked | Unknown
 
 
-class DrainWorld:
+class DrainHarness:
     """`is_active` may be changed between passes, as by a restart with another flag; `fault` strikes at writes."""
 
     def __init__(self, *, replicas: int = 1, base: int = 3, is_active: bool = True, **speeds: float) -> None:
@@ -89,8 +89,8 @@ class DrainWorld:
         await self._writes.write_mark(mark)
 
     @property
-    def _writes(self) -> _Writes:
-        writes = _Writes(self)
+    def _writes(self) -> _DrainWrites:
+        writes = _DrainWrites(self)
         return writes if self.fault is None else self.fault.wrap(writes)
 
     # ---- passes
@@ -130,10 +130,10 @@ class DrainWorld:
         self.scale(self.replicas - 1)
 
 
-class _Writes:
+class _DrainWrites:
     """All that a drainer changes in the world, for faults to count."""
 
-    def __init__(self, world: DrainWorld) -> None:
+    def __init__(self, world: DrainHarness) -> None:
         self._world = world
 
     async def tell_pd(self, asked: Request) -> Response | RequestFailed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.faults import Crashed
-from tests.tidb.autoscaled_clusters import AUTO, PLANNER, ScaledWorld
+from tests.tidb.autoscaled_clusters import AUTO, PLANNER, AutoscaledCluster
 from tests.tidb.pd.simulated_pd import SimulatedPd, SimulatedStore
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class StickyPd(SimulatedPd):
         return self.running[pod]
 
 
-class DrainedWorld(ScaledWorld):
+class DrainingCluster(AutoscaledCluster):
     """`crash` None: nothing goes wrong."""
 
     def __init__(self, server: Any, *, crash: CrashAfter | None = None, **settings: Any) -> None:
@@ -84,7 +84,7 @@ class DrainedWorld(ScaledWorld):
 
     def _transport(self) -> Transport:
         transport = self.server.transport()
-        return transport if self.crash is None else _Mortal(transport, self.crash)
+        return transport if self.crash is None else _CrashingTransport(transport, self.crash)
 
     async def send(self, asked: Asked) -> Answered | RequestFailed:
         if self.crash is None or asked.url.startswith(PLANNER):
@@ -95,7 +95,7 @@ class DrainedWorld(ScaledWorld):
         return await self.crash.wrap(self.pd).send(asked)
 
 
-class _Mortal:
+class _CrashingTransport:
     """A connection of a process that dies after one of its writes."""
 
     def __init__(self, inner: Transport, crash: CrashAfter) -> None:

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.faults import CrashAfter
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, FakeServer, group
 
 MARK = "autoscaler.tidb.pingcap.com/drain"
 
 
-class Scaling(RuleBasedStateMachine):
+class AutoscalerMachine(RuleBasedStateMachine):
     """A planner that says anything, a PD that fails, a process that dies, and a hand that raises replicas."""
 
     @initialize(count=st.integers(1, 3))
     def begin(self, count: int) -> None:
-        self.world = DrainedWorld(FakeServer)
+        self.world = DrainingCluster(FakeServer)
         self.world.__enter__()
         self.world.autoscaler().cluster(replicas=4)
         self.world.planner.says(group(count))
@@ -91,5 +91,5 @@ class Scaling(RuleBasedStateMachine):
             world.__exit__(None, None, None)
 
 
-TestScaling = Scaling.TestCase
+TestScaling = AutoscalerMachine.TestCase
 TestScaling.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.faults import CrashAfter
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, GROUP, FakeServer, group
 
 MARK = "autoscaler.tidb.pingcap.com/drain"
 
 
-def scaled_out(world: DrainedWorld) -> None:
+def scaled_out(world: DrainingCluster) -> None:
     world.planner.says(group(1))
     world.pass_by(60, every_s=30)
     world.planner.says(group(2))
@@ -22,7 +22,7 @@ def scaled_out(world: DrainedWorld) -> None:
     assert world.tc()["spec"]["tikv"]["replicas"] == 2
 
 
-def scaled_in(world: DrainedWorld) -> None:
+def scaled_in(world: DrainingCluster) -> None:
     """One store by a smaller count; the group, when no answer names it any more."""
     world.run.advance_by(700)
     world.planner.says(group(1))
@@ -33,12 +33,12 @@ def scaled_in(world: DrainedWorld) -> None:
     world.pass_by(150, every_s=15)
 
 
-def deleted(world: DrainedWorld) -> None:
+def deleted(world: DrainingCluster) -> None:
     world.server.delete("tidbclusterautoscalers", "as1")
     world.pass_by(300, every_s=15)
 
 
-def changed_mind(world: DrainedWorld) -> None:
+def changed_mind(world: DrainingCluster) -> None:
     """A drain is begun and called off."""
     world.run.advance_by(700)
     world.planner.says(group(1))
@@ -52,7 +52,7 @@ STORIES = {"scale-in": scaled_in, "deletion": deleted, "change of mind": changed
 
 def ended(story: str, crash: CrashAfter | None) -> dict[str, Any]:
     """What is there in the end; times of changes differ with the crash and are left out."""
-    with DrainedWorld(FakeServer, crash=crash) as world:
+    with DrainingCluster(FakeServer, crash=crash) as world:
         world.autoscaler().cluster()
         scaled_out(world)
         STORIES[story](world)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.transport import Response
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import SMALL, TIDB, EmbeddedServer, group
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ HOME = "/api/v1/namespaces/prod"
 MERGE = "application/merge-patch+json"
 
 
-class World(DrainedWorld):
+class InaccessibleCluster(DrainingCluster):
     """Team's autoscaler has a group of one store in prod, and is on its way out."""
 
     server: EmbeddedServer
@@ -58,13 +58,13 @@ class World(DrainedWorld):
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with World(EmbeddedServer) as made:
+def world() -> Iterator[InaccessibleCluster]:
+    with InaccessibleCluster(EmbeddedServer) as made:
         made.deleted_autoscaler()
         yield made
 
 
-def test_it_waits_and_tells_why(world: World) -> None:
+def test_it_waits_and_tells_why(world: InaccessibleCluster) -> None:
     world.let_in(None)
     world.pass_by(300)
     assert not world.is_gone
@@ -72,7 +72,7 @@ def test_it_waits_and_tells_why(world: World) -> None:
     assert len(world.clusters) == 2
 
 
-def test_it_goes_on_when_it_is_let_in_again(world: World) -> None:
+def test_it_goes_on_when_it_is_let_in_again(world: InaccessibleCluster) -> None:
     world.let_in(None)
     world.pass_by(60)
     world.let_in("team")
@@ -81,7 +81,7 @@ def test_it_goes_on_when_it_is_let_in_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", ["orphan", "force"])
-def test_who_asks_for_it_is_let_go_and_nothing_there_is_touched(world: World, policy: str) -> None:
+def test_who_asks_for_it_is_let_go_and_nothing_there_is_touched(world: InaccessibleCluster, policy: str) -> None:
     world.let_in(None)
     world.patch(f"{PATH}/as1", {"metadata": {"annotations": {"autoscaler.tidb.pingcap.com/deletion-policy": policy}}})
     world.pass_by(20)
@@ -89,8 +89,8 @@ def test_who_asks_for_it_is_let_go_and_nothing_there_is_touched(world: World, po
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_a_namespace_that_cannot_be_read_is_waited_for(world: World, status: int) -> None:
-    blind = Blind(world.server.transport(), status)
+def test_a_namespace_that_cannot_be_read_is_waited_for(world: InaccessibleCluster, status: int) -> None:
+    blind = HiddenNamespaceTransport(world.server.transport(), status)
     world._transport = lambda: blind  # type: ignore[method-assign] # only here
     world.pass_by(60)
     assert not world.is_gone
@@ -100,7 +100,7 @@ def test_a_namespace_that_cannot_be_read_is_waited_for(world: World, status: int
     assert (world.is_gone, world.clusters) == (True, ["db"])
 
 
-class Blind:
+class HiddenNamespaceTransport:
     """Does not see the namespace prod; status 0: it does."""
 
     def __init__(self, inner: Transport, status: int) -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, Unknown
-from tests.tidb.actuation.drain_builders import GROUP, DrainWorld
+from tests.tidb.actuation.drain_builders import GROUP, DrainHarness
 
 AT_ONCE = float("inf")
 
 
 def test_with_a_pd_that_is_quick_one_pass_does_all_of_it() -> None:
-    with DrainWorld(leaders_per_s=AT_ONCE, regions_per_s=AT_ONCE) as world:
+    with DrainHarness(leaders_per_s=AT_ONCE, regions_per_s=AT_ONCE) as world:
         assert world.take_out() == Drained(store_id=4, message="store 4 is a Tombstone")
         assert world.pd.wrote == [
             "POST /schedulers",
@@ -23,7 +23,7 @@ def test_with_a_pd_that_is_quick_one_pass_does_all_of_it() -> None:
 
 
 def test_leaders_move_first_then_regions_then_the_pod_goes() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         first = world.take_out()
         assert isinstance(first, DrainInProgress)
         assert str(first.reason) == "store 4 is being removed: 5 leaders must move first"
@@ -42,7 +42,7 @@ def test_leaders_move_first_then_regions_then_the_pod_goes() -> None:
 
 
 def test_a_pass_that_finds_nothing_new_writes_nothing() -> None:
-    with DrainWorld(leaders_per_s=0) as world:
+    with DrainHarness(leaders_per_s=0) as world:
         world.take_out()
         before, mark = list(world.pd.wrote), world.mark
         world.run.advance_by(10)
@@ -51,7 +51,7 @@ def test_a_pass_that_finds_nothing_new_writes_nothing() -> None:
 
 
 def test_leaders_that_stay_are_waited_for_ten_minutes() -> None:
-    with DrainWorld(leaders_per_s=0) as world:
+    with DrainHarness(leaders_per_s=0) as world:
         world.take_out()
         world.run.advance_by(599)
         world.take_out()
@@ -62,13 +62,13 @@ def test_leaders_that_stay_are_waited_for_ten_minutes() -> None:
 
 
 def test_the_highest_ordinal_leaves() -> None:
-    with DrainWorld(replicas=3) as world:
+    with DrainHarness(replicas=3) as world:
         world.take_out()
         assert world.pd.evicting == {world.store(2).id}
 
 
 def test_two_stores_leave_one_after_the_other() -> None:
-    with DrainWorld(replicas=3) as world:
+    with DrainHarness(replicas=3) as world:
         world.take_out_all()
         assert world.pd.together == 1
         assert (world.lost, world.pd.evicting) == ([], set())
@@ -76,7 +76,7 @@ def test_two_stores_leave_one_after_the_other() -> None:
 
 
 def test_regions_that_do_not_move_for_half_an_hour_are_told_and_waited_for() -> None:
-    with DrainWorld(regions_per_s=0) as world:
+    with DrainHarness(regions_per_s=0) as world:
         world.take_out()
         world.run.advance_by(5)
         world.take_out()
@@ -92,14 +92,14 @@ def test_regions_that_do_not_move_for_half_an_hour_are_told_and_waited_for() -> 
 
 
 def test_an_older_pd_with_a_scheduler_for_each_store() -> None:
-    with DrainWorld(replicas=2) as world:
+    with DrainHarness(replicas=2) as world:
         world.pd.is_old = True
         world.take_out_all()
         assert (world.lost, world.pd.evicting) == ([], set())
 
 
 def test_a_pd_without_schedulers_costs_ten_minutes() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd._schedulers = lambda *_: (404, "404 page not found")  # type: ignore[method-assign] # played
         world.take_out()
         world.run.advance_by(590)
@@ -109,7 +109,7 @@ def test_a_pd_without_schedulers_costs_ten_minutes() -> None:
 
 
 def test_a_store_that_pd_forgot_counts_as_buried() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         world.run.advance_by(5)
         world.take_out()
@@ -122,7 +122,7 @@ def test_a_store_that_pd_forgot_counts_as_buried() -> None:
 
 
 def test_a_pod_that_registers_late_does_not_go_before_its_store_is_out() -> None:
-    with DrainWorld(replicas=0) as world:
+    with DrainHarness(replicas=0) as world:
         world.scale(1, registers=False)
         assert isinstance(world.take_out(), DrainInProgress)
         world.run.advance_by(140)
@@ -134,7 +134,7 @@ def test_a_pod_that_registers_late_does_not_go_before_its_store_is_out() -> None
 
 
 def test_a_pod_that_never_had_a_store_goes_after_a_while() -> None:
-    with DrainWorld(replicas=0) as world:
+    with DrainHarness(replicas=0) as world:
         world.scale(1, registers=False)
         world.take_out()
         world.run.advance_by(150)
@@ -142,7 +142,7 @@ def test_a_pod_that_never_had_a_store_goes_after_a_while() -> None:
 
 
 def test_a_store_whose_address_tells_no_pod_may_be_the_one() -> None:
-    with DrainWorld(replicas=0) as world:
+    with DrainHarness(replicas=0) as world:
         world.scale(1, registers=False)
         world.pd.register("").namespace = ""
         for _ in range(3):
@@ -156,7 +156,7 @@ def test_a_store_whose_address_tells_no_pod_may_be_the_one() -> None:
 
 
 def test_silence_changes_nothing() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.is_silent = True
         assert isinstance(world.take_out(), Unknown)
         assert isinstance(world.bring_back(), PdFailed)
@@ -165,7 +165,7 @@ def test_silence_changes_nothing() -> None:
 
 @pytest.mark.parametrize("lost", range(1, 4))
 def test_lost_answers_are_made_good_in_a_later_pass(lost: int) -> None:
-    with DrainWorld(replicas=2) as world:
+    with DrainHarness(replicas=2) as world:
         world.pd.loses = lost
         world.take_out_all()
         assert (world.lost, world.pd.evicting, world.pd.together) == ([], set(), 1)
@@ -175,7 +175,7 @@ def test_lost_answers_are_made_good_in_a_later_pass(lost: int) -> None:
 
 
 def test_stores_beyond_the_replicas_are_taken_out_before_the_cluster_goes() -> None:
-    with DrainWorld(replicas=2) as world:
+    with DrainHarness(replicas=2) as world:
         world.replicas = 0
         for _ in range(12):
             outcome = world.clear()
@@ -186,7 +186,7 @@ def test_stores_beyond_the_replicas_are_taken_out_before_the_cluster_goes() -> N
 
 
 def test_replicas_raised_by_hand_bring_the_begun_one_back() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         world.run.advance_by(5)
         world.take_out()
@@ -199,7 +199,7 @@ def test_replicas_raised_by_hand_bring_the_begun_one_back() -> None:
 
 
 def test_of_two_that_were_told_to_go_at_once_one_steps_back() -> None:
-    with DrainWorld(base=4) as world:
+    with DrainHarness(base=4) as world:
         world.take_out()
         world.run.advance_by(5)
         world.take_out()
@@ -211,7 +211,7 @@ def test_of_two_that_were_told_to_go_at_once_one_steps_back() -> None:
 
 
 def test_while_leaders_are_moved_away_from_another_store_none_begins() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.evicting.add(2)
         outcome = world.take_out()
         assert isinstance(outcome, Blocked)
@@ -220,7 +220,7 @@ def test_while_leaders_are_moved_away_from_another_store_none_begins() -> None:
 
 
 def test_delete_slots_say_which_pod_is_the_last() -> None:
-    with DrainWorld(replicas=3) as world:
+    with DrainHarness(replicas=3) as world:
         leaving = type(world.leaving)(
             namespace="prod", cluster=GROUP, replicas=2, delete_slots=frozenset({1}), record=None
         )

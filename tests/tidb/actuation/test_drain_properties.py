@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.faults import CrashAfter, Crashed
-from tests.tidb.actuation.drain_builders import DrainWorld
+from tests.tidb.actuation.drain_builders import DrainHarness
 
 
-class Draining(RuleBasedStateMachine):
+class DrainMachine(RuleBasedStateMachine):
     """The group, its PD, and everything that may happen to them. Time is the only thing that always goes on."""
 
     @initialize(
@@ -20,7 +20,7 @@ class Draining(RuleBasedStateMachine):
         regions_per_s=st.sampled_from([0.3, 1.0, float("inf")]),
     )
     def begin(self, replicas: int, *, is_old: bool, leaders_per_s: float, regions_per_s: float) -> None:
-        self.world = DrainWorld(replicas=replicas, base=4, leaders_per_s=leaders_per_s, regions_per_s=regions_per_s)
+        self.world = DrainHarness(replicas=replicas, base=4, leaders_per_s=leaders_per_s, regions_per_s=regions_per_s)
         self.world.pd.is_old = is_old
 
     @rule()
@@ -99,5 +99,5 @@ class Draining(RuleBasedStateMachine):
             assert all(breathing_store.state == 2 for number, breathing_store in world.pd.stores.items() if number > 4)
 
 
-TestDraining = Draining.TestCase
+TestDraining = DrainMachine.TestCase
 TestDraining.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

@@ -7,10 +7,10 @@ import pytest
 from plimsoll.tidb.model.reconcile_types import DrainRecord
 from plimsoll.tidb.planning.drain.types import Drained
 from plimsoll.tidb.wire.annotations import DRAIN, read_drain_record
-from tests.tidb.actuation.drain_builders import DrainWorld
+from tests.tidb.actuation.drain_builders import DrainHarness
 
 
-def mark(world: DrainWorld, store_id: int) -> DrainRecord:
+def mark(world: DrainHarness, store_id: int) -> DrainRecord:
     return DrainRecord(store_id=store_id, evicting_since=world.now, region_count=0, regions_moved_at=world.now)
 
 
@@ -32,7 +32,7 @@ def test_what_is_no_mark_is_none(text: str) -> None:
 
 @pytest.mark.parametrize("store_id", [1, 4, 5, 99], ids=["of the base", "its own", "of a sibling", "of nobody"])
 def test_whatever_a_mark_names_the_last_store_is_drained(store_id: int) -> None:
-    with DrainWorld(replicas=2) as world:
+    with DrainHarness(replicas=2) as world:
         world.mark = mark(world, store_id)
         world.take_out_all()
         assert (world.lost, world.pd.evicting, world.pd.together) == ([], set(), 1)
@@ -40,7 +40,7 @@ def test_whatever_a_mark_names_the_last_store_is_drained(store_id: int) -> None:
 
 
 def test_a_store_of_the_base_that_is_leaving_is_not_brought_back() -> None:
-    with DrainWorld(base=4, regions_per_s=0) as world:
+    with DrainHarness(base=4, regions_per_s=0) as world:
         world.pd.stores[1].state = 1
         world.mark = mark(world, 1)
         world.take_out()
@@ -50,7 +50,7 @@ def test_a_store_of_the_base_that_is_leaving_is_not_brought_back() -> None:
 
 
 def test_a_mark_that_was_taken_away_is_written_again() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         world.mark = None
         world.take_out()
@@ -61,7 +61,7 @@ def test_a_mark_that_was_taken_away_is_written_again() -> None:
 
 
 def test_a_mark_of_a_buried_store_does_not_take_the_next_pod_along() -> None:
-    with DrainWorld(replicas=2) as world:
+    with DrainHarness(replicas=2) as world:
         world.store(1).state = 2
         world.replicas, world.mark = 1, mark(world, world.store(1).id)
         assert not isinstance(world.take_out(), Drained)

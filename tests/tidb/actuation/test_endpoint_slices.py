@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.services import EndpointSlice
 from plimsoll.tidb.actuation.endpoint_slices import ServedGroups, SliceSync, sync_endpoint_slices
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,8 @@ SERVICES = "/api/v1/namespaces/prod/services"
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         world.namespace("prod")
         world.made(SERVICES, service())
         yield world
@@ -36,7 +36,7 @@ def service(**spec: Any) -> dict[str, Any]:
 
 
 def server(
-    world: KubeWorld,
+    world: EmbeddedApi,
     name: str = "auto-x-tidb-0",
     *,
     address: str = "10.1.0.5",
@@ -54,17 +54,17 @@ def server(
     world.ask("PATCH", f"{PODS}/{name}/status", {"status": status}, content="application/merge-patch+json")
 
 
-def kept(world: KubeWorld, **replicas: int) -> SliceSync:
+def kept(world: EmbeddedApi, **replicas: int) -> SliceSync:
     named = {name.replace("_", "-"): number for name, number in replicas.items()}
     return world.do(sync_endpoint_slices(world.client, ServedGroups(namespace="prod", base="db", replicas=named)))
 
 
-def ours(world: KubeWorld) -> list[EndpointSlice]:
+def ours(world: EmbeddedApi) -> list[EndpointSlice]:
     labels = "kubernetes.io/service-name=db-tidb,endpointslice.kubernetes.io/managed-by=tidb-autoscaler"
     return list(world.do(world.client.list(EndpointSlice, Selection(namespace="prod", labels=labels))).items)
 
 
-def addresses(world: KubeWorld) -> list[str]:
+def addresses(world: EmbeddedApi) -> list[str]:
     return [
         address
         for endpoint_slice in ours(world)
@@ -73,14 +73,14 @@ def addresses(world: KubeWorld) -> list[str]:
     ]
 
 
-def test_ready_servers_of_a_group_are_served(world: KubeWorld) -> None:
+def test_ready_servers_of_a_group_are_served(world: EmbeddedApi) -> None:
     server(world)
     server(world, "auto-x-tidb-1", address="10.1.0.6", is_ready=False)
     assert kept(world, auto_x=2) == SliceSync(servers=1, wrote=True)
     assert addresses(world) == ["10.1.0.5"]
 
 
-def test_ports_are_those_of_the_service_as_pods_have_them(world: KubeWorld) -> None:
+def test_ports_are_those_of_the_service_as_pods_have_them(world: EmbeddedApi) -> None:
     server(world)
     kept(world, auto_x=1)
     (one,) = ours(world)
@@ -88,20 +88,20 @@ def test_ports_are_those_of_the_service_as_pods_have_them(world: KubeWorld) -> N
     assert [(port.name, port.port) for port in one.ports] == [("mysql-client", 4000), ("status", 10081)]
 
 
-def test_the_service_owns_the_slice(world: KubeWorld) -> None:
+def test_the_service_owns_the_slice(world: EmbeddedApi) -> None:
     server(world)
     kept(world, auto_x=1)
     (owner,) = ours(world)[0].metadata.owner_references
     assert (owner.kind, owner.name) == ("Service", "db-tidb")
 
 
-def test_the_second_time_nothing_is_written(world: KubeWorld) -> None:
+def test_the_second_time_nothing_is_written(world: EmbeddedApi) -> None:
     server(world)
     kept(world, auto_x=1)
     assert kept(world, auto_x=1) == SliceSync(servers=1, wrote=False)
 
 
-def test_a_server_that_is_to_go_is_taken_out_while_it_still_runs(world: KubeWorld) -> None:
+def test_a_server_that_is_to_go_is_taken_out_while_it_still_runs(world: EmbeddedApi) -> None:
     server(world)
     server(world, "auto-x-tidb-1", address="10.1.0.6")
     kept(world, auto_x=2)
@@ -109,7 +109,7 @@ def test_a_server_that_is_to_go_is_taken_out_while_it_still_runs(world: KubeWorl
     assert addresses(world) == ["10.1.0.5"]
 
 
-def test_without_servers_there_is_no_slice(world: KubeWorld) -> None:
+def test_without_servers_there_is_no_slice(world: EmbeddedApi) -> None:
     server(world)
     kept(world, auto_x=1)
     assert kept(world, auto_x=0) == SliceSync(servers=0, wrote=True)
@@ -117,19 +117,19 @@ def test_without_servers_there_is_no_slice(world: KubeWorld) -> None:
     assert kept(world) == SliceSync(servers=0, wrote=False)
 
 
-def test_servers_of_other_clusters_are_not_ours_to_serve(world: KubeWorld) -> None:
+def test_servers_of_other_clusters_are_not_ours_to_serve(world: EmbeddedApi) -> None:
     server(world, "db-tidb-0", cluster="db", address="10.1.0.1")
     server(world, "stray-0", address="10.1.0.2")
     assert kept(world, auto_x=3) == SliceSync(servers=0, wrote=False)
 
 
-def test_a_cluster_without_a_service_is_left_alone(world: KubeWorld) -> None:
+def test_a_cluster_without_a_service_is_left_alone(world: EmbeddedApi) -> None:
     server(world)
     world.ask("DELETE", f"{SERVICES}/db-tidb")
     assert kept(world, auto_x=1) == SliceSync(servers=0, wrote=False)
 
 
-def test_slices_of_kubernetes_itself_are_not_touched(world: KubeWorld) -> None:
+def test_slices_of_kubernetes_itself_are_not_touched(world: EmbeddedApi) -> None:
     server(world)
     labels = {"kubernetes.io/service-name": "db-tidb", "endpointslice.kubernetes.io/managed-by": "somebody"}
     theirs = {"metadata": {"name": "db-tidb-abc", "labels": labels}, "addressType": "IPv4", "endpoints": []}

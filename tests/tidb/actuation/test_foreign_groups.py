@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, GROUP, LABELS, EmbeddedServer, FakeServer, group
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ LAST_CHANGE = "tidb.pingcap.com/last-autoscaling-timestamp"
 FINALIZER = "autoscaler.tidb.pingcap.com/drain"
 
 
-class TwoClustersWorld(DrainedWorld):
+class TwoClusters(DrainingCluster):
     """`db` is as ever; `other` is another cluster, with a PD that nobody asks here."""
 
     def other(self) -> None:
@@ -29,12 +29,12 @@ class TwoClustersWorld(DrainedWorld):
 
 
 @pytest.fixture(params=[FakeServer, EmbeddedServer], ids=["played", "embedded"])
-def world(request: pytest.FixtureRequest) -> Iterator[TwoClustersWorld]:
-    with TwoClustersWorld(request.param) as made:
+def world(request: pytest.FixtureRequest) -> Iterator[TwoClusters]:
+    with TwoClusters(request.param) as made:
         yield made.autoscaler().cluster()
 
 
-def adopted(world: DrainedWorld, **tac: Any) -> None:
+def adopted(world: DrainingCluster, **tac: Any) -> None:
     """As TiDB Operator 1.1 made it."""
     metadata = world.tac()["metadata"]
     owner = {
@@ -62,14 +62,14 @@ def adopted(world: DrainedWorld, **tac: Any) -> None:
 
 
 class TestAdopted:
-    def test_its_autoscaler_is_kept_though_nothing_is_to_be_done(self, world: TwoClustersWorld) -> None:
+    def test_its_autoscaler_is_kept_though_nothing_is_to_be_done(self, world: TwoClusters) -> None:
         adopted(world)
         world.planner.says(group(1))
         world.once()
         assert world.tac()["metadata"]["finalizers"] == [FINALIZER]
         assert [path.rpartition("/")[2] for _, path in world.sent.wrote] == ["as1", "status"]
 
-    def test_a_second_pass_writes_nothing(self, world: TwoClustersWorld) -> None:
+    def test_a_second_pass_writes_nothing(self, world: TwoClusters) -> None:
         adopted(world)
         world.planner.says(group(1))
         world.once()
@@ -77,25 +77,25 @@ class TestAdopted:
         assert (world.sent.wrote, world.sent.events) == ([], [])
 
     @pytest.mark.parametrize("told", [b"[", None], ids=["nonsense", "silence"])
-    def test_whatever_a_planner_says(self, world: TwoClustersWorld, told: bytes | None) -> None:
+    def test_whatever_a_planner_says(self, world: TwoClusters, told: bytes | None) -> None:
         adopted(world)
         world.planner.says_body(told)
         world.once()
         assert world.tac()["metadata"]["finalizers"] == [FINALIZER]
 
-    def test_without_a_cluster_to_scale(self, world: TwoClustersWorld) -> None:
+    def test_without_a_cluster_to_scale(self, world: TwoClusters) -> None:
         adopted(world)
         world.server.delete("tidbclusters", "db")
         world.once()
         assert world.tac()["metadata"]["finalizers"] == [FINALIZER]
 
-    def test_not_in_a_dry_run(self, world: TwoClustersWorld) -> None:
+    def test_not_in_a_dry_run(self, world: TwoClusters) -> None:
         adopted(world)
         world.settings = msgspec.structs.replace(world.settings, dry_run=True)
         world.once()
         assert world.sent.wrote == []
 
-    def test_its_stores_leave_before_it_does(self, world: TwoClustersWorld) -> None:
+    def test_its_stores_leave_before_it_does(self, world: TwoClusters) -> None:
         adopted(world)
         world.planner.says(group(1))
         world.pass_by(20)
@@ -105,7 +105,7 @@ class TestAdopted:
 
 
 class TestOfAClusterBefore:
-    def begin(self, world: TwoClustersWorld) -> None:
+    def begin(self, world: TwoClusters) -> None:
         world.planner.says(group(2))
         world.once()
         world.operate()
@@ -114,14 +114,14 @@ class TestOfAClusterBefore:
         world.other()
         world.name("other")
 
-    def test_its_stores_are_emptied_there_and_it_goes(self, world: TwoClustersWorld) -> None:
+    def test_its_stores_are_emptied_there_and_it_goes(self, world: TwoClusters) -> None:
         self.begin(world)
         world.pass_by(1800, every_s=20)
         assert (world.clusters, world.lost, world.pd.together) == (["db", "other"], [], 1)
         assert [breathing_store.state for breathing_store in world.stores] == [2, 2]
         assert world.tac()["status"].get("tikv", {}) == {}
 
-    def test_it_is_told_of_until_then(self, world: TwoClustersWorld) -> None:
+    def test_it_is_told_of_until_then(self, world: TwoClusters) -> None:
         self.begin(world)
         (result,) = world.once()
         (tikv,) = result.components
@@ -131,7 +131,7 @@ class TestOfAClusterBefore:
         assert [act_done.cluster for act_done in tikv.done] == [AUTO]
         assert world.entry()["replicas"] == 2
 
-    def test_so_it_is_while_it_waits_for_its_time(self, world: TwoClustersWorld) -> None:
+    def test_so_it_is_while_it_waits_for_its_time(self, world: TwoClusters) -> None:
         self.begin(world)
         world.server.edit("tidbclusters", AUTO, {"metadata": {"annotations": {LAST_CHANGE: "2026-01-01T00:11:40Z"}}})
         (result,) = world.once()
@@ -139,7 +139,7 @@ class TestOfAClusterBefore:
         world.once(730)
         assert (world.sent.wrote, world.sent.events) == ([], [])
 
-    def test_a_group_of_the_same_name_is_made_beside_the_cluster_that_is_named(self, world: TwoClustersWorld) -> None:
+    def test_a_group_of_the_same_name_is_made_beside_the_cluster_that_is_named(self, world: TwoClusters) -> None:
         self.begin(world)
         world.planner.says(group(1))
         world.once(1500)
@@ -147,7 +147,7 @@ class TestOfAClusterBefore:
         assert [world.tc(name)["metadata"]["labels"]["tidb.pingcap.com/base-tc"] for name in made] == ["other"]
         assert world.entry()["replicas"] == 1
 
-    def test_without_the_cluster_it_stays_and_blocks(self, world: TwoClustersWorld) -> None:
+    def test_without_the_cluster_it_stays_and_blocks(self, world: TwoClusters) -> None:
         self.begin(world)
         world.server.delete("tidbclusters", "db")
         world.pass_by(60)
@@ -156,21 +156,21 @@ class TestOfAClusterBefore:
         assert f"{AUTO}: it was created for the cluster db, which is gone" in world.message("ScaleInBlocked")
         assert (world.sent.wrote, world.sent.events, world.lost) == ([], [], ["db-tikv-0", "db-tikv-1", "db-tikv-2"])
 
-    def test_with_a_pd_of_another_it_stays_too(self, world: TwoClustersWorld) -> None:
+    def test_with_a_pd_of_another_it_stays_too(self, world: TwoClusters) -> None:
         self.begin(world)
         world.settings = msgspec.structs.replace(world.settings, pd="http://other-pd.prod:2379")
         world.pass_by(1800, every_s=60)
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
         assert "whose PD is unknown" in world.message("ScaleInBlocked")
 
-    def test_a_name_that_no_cluster_has_moves_nothing(self, world: TwoClustersWorld) -> None:
+    def test_a_name_that_no_cluster_has_moves_nothing(self, world: TwoClusters) -> None:
         self.begin(world)
         world.name("typo")
         world.pass_by(600, every_s=60)
         assert (world.tc()["spec"]["tikv"]["replicas"], world.pd.wrote) == (2, [])
         assert world.condition("Ready") == ("False", "ClusterNotFound")
 
-    def test_what_a_namesake_elsewhere_may_have_made_is_left_to_it(self, world: TwoClustersWorld) -> None:
+    def test_what_a_namesake_elsewhere_may_have_made_is_left_to_it(self, world: TwoClusters) -> None:
         self.begin(world)
         uid = "11111111-2222-3333-4444-555555555555"
         (owner,) = world.tc()["metadata"]["ownerReferences"]

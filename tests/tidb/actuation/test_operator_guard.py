@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, FakeServer, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class OperatedWorld(DrainedWorld):
+class OperatedCluster(DrainingCluster):
     """Its operator begins a pass after `replicas` fell, and lets a pod go when PD has buried the store."""
 
     def __init__(self, server: Any) -> None:
@@ -60,8 +60,8 @@ class OperatedWorld(DrainedWorld):
 
 
 @pytest.fixture(params=[FakeServer, EmbeddedServer], ids=["played", "embedded"])
-def world(request: pytest.FixtureRequest) -> Iterator[OperatedWorld]:
-    with OperatedWorld(request.param) as made:
+def world(request: pytest.FixtureRequest) -> Iterator[OperatedCluster]:
+    with OperatedCluster(request.param) as made:
         made.autoscaler().cluster().planner.says(group(3))
         made.once()
         made.pass_by(20)
@@ -69,14 +69,14 @@ def world(request: pytest.FixtureRequest) -> Iterator[OperatedWorld]:
         yield made
 
 
-def test_t26_stores_leave_one_after_the_other_and_pd_is_told_nothing_by_us(world: OperatedWorld) -> None:
+def test_t26_stores_leave_one_after_the_other_and_pd_is_told_nothing_by_us(world: OperatedCluster) -> None:
     world.server.delete("tidbclusterautoscalers", "as1")
     world.pass_by(300)
     assert (world.clusters, world.server.names("tidbclusterautoscalers")) == (["db"], [])
     assert (world.lost, world.pd.together, world.pd.wrote) == ([], 1, [])
 
 
-def test_t25_a_base_store_that_is_down_keeps_replicas_where_they_are(world: OperatedWorld) -> None:
+def test_t25_a_base_store_that_is_down_keeps_replicas_where_they_are(world: OperatedCluster) -> None:
     world.pd.stores[1].heard = "Down"
     world.server.delete("tidbclusterautoscalers", "as1")
     world.pass_by(100)
@@ -84,7 +84,7 @@ def test_t25_a_base_store_that_is_down_keeps_replicas_where_they_are(world: Oper
     assert world.condition("ScaleInBlocked")[0] == "True"
 
 
-def test_a_group_that_is_wanted_again_gets_its_store_back(world: OperatedWorld) -> None:
+def test_a_group_that_is_wanted_again_gets_its_store_back(world: OperatedCluster) -> None:
     """Raising `replicas` alone would leave the store Offline, and the operator with a pod that cannot go on."""
     world.run.advance_by(700)
     world.planner.says(group(2))

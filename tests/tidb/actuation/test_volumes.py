@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tidb.actuation.draining_clusters import DrainedWorld
+from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, group
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
 
 
 @pytest.fixture
-def world() -> Iterator[DrainedWorld]:
+def world() -> Iterator[DrainingCluster]:
     """Two stores, of which one is to go, and their disks."""
-    with DrainedWorld(EmbeddedServer) as made:
+    with DrainingCluster(EmbeddedServer) as made:
         made.autoscaler().cluster().planner.says(group(2))
         made.once()
         for ordinal in range(2):
@@ -32,17 +32,17 @@ def world() -> Iterator[DrainedWorld]:
         yield made
 
 
-def ask(world: DrainedWorld, method: str, path: str, body: Any = None) -> Any:
+def ask(world: DrainingCluster, method: str, path: str, body: Any = None) -> Any:
     assert isinstance(world.server, EmbeddedServer)
     return world.server.world.ask(method, path, body)
 
 
-def marked(world: DrainedWorld) -> list[bool]:
+def marked(world: DrainingCluster) -> list[bool]:
     found = [ask(world, "GET", f"{CLAIMS}/tikv-{AUTO}-tikv-{ordinal}").body["metadata"] for ordinal in range(2)]
     return [DEFERRED in metadata.get("annotations", {}) for metadata in found]
 
 
-def test_the_disk_of_the_store_that_left_is_marked(world: DrainedWorld) -> None:
+def test_the_disk_of_the_store_that_left_is_marked(world: DrainingCluster) -> None:
     world.pass_by(20)
     assert marked(world) == [False, False]
     world.pass_by(60)
@@ -50,7 +50,7 @@ def test_the_disk_of_the_store_that_left_is_marked(world: DrainedWorld) -> None:
     assert marked(world) == [False, True]
 
 
-def test_where_an_operator_takes_stores_out_their_disks_are_in_use_until_then(world: DrainedWorld) -> None:
+def test_where_an_operator_takes_stores_out_their_disks_are_in_use_until_then(world: DrainingCluster) -> None:
     """A disk that is marked goes as soon as `replicas` rises again, with the store that is still on it."""
     world.settings = type(world.settings)(planner=world.settings.planner, drains_actively=False)
     world.pass_by(10)
@@ -58,7 +58,7 @@ def test_where_an_operator_takes_stores_out_their_disks_are_in_use_until_then(wo
     assert marked(world) == [False, False]
 
 
-def test_a_claim_that_is_not_there_holds_up_nobody(world: DrainedWorld) -> None:
+def test_a_claim_that_is_not_there_holds_up_nobody(world: DrainingCluster) -> None:
     assert ask(world, "DELETE", f"{CLAIMS}/tikv-{AUTO}-tikv-1").status == 200
     world.pass_by(80)
     assert world.tc()["spec"]["tikv"]["replicas"] == 1

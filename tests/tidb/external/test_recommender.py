@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.objects.api.tidb import SecretReference
 from plimsoll.web.client import RequestFailed
-from tests.kube.http.authorities import Authority
+from tests.kube.http.authorities import CertificateAuthority
 from tests.tidb.external.fake_services import ADDRESS, FakeSecrets, FakeService, advice, asked, problem_with, question
 
 SECRET = SecretReference(name="advice-tls")
@@ -102,7 +102,7 @@ def test_an_address_of_ipv6_stands_in_brackets() -> None:
 
 
 def test_a_secret_makes_it_https() -> None:
-    authority = Authority()
+    authority = CertificateAuthority()
     service = FakeService()
     secrets = FakeSecrets({("prod", "advice-tls"): {"ca.crt": authority.pem}})
     assert asked(service, question(secret=SECRET), secrets=secrets) == 3
@@ -114,7 +114,7 @@ def test_a_secret_makes_it_https() -> None:
 
 
 def test_the_secret_may_be_of_another_namespace_that_lets_us() -> None:
-    secrets = FakeSecrets({("security", "advice-tls"): {"ca.crt": Authority().pem}})
+    secrets = FakeSecrets({("security", "advice-tls"): {"ca.crt": CertificateAuthority().pem}})
     about = question(secret=SecretReference(name="advice-tls", namespace="security"))
     assert asked(FakeService(), about, secrets=secrets) == 3
 

@@ -14,7 +14,7 @@ from plimsoll.nodes.reporting.status import configmap
 from plimsoll.tidb.observing import node_capacity
 from plimsoll.tidb.observing.node_capacity import parse_node_capacity
 from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeCapacity
-from tests.tidb.autoscaled_clusters import EmbeddedServer, ScaledWorld
+from tests.tidb.autoscaled_clusters import AutoscaledCluster, EmbeddedServer
 
 STATUS = """\
 autoscalerStatus: Running
@@ -60,7 +60,7 @@ def options_of(policy: Policy) -> str:
     ],
 )
 def test_what_is_counted(potential: bool, status: str | None, options: str, counted: int) -> None:
-    with ScaledWorld(EmbeddedServer, potential_nodes=potential) as world:
+    with AutoscaledCluster(EmbeddedServer, potential_nodes=potential) as world:
         assert isinstance(world.server, EmbeddedServer)
         if status is not None:
             metadata = {"name": "cluster-autoscaler-status", "annotations": {"plimsoll.io/options": options}}

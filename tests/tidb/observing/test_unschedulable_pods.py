@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tidb.autoscaled_clusters import AUTO, EmbeddedServer, ScaledWorld, group
+from tests.tidb.autoscaled_clusters import AUTO, AutoscaledCluster, EmbeddedServer, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture
-def world() -> Iterator[ScaledWorld]:
-    with ScaledWorld(EmbeddedServer, drains_actively=True) as made:
+def world() -> Iterator[AutoscaledCluster]:
+    with AutoscaledCluster(EmbeddedServer, drains_actively=True) as made:
         made.autoscaler().cluster()
         made.planner.says(group(1))
         made.once()
         yield made
 
 
-def wait_for_a_node(world: ScaledWorld, *, since: str) -> None:
+def wait_for_a_node(world: AutoscaledCluster, *, since: str) -> None:
     assert isinstance(world.server, EmbeddedServer)
     name = f"{AUTO}-tikv-0"
     labels = {"app.kubernetes.io/instance": AUTO}
@@ -38,13 +38,13 @@ def wait_for_a_node(world: ScaledWorld, *, since: str) -> None:
     assert reply.status == 200, reply
 
 
-def test_within_the_grace_nothing_is_said(world: ScaledWorld) -> None:
+def test_within_the_grace_nothing_is_said(world: AutoscaledCluster) -> None:
     wait_for_a_node(world, since="2026-01-01T00:00:00Z")
     world.once(600)
     assert world.condition("Unschedulable") == ("False", "PodsHaveNodes")
 
 
-def test_afterwards_it_is_told_and_the_group_does_not_grow(world: ScaledWorld) -> None:
+def test_afterwards_it_is_told_and_the_group_does_not_grow(world: AutoscaledCluster) -> None:
     wait_for_a_node(world, since="2026-01-01T00:00:00Z")
     world.planner.says(group(2))
     world.once(601)

@@ -11,8 +11,8 @@ import pytest
 
 from plimsoll.objects.api.tidb import TidbCluster
 from plimsoll.tidb.pd.access import build_pd_address
-from tests.kube.http.authorities import Authority
-from tests.tidb.autoscaled_clusters import PLANNER, EmbeddedServer, ScaledWorld, group
+from tests.kube.http.authorities import CertificateAuthority
+from tests.tidb.autoscaled_clusters import PLANNER, AutoscaledCluster, EmbeddedServer, group
 
 if TYPE_CHECKING:
     from plimsoll.web.client import Request, RequestFailed, Response
@@ -44,7 +44,7 @@ def test_addresses(spec: dict[str, Any], address: str) -> None:
     assert build_pd_address(base(**spec)) == address
 
 
-class TlsWorld(ScaledWorld):
+class TlsAutoscaledCluster(AutoscaledCluster):
     """Its cluster has TLS; `shown` is what PD was asked with."""
 
     server: EmbeddedServer
@@ -68,7 +68,7 @@ class TlsWorld(ScaledWorld):
         self.once(700)
 
     def secret(self, **change: bytes | None) -> None:
-        authority = Authority("cluster")
+        authority = CertificateAuthority("cluster")
         pair = authority.issue(subject="autoscaler")
         held = {"ca.crt": authority.pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem, **change}
         data = {key: b64encode(value).decode() for key, value in held.items() if value is not None}
@@ -82,7 +82,7 @@ class TlsWorld(ScaledWorld):
 
 
 def test_the_drainer_shows_the_certificate_of_the_cluster() -> None:
-    with TlsWorld() as world:
+    with TlsAutoscaledCluster() as world:
         world.secret()
         world.group_to_go()
         world.once(730)
@@ -96,7 +96,7 @@ def test_the_drainer_shows_the_certificate_of_the_cluster() -> None:
 
 
 def test_so_does_the_planner_in_this_process() -> None:
-    with TlsWorld() as world:
+    with TlsAutoscaledCluster() as world:
         world.settings = msgspec.structs.replace(world.settings, planner="", prometheus="http://prometheus.test")
         world.secret()
         world.autoscaler().cluster()
@@ -117,7 +117,7 @@ def test_so_does_the_planner_in_this_process() -> None:
     ids=["no secret", "no key", "odd authority"],
 )
 def test_without_it_pd_is_not_asked_and_nothing_goes(change: dict[str, bytes | None] | None, told: str) -> None:
-    with TlsWorld() as world:
+    with TlsAutoscaledCluster() as world:
         if change is not None:
             world.secret(**change)
         world.group_to_go()
@@ -129,7 +129,7 @@ def test_without_it_pd_is_not_asked_and_nothing_goes(change: dict[str, bytes | N
 
 
 def test_a_plain_address_that_was_given_is_asked_plainly() -> None:
-    with TlsWorld(pd="http://proxy.test") as world:
+    with TlsAutoscaledCluster(pd="http://proxy.test") as world:
         world.group_to_go()
         world.once(730)
         assert set(world.shown) == {("http://proxy.test", None)}

@@ -18,7 +18,7 @@ API = "http://pd.test/pd/api/v1"
 GIB = 1024**3
 
 
-class Recorded:
+class RecordedWeb:
     """A `Web` that gives prepared answers, by method and address."""
 
     def __init__(self, answers: dict[str, tuple[int, Any]]) -> None:
@@ -35,7 +35,7 @@ class Recorded:
         return Response(status=status, body=body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
-def told(web: Recorded, name: str, *arguments: Any) -> Any:
+def told(web: RecordedWeb, name: str, *arguments: Any) -> Any:
     return run_virtual(getattr(PdClient("http://pd.test", web=web), name)(*arguments))
 
 
@@ -92,7 +92,7 @@ def test_stores_are_read_as_pd_writes_them() -> None:
         },
         "status": {"capacity": "100GiB", "available": "40GiB", "leader_count": 3, "region_count": 9, "slow_score": 1},
     }
-    web = Recorded({f"GET {API}/stores": (200, {"count": 1, "stores": [store]})})
+    web = RecordedWeb({f"GET {API}/stores": (200, {"count": 1, "stores": [store]})})
     (found,) = told(web, "stores")
     assert (found.id, found.state, found.labels, found.is_tiflash) == (4, "Down", {"group": "g"}, False)
     assert (found.capacity_bytes, found.used_bytes, found.started) == (100 * GIB, 60 * GIB, None)
@@ -100,12 +100,12 @@ def test_stores_are_read_as_pd_writes_them() -> None:
 
 
 def test_stores_of_given_states_are_asked_for() -> None:
-    web = Recorded({f"GET {API}/stores?state=0&state=2": (200, {"count": 0, "stores": None})})
+    web = RecordedWeb({f"GET {API}/stores?state=0&state=2": (200, {"count": 0, "stores": None})})
     assert told(web, "stores", (0, 2)) == ()
 
 
 def test_a_store_is_deleted_without_force() -> None:
-    web = Recorded({f"DELETE {API}/store/4": (200, "The store is set as Offline.")})
+    web = RecordedWeb({f"DELETE {API}/store/4": (200, "The store is set as Offline.")})
     assert told(web, "delete_store", 4) is None
     assert web.asked == [f"DELETE {API}/store/4"]
 
@@ -114,7 +114,7 @@ def test_a_store_is_deleted_without_force() -> None:
     ("status", "kind"), [(400, "is_refused"), (404, "is_gone"), (410, "is_gone"), (500, "is_not_bootstrapped")]
 )
 def test_refusals_are_told_apart(status: int, kind: str) -> None:
-    web = Recorded({f"DELETE {API}/store/4": (status, "not bootstrapped, or not enough stores")})
+    web = RecordedWeb({f"DELETE {API}/store/4": (status, "not bootstrapped, or not enough stores")})
     failed = told(web, "delete_store", 4)
     assert [
         name for name in ("is_unreachable", "is_refused", "is_gone", "is_not_bootstrapped") if getattr(failed, name)
@@ -123,13 +123,13 @@ def test_refusals_are_told_apart(status: int, kind: str) -> None:
 
 
 def test_that_nobody_answers_is_a_value() -> None:
-    failed = told(Recorded({}), "store", 4)
+    failed = told(RecordedWeb({}), "store", 4)
     assert isinstance(failed, PdFailed)
     assert failed.is_unreachable
 
 
 def test_the_state_of_a_store_is_set() -> None:
-    web = Recorded({f"POST {API}/store/4/state?state=Up": (200, "ok")})
+    web = RecordedWeb({f"POST {API}/store/4/state?state=Up": (200, "ok")})
     assert told(web, "set_store_state", 4, "Up") is None
 
 
@@ -137,7 +137,7 @@ def test_the_state_of_a_store_is_set() -> None:
 
 
 def test_replication_is_read_with_its_switch_as_text() -> None:
-    web = Recorded({f"GET {API}/config/replicate": (200, {"max-replicas": 3, "enable-placement-rules": "true"})})
+    web = RecordedWeb({f"GET {API}/config/replicate": (200, {"max-replicas": 3, "enable-placement-rules": "true"})})
     found = told(web, "replication")
     assert (found.max_replicas, found.has_placement_rules) == (3, True)
 
@@ -145,7 +145,7 @@ def test_replication_is_read_with_its_switch_as_text() -> None:
 def rule(count: int, start: str = "", *, engine: str = "") -> PlacementRule:
     constraints = [{"key": "engine", "op": "in", "values": [engine]}] if engine else None
     body = {"group_id": "pd", "id": f"{count}", "start_key": start, "count": count, "label_constraints": constraints}
-    web = Recorded({f"GET {API}/config/rules": (200, [body])})
+    web = RecordedWeb({f"GET {API}/config/rules": (200, [body])})
     (found,) = told(web, "placement_rules")
     assert isinstance(found, PlacementRule)
     return found
@@ -170,7 +170,7 @@ def test_replicas_needed_are_the_most_of_any_range(switch: str, rules: list[Plac
 
 
 def test_leaders_are_evicted_by_a_scheduler() -> None:
-    web = Recorded({f"POST {API}/schedulers": (200, "The scheduler is created.")})
+    web = RecordedWeb({f"POST {API}/schedulers": (200, "The scheduler is created.")})
     assert told(web, "evict_leaders", 4) is None
     assert web.bodies == [{"name": "evict-leader-scheduler", "store_id": 4}]
 
@@ -180,7 +180,7 @@ def test_leaders_are_evicted_by_a_scheduler() -> None:
     [({"store-id-ranges": {"4": []}}, [], True), ({}, ["evict-leader-scheduler-4"], True), ({}, [], False)],
 )
 def test_an_eviction_that_is_under_way_is_no_failure(listed: Any, named: list[str], is_done: bool) -> None:
-    web = Recorded(
+    web = RecordedWeb(
         {
             f"POST {API}/schedulers": (500, "scheduler existed"),
             f"GET {API}/scheduler-config/evict-leader-scheduler/list": (200, listed),
@@ -192,7 +192,7 @@ def test_an_eviction_that_is_under_way_is_no_failure(listed: Any, named: list[st
 
 @pytest.mark.parametrize(("status", "is_done"), [(200, True), (404, True), (500, False)])
 def test_an_eviction_ends_or_has_ended(status: int, is_done: bool) -> None:
-    web = Recorded({f"DELETE {API}/schedulers/evict-leader-scheduler-4": (status, "")})
+    web = RecordedWeb({f"DELETE {API}/schedulers/evict-leader-scheduler-4": (status, "")})
     assert (told(web, "stop_evicting_leaders", 4) is None) is is_done
 
 
@@ -200,13 +200,13 @@ def test_an_eviction_ends_or_has_ended(status: int, is_done: bool) -> None:
 
 
 def test_regions_with_something_wrong_are_counted() -> None:
-    web = Recorded({f"GET {API}/regions/check/miss-peer": (200, {"count": 2, "regions": []})})
+    web = RecordedWeb({f"GET {API}/regions/check/miss-peer": (200, {"count": 2, "regions": []})})
     assert told(web, "regions_with", "miss-peer") == 2
 
 
 def test_keys_are_asked_for_by_prefix_in_base_64() -> None:
     answer = {"kvs": [{"key": "L3RvcG9sb2d5L3RpZGIvYTo0MDAwL3R0bA==", "value": "MQ=="}], "count": "1"}
-    web = Recorded({"POST http://pd.test/v3/kv/range": (200, answer)})
+    web = RecordedWeb({"POST http://pd.test/v3/kv/range": (200, answer)})
     assert told(web, "keys_under", "/topology/tidb/") == {"/topology/tidb/a:4000/ttl": b"1"}
     assert web.bodies == [{"key": "L3RvcG9sb2d5L3RpZGIv", "range_end": "L3RvcG9sb2d5L3RpZGIw"}]
 
@@ -215,5 +215,5 @@ def test_keys_are_asked_for_by_prefix_in_base_64() -> None:
     "answer", [b"<html>", {"kvs": [{"key": "?", "value": ""}]}, {"kvs": [{"key": "/w==", "value": ""}]}]
 )
 def test_keys_that_cannot_be_read_are_a_failure(answer: Any) -> None:
-    web = Recorded({"POST http://pd.test/v3/kv/range": (200, answer)})
+    web = RecordedWeb({"POST http://pd.test/v3/kv/range": (200, answer)})
     assert isinstance(told(web, "keys_under", "/topology/tidb/"), PdFailed)

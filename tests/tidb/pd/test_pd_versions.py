@@ -11,12 +11,12 @@ from plimsoll.testing import run_virtual
 from plimsoll.tidb.pd.client import PdClient, PdFailed
 from plimsoll.tidb.planning.drain.types import DrainInProgress, Unknown
 from plimsoll.web.client import Request, RequestFailed, Response
-from tests.tidb.actuation.drain_builders import DrainWorld
+from tests.tidb.actuation.drain_builders import DrainHarness
 
 NAMES, LIST = "/pd/api/v1/schedulers", "/pd/api/v1/scheduler-config/evict-leader-scheduler/list"
 
 
-class Says:
+class FakePdPages:
     """A PD of a few pages; None: the page does not answer."""
 
     def __init__(self, pages: dict[str, Any]) -> None:
@@ -30,7 +30,7 @@ class Says:
 
 
 def evicting(pages: dict[str, Any]) -> frozenset[int] | PdFailed:
-    found: frozenset[int] | PdFailed = run_virtual(PdClient("http://pd.test", web=Says(pages)).evicting())
+    found: frozenset[int] | PdFailed = run_virtual(PdClient("http://pd.test", web=FakePdPages(pages)).evicting())
     return found
 
 
@@ -53,13 +53,13 @@ def test_whose_leaders_are_moved_away(pages: dict[str, Any], expected: set[int] 
 
 
 def test_a_check_that_pd_does_not_know_is_passed_over() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.wrong.clear()
         assert isinstance(world.take_out(), DrainInProgress)
 
 
 def test_a_check_that_fails_is_not() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         answer = world.pd._answer
         world.pd._answer = lambda method, path, *more: (  # type: ignore[method-assign] # played
             (500, "internal error") if "/regions/check" in path else answer(method, path, *more)
@@ -69,7 +69,7 @@ def test_a_check_that_fails_is_not() -> None:
 
 
 def test_before_the_first_store_there_is_nothing_to_conclude() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd._answer = lambda *_: (500, "TiKV cluster not bootstrapped")  # type: ignore[method-assign] # played
         outcome = world.take_out()
         assert isinstance(outcome, Unknown)

@@ -66,14 +66,14 @@ class FakePrometheus:
 
 
 @dataclass
-class Monitored:
+class MonitoredCluster:
     """Instances are put into PD and Prometheus at once; either can then be made to say something else."""
 
     pd: FakePd = field(default_factory=FakePd)
     prometheus: FakePrometheus = field(default_factory=FakePrometheus)
     pd_is_silent: bool = False
 
-    def add(self, *usages: float | None, tc: str = "db", component: str = "tikv", **more: Any) -> Monitored:
+    def add(self, *usages: float | None, tc: str = "db", component: str = "tikv", **more: Any) -> MonitoredCluster:
         """Pods of a TidbCluster, by their usage; None has no metrics at all. `quota`, `namespace`, and PD's fields."""
         quota, namespace = more.pop("quota", 4), more.pop("namespace", "prod")
         for usage in usages:
@@ -84,7 +84,9 @@ class Monitored:
                 self.measure(pod, namespace, used=usage * quota * WINDOW_S, quota=quota)
         return self
 
-    def add_group(self, kind: str, *usages: float | None, component: str = "tikv", quota: float = 2) -> Monitored:
+    def add_group(
+        self, kind: str, *usages: float | None, component: str = "tikv", quota: float = 2
+    ) -> MonitoredCluster:
         labels = {"group": f"pd-auto-scaling-{component}-{kind}", "resource-type": kind, "specialUse": "hotRegion"}
         return self.add(*usages, tc=f"auto-{kind}", component=component, quota=quota, labels=labels)
 

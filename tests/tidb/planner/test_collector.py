@@ -14,7 +14,7 @@ from plimsoll.tidb.planner.collector import CannotCollect, CollectedSnapshot
 from plimsoll.tidb.prometheus.cpu import read_queries
 from plimsoll.web.client import Response
 from tests.tidb.pd.fake_pd import GIB
-from tests.tidb.planner.fake_monitoring import NOW, PROMETHEUS, Monitored, in_virtual_time
+from tests.tidb.planner.fake_monitoring import NOW, PROMETHEUS, MonitoredCluster, in_virtual_time
 
 
 def gaps(found: CollectedSnapshot) -> dict[str, str]:
@@ -25,24 +25,24 @@ def gaps(found: CollectedSnapshot) -> dict[str, str]:
 
 
 def test_a_store_is_joined_with_its_metrics_by_pod_and_namespace() -> None:
-    seen = Monitored().add(0.9).seen()["db-tikv-0"]
+    seen = MonitoredCluster().add(0.9).seen()["db-tikv-0"]
     assert (seen.cpu_used_seconds, seen.cpu_quota_cores, seen.quality) == (216.0, 4.0, "fresh")
     assert (seen.namespace, seen.store_id, seen.state, seen.engine, seen.base) == ("prod", 1, "Up", "tikv", True)
     assert (seen.capacity_bytes, seen.used_bytes) == (100 * GIB, 30 * GIB)
 
 
 def test_pods_of_another_tidbcluster_are_not_base() -> None:
-    world = Monitored().add(0.9).add(0.9, tc="cold").add(0.9, namespace="other").add_group("small", 0.5)
+    world = MonitoredCluster().add(0.9).add(0.9, tc="cold").add(0.9, namespace="other").add_group("small", 0.5)
     assert [instance_seen.base for instance_seen in world.collected().snapshot.instances] == [True, False, False, False]
 
 
 def test_a_pod_whose_name_only_begins_like_a_base_pod_is_not_base() -> None:
-    world = Monitored().add(0.9, tc="db-tikv")
+    world = MonitoredCluster().add(0.9, tc="db-tikv")
     assert not world.seen()["db-tikv-tikv-0"].base
 
 
 def test_labels_of_a_group_reach_the_planner() -> None:
-    seen = Monitored().add_group("small", 0.5).seen()["auto-small-tikv-0"]
+    seen = MonitoredCluster().add_group("small", 0.5).seen()["auto-small-tikv-0"]
     assert seen.labels["group"] == "pd-auto-scaling-tikv-small"
     assert seen.labels["resource-type"] == "small"
 
@@ -53,7 +53,7 @@ def test_an_address_that_names_no_pod_is_unmatched(address: str) -> None:
 
 
 def test_an_unmatched_store_is_there_without_metrics() -> None:
-    world = Monitored()
+    world = MonitoredCluster()
     world.pd.add_store("10.0.0.7:20160")
     found = world.collected()
     (seen,) = found.snapshot.instances
@@ -62,7 +62,7 @@ def test_an_unmatched_store_is_there_without_metrics() -> None:
 
 
 def test_leaving_stores_and_tiflash_are_listed_and_nobody_misses_their_metrics() -> None:
-    world = Monitored().add(0.9).add(None, state=1, state_name="Offline")
+    world = MonitoredCluster().add(0.9).add(None, state=1, state_name="Offline")
     world.add(None, tc="flash", labels={"engine": "tiflash"})
     found = world.collected()
     assert [(instance_seen.state, instance_seen.engine) for instance_seen in found.snapshot.instances] == [
@@ -74,11 +74,11 @@ def test_leaving_stores_and_tiflash_are_listed_and_nobody_misses_their_metrics()
 
 
 def test_a_store_registered_as_offline_is_offline_whatever_its_name_says() -> None:
-    assert Monitored().add(0.9, state=1, state_name="Disconnected").seen()["db-tikv-0"].state == "Offline"
+    assert MonitoredCluster().add(0.9, state=1, state_name="Disconnected").seen()["db-tikv-0"].state == "Offline"
 
 
 def test_a_tidb_server_is_there_while_it_holds_its_key() -> None:
-    world = Monitored().add(0.5, 0.5, component="tidb")
+    world = MonitoredCluster().add(0.5, 0.5, component="tidb")
     gone = "/topology/tidb/db-tidb-1.db-tidb-peer.prod.svc:4000"
     del world.pd.keys[f"{gone}/ttl"]
     seen = world.seen(Component.TIDB)
@@ -87,7 +87,7 @@ def test_a_tidb_server_is_there_while_it_holds_its_key() -> None:
 
 
 def test_a_tidb_server_that_does_not_tell_its_labels_makes_the_list_unusable_unless_it_is_a_base_pod() -> None:
-    world = Monitored().add(0.5, component="tidb").add_group("compute", 0.5, component="tidb")
+    world = MonitoredCluster().add(0.5, component="tidb").add_group("compute", 0.5, component="tidb")
     del world.pd.keys["/topology/tidb/db-tidb-0.db-tidb-peer.prod.svc:4000/info"]
     assert set(world.seen(Component.TIDB)) == {"db-tidb-0", "auto-compute-tidb-0"}
     del world.pd.keys["/topology/tidb/auto-compute-tidb-0.auto-compute-tidb-peer.prod.svc:4000/info"]
@@ -106,7 +106,7 @@ def test_a_tidb_server_that_does_not_tell_its_labels_makes_the_list_unusable_unl
     ],
 )
 def test_without_a_list_of_stores_nothing_is_collected(status: int, body: bytes, code: str) -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.pd.said["/pd/api/v1/stores"] = (status, body)
     found = in_virtual_time(world.collector().collect(Component.TIKV, at=NOW))
     assert isinstance(found, CannotCollect)
@@ -114,7 +114,7 @@ def test_without_a_list_of_stores_nothing_is_collected(status: int, body: bytes,
 
 
 def test_a_pd_that_hangs_is_not_waited_for() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.pd_is_silent = True
     found = in_virtual_time(world.collector().collect(Component.TIKV, at=NOW))
     assert isinstance(found, CannotCollect)
@@ -125,14 +125,14 @@ def test_a_pd_that_hangs_is_not_waited_for() -> None:
 
 
 def test_series_of_other_clusters_are_dropped() -> None:
-    world = Monitored().add(0.3)
+    world = MonitoredCluster().add(0.3)
     world.measure("other-tikv-0", "test", used=237.6, quota=4)
     world.measure("db-tikv-0", "test", used=237.6, quota=4)
     assert [instance_seen.cpu_used_seconds for instance_seen in world.collected().snapshot.instances] == [72.0]
 
 
 def test_of_two_series_for_one_pod_usage_is_summed_and_the_larger_quota_counts() -> None:
-    world = Monitored().add(0.5)
+    world = MonitoredCluster().add(0.5)
     world.measure("db-tikv-0", used=60, quota=8)
     seen = world.seen()["db-tikv-0"]
     assert (seen.cpu_used_seconds, seen.cpu_quota_cores) == (180.0, 8.0)
@@ -140,7 +140,7 @@ def test_of_two_series_for_one_pod_usage_is_summed_and_the_larger_quota_counts()
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "many"])
 def test_what_is_no_amount_is_missing(value: str) -> None:
-    world = Monitored().add(None)
+    world = MonitoredCluster().add(None)
     world.measure("db-tikv-0", used=value, quota=4)
     found = world.collected()
     assert found.snapshot.instances[0].cpu_used_seconds is None
@@ -148,7 +148,7 @@ def test_what_is_no_amount_is_missing(value: str) -> None:
 
 
 def test_trap_a_a_lagging_prometheus_is_stale_not_idle() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.measured("db-tikv-0", ago_s=45)
     found = world.collected()
     assert found.snapshot.instances[0].quality == "stale"
@@ -157,19 +157,19 @@ def test_trap_a_a_lagging_prometheus_is_stale_not_idle() -> None:
 
 @pytest.mark.parametrize(("ago_s", "quality"), [(0, "fresh"), (30, "fresh"), (30.5, "stale"), (299, "stale")])
 def test_older_than_two_scrapes_is_stale(ago_s: float, quality: str) -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.measured("db-tikv-0", ago_s=ago_s)
     assert world.seen()["db-tikv-0"].quality == quality
 
 
 def test_the_scrape_interval_says_what_is_stale() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.measured("db-tikv-0", ago_s=45)
     assert world.seen(scrape_interval_s=30.0)["db-tikv-0"].quality == "fresh"
 
 
 def test_trap_b_after_a_failed_scrape_the_quota_is_missing_and_the_usage_is_not() -> None:
-    world = Monitored().add(0.05)
+    world = MonitoredCluster().add(0.05)
     world.forget("quota", "db-tikv-0")
     world.forget("measured", "db-tikv-0")
     found = world.collected()
@@ -179,19 +179,19 @@ def test_trap_b_after_a_failed_scrape_the_quota_is_missing_and_the_usage_is_not(
 
 
 def test_trap_c_one_sample_in_the_window_is_no_usage() -> None:
-    world = Monitored().add(0.05)
+    world = MonitoredCluster().add(0.05)
     world.forget("used", "db-tikv-0")
     assert gaps(world.collected()) == {"db-tikv-0": "missing usage"}
 
 
 def test_trap_d_a_gauge_that_lives_on_without_stale_markers_is_stale() -> None:
-    world = Monitored().add(None)
+    world = MonitoredCluster().add(None)
     world.measure("db-tikv-0", quota=4, ago_s=299)
     assert world.seen()["db-tikv-0"].quality == "stale"
 
 
 def test_a_quota_of_unknown_age_is_stale() -> None:
-    world = Monitored().add(0.05)
+    world = MonitoredCluster().add(0.05)
     world.forget("measured", "db-tikv-0")
     assert world.seen()["db-tikv-0"].quality == "stale"
 
@@ -210,16 +210,16 @@ def test_a_quota_of_unknown_age_is_stale() -> None:
     ],
 )
 def test_a_store_is_too_young_for_two_windows(started: str, quality: str) -> None:
-    assert Monitored().add(0.9, start_ts=started).seen()["db-tikv-0"].quality == quality
+    assert MonitoredCluster().add(0.9, start_ts=started).seen()["db-tikv-0"].quality == quality
 
 
 def test_a_tidb_server_is_too_young_by_its_own_word() -> None:
-    world = Monitored().add(0.5, component="tidb", start_timestamp=int(NOW.timestamp()) - 100)
+    world = MonitoredCluster().add(0.5, component="tidb", start_timestamp=int(NOW.timestamp()) - 100)
     assert world.seen(Component.TIDB)["db-tidb-0"].quality == "too_young"
 
 
 def test_a_query_that_fails_leaves_its_amounts_missing_and_is_told() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     body = json.dumps({"status": "error", "errorType": "bad_data", "error": "parse error"}).encode()
     world.prometheus.failing = Response(status=400, body=body)
     found = world.collected()
@@ -228,7 +228,7 @@ def test_a_query_that_fails_leaves_its_amounts_missing_and_is_told() -> None:
 
 
 def test_storage_alone_does_not_ask_prometheus() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     found = in_virtual_time(world.collector().collect(Component.TIKV, at=NOW, wants_cpu=False))
     assert isinstance(found, CollectedSnapshot)
     assert (world.prometheus.asked, found.gaps, found.problems) == ([], (), ())
@@ -238,7 +238,7 @@ def test_storage_alone_does_not_ask_prometheus() -> None:
 
 
 def test_the_queries_are_those_of_the_specification() -> None:
-    world = Monitored().add(0.9).add(0.5, component="tidb")
+    world = MonitoredCluster().add(0.9).add(0.5, component="tidb")
     world.collected(window_s=90)
     world.collected(Component.TIDB)
     assert [query for _, query, _ in world.prometheus.asked] == [
@@ -252,13 +252,13 @@ def test_the_queries_are_those_of_the_specification() -> None:
 
 
 def test_every_query_is_about_one_moment() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.collected()
     assert {(method, time) for method, _, time in world.prometheus.asked} == {("POST", "1767225600.000")}
 
 
 def test_a_server_that_does_not_take_a_post_is_asked_by_get() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.prometheus.knows_post = False
     assert world.seen()["db-tikv-0"].cpu_used_seconds == 216.0
     assert [method for method, _, _ in world.prometheus.asked].count("GET") == 3
@@ -278,7 +278,7 @@ def test_an_unknown_query_is_refused(name: str) -> None:
 
 
 def test_warnings_of_prometheus_are_logged() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.prometheus.warnings = ["a store did not answer"]
     with capture_logs() as logs:
         world.collected()
@@ -298,7 +298,7 @@ def test_warnings_of_prometheus_are_logged() -> None:
     ],
 )
 def test_only_vectors_are_taken(body: bytes) -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.prometheus.failing = Response(status=200, body=body)
     found = world.collected()
     assert len(found.problems) == 3
@@ -309,13 +309,13 @@ def test_only_vectors_are_taken(body: bytes) -> None:
 
 
 def test_the_given_address_goes_before_what_pd_knows() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.pd.keys["/topology/prometheus"] = b'{"ip":"elsewhere.test","port":9090,"path":"/x"}'
     assert not world.collected().problems
 
 
 def test_the_key_in_etcd_goes_before_the_setting_of_pd() -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.pd.keys["/topology/prometheus"] = b'{"ip":"prometheus.test","port":9090,"path":"/deploy"}'
     world.pd.config = {"pd-server": {"metric-storage": "http://elsewhere.test"}}
     assert not world.collected(prometheus="").problems
@@ -323,7 +323,7 @@ def test_the_key_in_etcd_goes_before_the_setting_of_pd() -> None:
 
 @pytest.mark.parametrize("key", [None, b"", b"{}", b"not json", b'{"ip":"","port":9090}'])
 def test_the_setting_of_pd_is_used_last(key: bytes | None) -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     if key is not None:
         world.pd.keys["/topology/prometheus"] = key
     world.pd.config = {"replication": {"max-replicas": 3}, "pd-server": {"metric-storage": f"{PROMETHEUS}/"}}
@@ -334,7 +334,7 @@ def test_the_setting_of_pd_is_used_last(key: bytes | None) -> None:
     "config", [{}, {"pd-server": {"metric-storage": ""}}, {"pd-server": {"metric-storage": "x y"}}]
 )
 def test_if_nobody_knows_prometheus_that_is_told(config: dict[str, object]) -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.pd.config = dict(config)
     found = world.collected(prometheus="")
     assert len(found.problems) == 1

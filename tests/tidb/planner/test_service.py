@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.testing import run_virtual
 from plimsoll.tidb.planner.service import MAX_REQUEST_BYTES, PlannerService
-from tests.tidb.planner.fake_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
+from tests.tidb.planner.fake_monitoring import NOW, MonitoredCluster, error_of, in_virtual_time, plans_of
 from tests.tidb.planning.planner.builders import SMALL, strategy, thresholds
 
 if TYPE_CHECKING:
@@ -26,46 +26,49 @@ OWN = "default_homogeneous_tikv"
 
 
 def test_t01_average_high() -> None:
-    page = Monitored().add(0.9, 0.9, 0.9).answered(strategy())
+    page = MonitoredCluster().add(0.9, 0.9, 0.9).answered(strategy())
     assert json.loads(bytes(page.body)) == [{"component": "tikv", "count": 6, "resource_type": OWN, "labels": {}}]
     assert page.headers["x-plan-complete"] == "true"
 
 
 def test_t11_tiflash_and_a_users_own_cluster() -> None:
     world = (
-        Monitored().add(0.9, 0.9, 0.9).add(0.9, 0.9, tc="cold").add(None, None, tc="f", labels={"engine": "tiflash"})
+        MonitoredCluster()
+        .add(0.9, 0.9, 0.9)
+        .add(0.9, 0.9, tc="cold")
+        .add(None, None, tc="f", labels={"engine": "tiflash"})
     )
     assert plans_of(world.answered(strategy())) == {OWN: 8}
 
 
 def test_t12_metrics_of_another_cluster_change_nothing() -> None:
-    world = Monitored().add(0.9, 0.9, 0.9)
+    world = MonitoredCluster().add(0.9, 0.9, 0.9)
     for ordinal in range(3):
         world.measure(f"other-tikv-{ordinal}", "test", used=0.99 * 240, quota=4)
     assert plans_of(world.answered(strategy())) == {OWN: 6}
 
 
 def test_groups_grow_where_the_cluster_may_not_if_its_operator_wants_that() -> None:
-    world, asked = Monitored().add(0.9, 0.9, 0.9), strategy(SMALL, limit=3)
+    world, asked = MonitoredCluster().add(0.9, 0.9, 0.9), strategy(SMALL, limit=3)
     assert plans_of(world.answered(asked)) == {}
     assert plans_of(world.answered(asked, falls_back=True)) == {"small": 4}
 
 
 def test_t13_a_missing_quota_blocks_scale_in() -> None:
-    world = Monitored().add(0.05, 0.05, 0.05).add_group("small", 0.05)
+    world = MonitoredCluster().add(0.05, 0.05, 0.05).add_group("small", 0.05)
     assert plans_of(world.answered(strategy(SMALL))) == {}
     world.forget("quota", "db-tikv-2")
     assert plans_of(world.answered(strategy(SMALL))) == {"small": 1}
 
 
 def test_t13_most_metrics_missing_is_an_error() -> None:
-    page = Monitored().add(0.05, None, None).answered(strategy(SMALL))
+    page = MonitoredCluster().add(0.05, None, None).answered(strategy(SMALL))
     assert error_of(page) == (500, "insufficient_metrics")
     assert "db-tikv-1: missing quota" in json.loads(bytes(page.body))["detail"]
 
 
 def test_t14_a_silent_prometheus_is_an_error_within_six_seconds() -> None:
-    world = Monitored().add(0.9, 0.9, 0.9)
+    world = MonitoredCluster().add(0.9, 0.9, 0.9)
     world.prometheus.silent = True
 
     async def asked(clock: VirtualClock) -> tuple[PageResponse, float]:
@@ -78,7 +81,7 @@ def test_t14_a_silent_prometheus_is_an_error_within_six_seconds() -> None:
 
 
 def test_t15_stale_metrics_are_an_error() -> None:
-    world = Monitored().add(0.9 * 81 / 216, 0.9 * 81 / 216, 0.9 * 81 / 216)
+    world = MonitoredCluster().add(0.9 * 81 / 216, 0.9 * 81 / 216, 0.9 * 81 / 216)
     for ordinal in range(3):
         world.measured(f"db-tikv-{ordinal}", ago_s=45)
     page = world.answered(strategy())
@@ -89,7 +92,7 @@ def test_t15_stale_metrics_are_an_error() -> None:
 @pytest.mark.parametrize("trap", ["stale", "too young", "no usage", "no quota"])
 def test_one_instance_that_cannot_be_trusted_keeps_every_group(trap: str) -> None:
     young = {"start_ts": "2025-12-31T23:59:30Z"} if trap == "too young" else {}
-    world = Monitored().add(0.01, **young).add(0.01, 0.01).add_group("small", 0.01, 0.01)
+    world = MonitoredCluster().add(0.01, **young).add(0.01, 0.01).add_group("small", 0.01, 0.01)
     if trap == "stale":
         world.measured("db-tikv-0", ago_s=40)
     if trap == "no usage":
@@ -100,23 +103,23 @@ def test_one_instance_that_cannot_be_trusted_keeps_every_group(trap: str) -> Non
 
 
 def test_an_instance_without_metrics_does_not_block_scale_out() -> None:
-    assert plans_of(Monitored().add(0.9, 0.9, 0.9, None).answered(strategy())) == {OWN: 7}
+    assert plans_of(MonitoredCluster().add(0.9, 0.9, 0.9, None).answered(strategy())) == {OWN: 7}
 
 
 def test_full_disks_are_answered_while_prometheus_is_down() -> None:
-    world = Monitored().add(0.3, 0.3, 0.3, used_size="90GiB")
+    world = MonitoredCluster().add(0.3, 0.3, 0.3, used_size="90GiB")
     world.prometheus.silent = True
     question = strategy(cpu=thresholds(), storage=thresholds(), own_storage=100 * 1024**3)
     assert plans_of(world.answered(question)) == {OWN: 6}
 
 
 def test_tidb_is_planned_from_its_topology() -> None:
-    world = Monitored().add(0.85, 0.85, component="tidb")
+    world = MonitoredCluster().add(0.85, 0.85, component="tidb")
     assert plans_of(world.answered(strategy(component="tidb"))) == {"default_homogeneous_tidb": 4}
 
 
 def test_a_question_about_both_components_is_answered_in_one() -> None:
-    world = Monitored().add(0.9, 0.9, 0.9).add(0.85, 0.85, component="tidb")
+    world = MonitoredCluster().add(0.9, 0.9, 0.9).add(0.85, 0.85, component="tidb")
     one, other = strategy(component="tidb"), strategy()
     both = {**one, "rules": one["rules"] + other["rules"], "resources": one["resources"] + other["resources"]}
     assert plans_of(world.answered(both)) == {"default_homogeneous_tidb": 4, OWN: 6}
@@ -127,11 +130,11 @@ def test_a_question_about_both_components_is_answered_in_one() -> None:
 
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 def test_no_instance_at_all_is_an_error_and_not_an_empty_plan(component: str) -> None:
-    assert error_of(Monitored().answered(strategy(component=component))) == (500, "insufficient_metrics")
+    assert error_of(MonitoredCluster().answered(strategy(component=component))) == (500, "insufficient_metrics")
 
 
 def test_a_bad_strategy_is_refused_with_the_path_of_the_field() -> None:
-    page = Monitored().add(0.9).answered(strategy(cpu=thresholds(1.5)))
+    page = MonitoredCluster().add(0.9).answered(strategy(cpu=thresholds(1.5)))
     assert error_of(page) == (400, "bad_strategy")
     assert json.loads(bytes(page.body))["detail"].startswith("rules[0].cpu_rule")
 
@@ -140,11 +143,11 @@ def test_a_bad_strategy_is_refused_with_the_path_of_the_field() -> None:
     "body", [b"", b"null", b"[]", b"{}", b'{"rules":[]}', b'{"rules":[{}],}', b"\xff", b"[" * 9999]
 )
 def test_what_is_no_strategy_is_refused(body: bytes) -> None:
-    assert error_of(Monitored().add(0.9).answered(body)) == (400, "bad_strategy")
+    assert error_of(MonitoredCluster().add(0.9).answered(body)) == (400, "bad_strategy")
 
 
 def test_a_group_without_a_resource_type_is_an_error_of_the_world() -> None:
-    world = Monitored().add(0.9).add(0.9, tc="auto", labels={"group": "pd-auto-scaling-tikv-small"})
+    world = MonitoredCluster().add(0.9).add(0.9, tc="auto", labels={"group": "pd-auto-scaling-tikv-small"})
     assert error_of(world.answered(strategy(SMALL))) == (500, "missing_resource_type")
 
 
@@ -153,7 +156,7 @@ def test_a_group_without_a_resource_type_is_an_error_of_the_world() -> None:
     [(500, b'"TiKV cluster not bootstrapped"', "not_bootstrapped"), (502, b"<html>", "pd_failed")],
 )
 def test_without_pd_there_is_no_plan(status: int, body: bytes, code: str) -> None:
-    world = Monitored().add(0.9)
+    world = MonitoredCluster().add(0.9)
     world.pd.said["/pd/api/v1/stores"] = (status, body)
     assert error_of(world.answered(strategy())) == (500, code)
 
@@ -161,7 +164,7 @@ def test_without_pd_there_is_no_plan(status: int, body: bytes, code: str) -> Non
 # ---- HTTP
 
 
-class Exchange:
+class AsgiExchange:
     """One request to the ASGI application, without a server; `body` in pieces."""
 
     def __init__(self, method: str, path: str, *body: bytes, ends: bool = True) -> None:
@@ -179,7 +182,7 @@ class Exchange:
     async def send(self, message: MutableMapping[str, Any]) -> None:
         self.sent.append(message)
 
-    def made(self, world: Monitored) -> tuple[int, dict[str, str], bytes]:
+    def made(self, world: MonitoredCluster) -> tuple[int, dict[str, str], bytes]:
         service = PlannerService(world.collector(), now=lambda: NOW)
         run_virtual(service(self.scope, self.receive, self.send), start=NOW)
         start, body = self.sent
@@ -188,8 +191,8 @@ class Exchange:
 
 def test_a_question_may_come_in_pieces() -> None:
     body = json.dumps(strategy()).encode()
-    status, headers, answer = Exchange("POST", "/autoscaling", body[:10], body[10:]).made(
-        Monitored().add(0.9, 0.9, 0.9)
+    status, headers, answer = AsgiExchange("POST", "/autoscaling", body[:10], body[10:]).made(
+        MonitoredCluster().add(0.9, 0.9, 0.9)
     )
     assert (status, headers["content-type"], headers["x-plan-complete"]) == (200, "application/json", "true")
     assert int(headers["content-length"]) == len(answer)
@@ -197,17 +200,17 @@ def test_a_question_may_come_in_pieces() -> None:
 
 def test_an_empty_plan_is_an_array() -> None:
     body = json.dumps(strategy()).encode()
-    assert Exchange("POST", "/autoscaling", body).made(Monitored().add(0.5))[2] == b"[]"
+    assert AsgiExchange("POST", "/autoscaling", body).made(MonitoredCluster().add(0.5))[2] == b"[]"
 
 
 def test_a_question_that_is_too_large_is_not_read_to_its_end() -> None:
-    exchange = Exchange("POST", "/autoscaling", b" " * MAX_REQUEST_BYTES, b" ", b" ")
-    assert exchange.made(Monitored())[0] == 413
+    exchange = AsgiExchange("POST", "/autoscaling", b" " * MAX_REQUEST_BYTES, b" ", b" ")
+    assert exchange.made(MonitoredCluster())[0] == 413
     assert len(exchange.incoming) == 1
 
 
 def test_a_question_that_breaks_off_is_refused() -> None:
-    assert Exchange("POST", "/autoscaling", b"{", ends=False).made(Monitored())[0] == 400
+    assert AsgiExchange("POST", "/autoscaling", b"{", ends=False).made(MonitoredCluster())[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -215,15 +218,15 @@ def test_a_question_that_breaks_off_is_refused() -> None:
     [("GET", "/healthz", 200), ("HEAD", "/healthz", 200), ("GET", "/autoscaling", 405), ("POST", "/", 404)],
 )
 def test_other_requests(method: str, path: str, status: int) -> None:
-    exchange = Exchange(method, path)
-    found, headers, body = exchange.made(Monitored())
+    exchange = AsgiExchange(method, path)
+    found, headers, body = exchange.made(MonitoredCluster())
     assert found == status
     assert bool(body) is (method != "HEAD")
     assert headers.get("allow") == ("POST" if status == 405 else None)
 
 
 def test_what_stays_missing_is_warned_of_once():
-    world = Monitored().add(0.5, 0.5, None)
+    world = MonitoredCluster().add(0.5, 0.5, None)
     service = PlannerService(world.collector(), now=lambda: NOW)
     with capture_logs() as logs:
         for _ in range(3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tidb.planner.fake_monitoring import Monitored, error_of, plans_of
+from tests.tidb.planner.fake_monitoring import MonitoredCluster, error_of, plans_of
 from tests.tidb.planning.planner.builders import SMALL, strategy
 
 TRAPS = ("no quota", "no usage", "no metrics", "stale", "unknown age", "NaN", "too young")
@@ -13,7 +13,7 @@ OWN = "default_homogeneous_tikv"
 usages = st.floats(0, 1).map(lambda usage: round(usage, 3))
 
 
-def spoilt(world: Monitored, pod: str, trap: str) -> None:
+def spoilt(world: MonitoredCluster, pod: str, trap: str) -> None:
     kinds = {"no quota": ["quota"], "no usage": ["used"], "no metrics": ["used", "quota"], "unknown age": ["measured"]}
     for kind in kinds.get(trap, ["used"] if trap == "NaN" else []):
         world.forget(kind, pod)
@@ -36,7 +36,7 @@ def spoilt(world: Monitored, pod: str, trap: str) -> None:
 def test_no_group_shrinks_while_metrics_of_an_instance_cannot_be_trusted(
     own: list[float], group: list[float], traps: dict[int, str], nodes: int
 ) -> None:
-    world = Monitored().add(*own).add_group("small", *group)
+    world = MonitoredCluster().add(*own).add_group("small", *group)
     pods = [f"db-tikv-{i}" for i in range(len(own))] + [f"auto-small-tikv-{i}" for i in range(len(group))]
     for index, trap in traps.items():
         spoilt(world, pods[index % len(pods)], trap)

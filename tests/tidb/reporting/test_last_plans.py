@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.core.plans import Ref, Result
 from plimsoll.journal.last_plans import LastPlan, read_last_plans
-from tests.tidb.autoscaled_clusters import AUTO, Counted, EmbeddedServer, ScaledWorld, group
+from tests.tidb.autoscaled_clusters import AUTO, AutoscaledCluster, EmbeddedServer, RecordingTransport, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 URL = "/api/v1/namespaces/kube-system/configmaps/plimsoll-tidb-last-plans"
 
 
-class LivingWorld(ScaledWorld):
+class ReportingCluster(AutoscaledCluster):
     """Passes of one process, as the controller makes them."""
 
     server: EmbeddedServer
 
     def start(self) -> TidbAutoscalerParts:
-        self.sent = Counted(self.server.transport())
+        self.sent = RecordingTransport(self.server.transport())
         return self.parts(self.client(self.sent), keeps_last_plans=True)
 
     def passes(self, parts: TidbAutoscalerParts, *, after_s: float = 10) -> None:
@@ -43,13 +43,13 @@ class LivingWorld(ScaledWorld):
 
 
 @pytest.fixture
-def world() -> Iterator[LivingWorld]:
-    with LivingWorld(EmbeddedServer, drains_actively=True) as made:
+def world() -> Iterator[ReportingCluster]:
+    with ReportingCluster(EmbeddedServer, drains_actively=True) as made:
         made.autoscaler().cluster()
         yield made
 
 
-def test_what_was_done_and_what_was_held_is_found_there(world: LivingWorld) -> None:
+def test_what_was_done_and_what_was_held_is_found_there(world: ReportingCluster) -> None:
     parts = world.start()
     world.planner.says(group(1))
     world.passes(parts)
@@ -61,7 +61,7 @@ def test_what_was_done_and_what_was_held_is_found_there(world: LivingWorld) -> N
     assert [not_done.reason.code for not_done in held.not_done] == ["CoolingDown"]
 
 
-def test_the_same_again_is_not_written_again(world: LivingWorld) -> None:
+def test_the_same_again_is_not_written_again(world: ReportingCluster) -> None:
     parts = world.start()
     world.planner.says(group(1))
     world.passes(parts)
@@ -73,7 +73,7 @@ def test_the_same_again_is_not_written_again(world: LivingWorld) -> None:
     assert world.times_written == before
 
 
-def test_the_last_words_are_written_at_a_clean_end(world: LivingWorld) -> None:
+def test_the_last_words_are_written_at_a_clean_end(world: ReportingCluster) -> None:
     parts = world.start()
     world.planner.says(group(1))
     world.passes(parts)
@@ -85,7 +85,7 @@ def test_the_last_words_are_written_at_a_clean_end(world: LivingWorld) -> None:
     assert [not_done.reason.code for not_done in world.said[autoscaler].not_done] == ["CoolingDown"]
 
 
-def test_a_dry_run_keeps_none(world: LivingWorld) -> None:
+def test_a_dry_run_keeps_none(world: ReportingCluster) -> None:
     world.settings = type(world.settings)(planner=world.settings.planner, dry_run=True)
     parts = world.start()
     world.planner.says(group(1))
@@ -93,7 +93,7 @@ def test_a_dry_run_keeps_none(world: LivingWorld) -> None:
     assert world.sent.wrote == []
 
 
-def test_a_single_pass_keeps_none(world: LivingWorld) -> None:
+def test_a_single_pass_keeps_none(world: ReportingCluster) -> None:
     world.planner.says(group(1))
     world.once()
     assert world.said == {}

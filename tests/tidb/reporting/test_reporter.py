@@ -20,7 +20,15 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.planner.client import InProcessResponse, read_answer
 from plimsoll.tidb.reporting.messages import build_sentences
 from plimsoll.web.client import Response
-from tests.tidb.autoscaled_clusters import AUTO, GROUP, EmbeddedServer, FakeServer, ScaledWorld, group, homogeneous
+from tests.tidb.autoscaled_clusters import (
+    AUTO,
+    GROUP,
+    AutoscaledCluster,
+    EmbeddedServer,
+    FakeServer,
+    group,
+    homogeneous,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +39,13 @@ NO_PD = b'{"error":"pd_unreachable","detail":"cannot reach http://db-pd.prod:237
 
 
 @pytest.fixture
-def world() -> Iterator[ScaledWorld]:
-    with ScaledWorld(FakeServer, drains_actively=True) as made:
+def world() -> Iterator[AutoscaledCluster]:
+    with AutoscaledCluster(FakeServer, drains_actively=True) as made:
         yield made
 
 
 class TestLimits:
-    def test_a_group_is_limited_in_the_pass_that_makes_it(self, world: ScaledWorld) -> None:
+    def test_a_group_is_limited_in_the_pass_that_makes_it(self, world: AutoscaledCluster) -> None:
         world.autoscaler().cluster().planner.says(group(9))
         world.once()
         assert world.tc()["spec"]["tikv"]["replicas"] == 3
@@ -47,21 +55,21 @@ class TestLimits:
         world.once(30)
         assert world.message("ScalingLimited") == told
 
-    def test_so_is_the_cluster_itself(self, world: ScaledWorld) -> None:
+    def test_so_is_the_cluster_itself(self, world: AutoscaledCluster) -> None:
         resources = {"default_homogeneous_tikv": {"cpu": "4", "memory": "16Gi", "storage": "100Gi", "count": 4}}
         world.autoscaler(tikv={"rules": RULES, "resources": resources}).cluster().planner.says(homogeneous(6))
         world.once()
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 4
         assert world.condition("ScalingLimited") == ("True", "CountReached")
 
-    def test_within_them_nothing_is_said(self, world: ScaledWorld) -> None:
+    def test_within_them_nothing_is_said(self, world: AutoscaledCluster) -> None:
         world.autoscaler().cluster().planner.says(group(3))
         world.once()
         assert world.condition("ScalingLimited") == ("False", "WithinLimits")
 
 
 @pytest.mark.parametrize("why", ["RegionsNotHealthy", "AnotherLeaves"])
-def test_whatever_blocks_a_removal_both_numbers_are_told(world: ScaledWorld, why: str) -> None:
+def test_whatever_blocks_a_removal_both_numbers_are_told(world: AutoscaledCluster, why: str) -> None:
     world.autoscaler().cluster().planner.says(group(1))
     world.once()
     world.planner.says()
@@ -84,7 +92,7 @@ class TestTooLittleKnown:
     def test_of_another_nothing_but_a_plan_counts_as_reached(self, body: bytes) -> None:
         assert not read_answer(Response(status=500, body=body), Component.TIKV).is_told_by_planner
 
-    def test_the_conditions_say_so(self, world: ScaledWorld) -> None:
+    def test_the_conditions_say_so(self, world: AutoscaledCluster) -> None:
         world.settings = replace(world.settings, planner="", prometheus="http://prometheus.test")
         world.autoscaler().cluster().once()
         assert world.condition("MetricsAvailable") == ("False", "InsufficientMetrics")
@@ -92,7 +100,7 @@ class TestTooLittleKnown:
         assert world.condition("Ready") == ("False", "InsufficientMetrics")
         assert [event["reason"] for event in world.sent.events] == ["InsufficientMetrics"]
 
-    def test_two_conditions_make_one_event(self, world: ScaledWorld) -> None:
+    def test_two_conditions_make_one_event(self, world: AutoscaledCluster) -> None:
         world.autoscaler().cluster().planner.says_body(BLIND, 500)
         world.once()
         assert world.condition("PlannerReachable")[0] == world.condition("MetricsAvailable")[0] == "False"
@@ -101,27 +109,27 @@ class TestTooLittleKnown:
 
 class TestNewClusters:
     @pytest.fixture(autouse=True)
-    def _not_up_yet(self, world: ScaledWorld) -> None:
+    def _not_up_yet(self, world: AutoscaledCluster) -> None:
         world.operates = False
         world.autoscaler().cluster().planner.says_body(NO_PD, 500)
 
-    def test_what_is_to_be_expected_is_no_warning(self, world: ScaledWorld) -> None:
+    def test_what_is_to_be_expected_is_no_warning(self, world: AutoscaledCluster) -> None:
         world.once()
         assert world.condition("PlannerReachable") == ("False", "ClusterStarting")
         assert world.sent.events == []
 
-    def test_but_it_is_if_it_stays_so(self, world: ScaledWorld) -> None:
+    def test_but_it_is_if_it_stays_so(self, world: AutoscaledCluster) -> None:
         world.once()
         world.once(700)
         assert world.condition("PlannerReachable") == ("False", "PlannerRefused")
         assert [(event["type"], event["reason"]) for event in world.sent.events] == [("Warning", "PlannerRefused")]
 
-    def test_and_if_the_cluster_was_up_before(self, world: ScaledWorld) -> None:
+    def test_and_if_the_cluster_was_up_before(self, world: AutoscaledCluster) -> None:
         world.operate()
         world.once()
         assert world.condition("PlannerReachable") == ("False", "PlannerRefused")
 
-    def test_a_planner_that_is_not_there_is_trouble_at_once(self, world: ScaledWorld) -> None:
+    def test_a_planner_that_is_not_there_is_trouble_at_once(self, world: AutoscaledCluster) -> None:
         world.planner.says_body(None)
         world.once()
         assert [event["reason"] for event in world.sent.events] == ["PlannerUnreachable"]
@@ -130,7 +138,7 @@ class TestNewClusters:
 @contextmanager
 def logged(body: bytes, *, is_up: bool) -> Iterator[list[Any]]:
     """What is logged, but for passes, while a controller runs for a minute against a planner that says this."""
-    with ScaledWorld(EmbeddedServer) as world, structlog.testing.capture_logs() as logs:
+    with AutoscaledCluster(EmbeddedServer) as world, structlog.testing.capture_logs() as logs:
         entropy = SeededEntropy("controller")
         client = world.client(world.server.transport())
         informers = SharedInformerFactory(client, clock=world.run.clock, entropy=entropy)
@@ -165,7 +173,7 @@ class TestTheLog:
     [("tidbclusterautoscaler", "as1"), ("tidbcluster", "db"), ("tidbcluster", AUTO)],
     ids=["autoscaler", "base", "group"],
 )
-def test_an_act_is_found_under_whoever_it_concerns(world: ScaledWorld, kind: str, name: str) -> None:
+def test_an_act_is_found_under_whoever_it_concerns(world: AutoscaledCluster, kind: str, name: str) -> None:
     world.autoscaler().cluster().planner.says(group(1))
     world.once()
     ref = Ref(kind=kind, namespace="prod", name=name)
@@ -174,7 +182,7 @@ def test_an_act_is_found_under_whoever_it_concerns(world: ScaledWorld, kind: str
     assert [outcome.action.verb for outcome in entry.about(ref).outcomes] == ["create"]
 
 
-def test_one_is_one_instance(world: ScaledWorld) -> None:
+def test_one_is_one_instance(world: AutoscaledCluster) -> None:
     world.autoscaler().cluster().planner.says(group(1))
     (result,) = world.once()
     assert build_sentences(result) == [f"prod/as1 tikv: {AUTO} created with 1: 1 instance in a new group"]

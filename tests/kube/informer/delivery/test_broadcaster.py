@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer import Change
 
 
-class Stopped(BaseException):
+class HandlerStopped(BaseException):
     """What ends a run in the middle of a handler."""
 
 
-class Listener:
+class CheckingListener:
     """Knows the objects by what it was told alone, and checks that every change follows from what it knew."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Listener:
     def __call__(self, change: Change[Any]) -> Awaitable[None] | None:
         if self.stops:
             self.stops = False
-            raise Stopped
+            raise HandlerStopped
         if self.waits:
             return self._heard_later(change)
         self._hear(change)
@@ -63,7 +63,7 @@ class Listener:
         self.told.append(change)
 
 
-class Hall:
+class BroadcasterHarness:
     """An informer's inside without its loop: changes come and runners are told when the test says so."""
 
     def __init__(self, listeners: int) -> None:
@@ -73,7 +73,7 @@ class Hall:
         self.updater: CacheUpdater[Any] = CacheUpdater(
             "widgets", cache=self.cache, on_change=self.broadcaster.distribute
         )
-        self.listeners = [Listener() for _ in range(listeners)]
+        self.listeners = [CheckingListener() for _ in range(listeners)]
         self.feeds: list[HandlerRunner[Any]] = []
         for number, listener in enumerate(self.listeners):
             runner = HandlerRunner(
@@ -103,7 +103,7 @@ class Hall:
             while (outcome := runner.deliver_some(most)) is not None:
                 with pytest.raises(StopIteration):
                     runner.await_outcome(outcome).send(None)
-        except Stopped:
+        except HandlerStopped:
             runner.start()
 
     def tell_all(self) -> None:
@@ -127,7 +127,7 @@ steps = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(story=steps)
 def test_every_handler_comes_to_know_what_is_there_whatever_interrupts_it(story: list[tuple[str, Any, Any]]):
-    hall = Hall(3)
+    hall = BroadcasterHarness(3)
     for step, target, other in story:
         match step:
             case "put":
@@ -149,7 +149,7 @@ def test_every_handler_comes_to_know_what_is_there_whatever_interrupts_it(story:
 
 
 def test_a_handler_that_is_told_everything_in_one_go_to_the_last_call_is_in_sync():
-    hall = Hall(1)
+    hall = BroadcasterHarness(1)
     for number in range(CALLS_AT_ONCE):
         hall.put(f"w{number}")
     hall.tell(0, CALLS_AT_ONCE)
@@ -158,7 +158,7 @@ def test_a_handler_that_is_told_everything_in_one_go_to_the_last_call_is_in_sync
 
 
 def test_handlers_that_keep_step_are_told_the_very_same_changes():
-    hall = Hall(2)
+    hall = BroadcasterHarness(2)
     hall.tell_all()
     hall.put("a")
     hall.put("b")
@@ -169,7 +169,7 @@ def test_handlers_that_keep_step_are_told_the_very_same_changes():
 
 
 def test_one_that_was_told_first_hears_of_what_came_between_and_the_other_only_of_the_end():
-    hall = Hall(2)
+    hall = BroadcasterHarness(2)
     hall.tell_all()
     hall.put("a")
     hall.tell(0, 32)
@@ -180,7 +180,7 @@ def test_one_that_was_told_first_hears_of_what_came_between_and_the_other_only_o
 
 
 def test_what_interrupts_a_handler_is_told_again_and_the_rest_after_it():
-    hall = Hall(2)
+    hall = BroadcasterHarness(2)
     hall.tell_all()
     for name in "abc":
         hall.put(name)

@@ -14,7 +14,7 @@ from plimsoll.kube.informer.events import Deletion, changes_between, view_of
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.embedded_api import status_reply
-from tests.kube.informer.widget_server import BAD, Widget, WidgetSpec, WidgetWorld
+from tests.kube.informer.widget_server import BAD, Widget, WidgetCluster, WidgetSpec
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Change
@@ -62,7 +62,7 @@ def test_the_same_version_with_another_content_is_an_update():
     assert changes_between(good("1"), other) == (Updated(old=good("1"), new=other),)
 
 
-class Slow:
+class GatedHandler:
     """A handler that waits at a gate before it takes the next change."""
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class Slow:
 
 
 def test_a_slow_handler_skips_versions_and_delays_nobody():
-    with WidgetWorld() as world:
-        slow, quick = Slow(), list[Any]()
+    with WidgetCluster() as world:
+        slow, quick = GatedHandler(), list[Any]()
         informer = world.running()
         informer.add_handler(slow, name="slow")
         informer.add_handler(quick.append, name="quick")
@@ -96,8 +96,8 @@ def test_a_slow_handler_skips_versions_and_delays_nobody():
 
 
 def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_told():
-    with WidgetWorld() as world:
-        slow = Slow()
+    with WidgetCluster() as world:
+        slow = GatedHandler()
         informer = world.running()
         runner = informer.add_handler(slow, name="slow")
         world.put("first")
@@ -113,11 +113,11 @@ def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_told():
 
 
 def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         world.put("b", BAD)
         informer = world.running()
-        slow = Slow()
+        slow = GatedHandler()
         runner = informer.add_handler(slow, name="late")
         world.run.settle()
         assert not runner.has_synced
@@ -127,7 +127,7 @@ def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
 
 
 def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.informer()
         runner = informer.add_handler(lambda _change: None, name="any")
         world.run.settle()
@@ -145,7 +145,7 @@ def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
         told.append(change.key.name)
         raise error
 
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running()
         runner = informer.add_handler(failing, name="failing")
         for name in "abc":
@@ -157,7 +157,7 @@ def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
 
 
 def test_handlers_have_names_of_their_own():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.informer()
         informer.add_handler(lambda _change: None, name="x")
         with pytest.raises(InvalidInput, match="already"):
@@ -165,7 +165,7 @@ def test_handlers_have_names_of_their_own():
 
 
 def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         told: list[Any] = []
         informer = world.informer()
         informer.add_handler(told.append, name="all")
@@ -187,7 +187,7 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
 @pytest.mark.parametrize("lists_are_bare", [True, False])
 @pytest.mark.parametrize("keep_raw", [True, False])
 def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_raw: bool):
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.line.lists_are_bare = lists_are_bare
         world.put("listed")
         told: list[Any] = []
@@ -206,7 +206,7 @@ def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_
 @pytest.mark.parametrize("lists_are_bare", [True, False])
 @pytest.mark.parametrize("keep_raw", [True, False])
 def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw: bool):
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.line.lists_are_bare = lists_are_bare
         world.put("listed")
         informer = world.running(keep_raw=keep_raw)
@@ -220,9 +220,9 @@ def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw:
 
 
 def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         begun: list[Change[Any]] = []
-        slow = Slow()
+        slow = GatedHandler()
 
         async def begin(change: Change[Any]) -> None:
             begun.append(change)
@@ -248,8 +248,8 @@ def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
 
 
 def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync():
-    with WidgetWorld() as world:
-        slow = Slow()
+    with WidgetCluster() as world:
+        slow = GatedHandler()
         informer = world.informer()
         runner = informer.add_handler(slow, name="slow")
         world.put("a")

@@ -11,7 +11,7 @@ from plimsoll.kube.informer.reflector import lister
 from plimsoll.kube.informer.reflector.list_decoder import ListReader
 from plimsoll.kube.transport import Response
 from plimsoll.runtime.cooperative_yield import BYTES_AT_ONCE, OBJECTS_AT_ONCE
-from tests.kube.informer.widget_server import Widget, WidgetWorld, widget
+from tests.kube.informer.widget_server import Widget, WidgetCluster, widget
 
 if TYPE_CHECKING:
     import pytest
@@ -24,7 +24,7 @@ def item(number: int, *, padding: int = 0) -> dict[str, Any]:
     return shown
 
 
-class Flood:
+class FloodingTransport:
     """A server that answers everything at once, whatever limit it is asked for."""
 
     def __init__(self, items: list[dict[str, Any]], frames: bytes = b"") -> None:
@@ -35,7 +35,7 @@ class Flood:
     async def send(self, call: Any) -> Response:
         return Response(status=200, stream=self) if call.is_stream else Response(status=200, body=self._body)
 
-    def __aiter__(self) -> Flood:
+    def __aiter__(self) -> FloodingTransport:
         return self
 
     async def __anext__(self) -> bytes:
@@ -57,15 +57,15 @@ async def greatest_step(informer: Informer[Any], *, until: int) -> int:
     return greatest
 
 
-def informer_of(world: WidgetWorld, flood: Flood) -> Informer[Any]:
+def informer_of(world: WidgetCluster, flood: FloodingTransport) -> Informer[Any]:
     client = world.client_through(flood)
     return Informer(client, Widget, clock=world.clock, entropy=world.entropy)
 
 
 def test_one_answer_with_everything_in_it_is_read_in_portions():
     items = [item(number, padding=2000) for number in range(5000)]
-    with WidgetWorld() as world:
-        informer = informer_of(world, Flood(items))
+    with WidgetCluster() as world:
+        informer = informer_of(world, FloodingTransport(items))
         world.run.spawn(informer.run())
         step = world.run.until(greatest_step(informer, until=len(items)))
         assert step * 2000 <= BYTES_AT_ONCE
@@ -73,8 +73,8 @@ def test_one_answer_with_everything_in_it_is_read_in_portions():
 
 def test_a_page_is_put_into_the_cache_in_portions():
     items = [item(number) for number in range(2 * OBJECTS_AT_ONCE + 1)]
-    with WidgetWorld() as world:
-        informer = informer_of(world, Flood(items))
+    with WidgetCluster() as world:
+        informer = informer_of(world, FloodingTransport(items))
         world.run.spawn(informer.run())
         assert world.run.until(greatest_step(informer, until=len(items))) <= OBJECTS_AT_ONCE
 
@@ -94,8 +94,8 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
             await asyncio.sleep(0)
 
     monkeypatch.setattr(lister, "ListReader", Telling)
-    with WidgetWorld() as world:
-        informer = informer_of(world, Flood([item(number) for number in range(100)]))
+    with WidgetCluster() as world:
+        informer = informer_of(world, FloodingTransport([item(number) for number in range(100)]))
         world.run.spawn(informer.run())
         world.run.until(others(informer))
     assert told[-2:] == ["read", "others"]
@@ -103,17 +103,17 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
 
 def test_a_burst_of_events_is_read_in_portions():
     frames = b"".join(json.dumps({"type": "ADDED", "object": item(number)}).encode() + b"\n" for number in range(3000))
-    with WidgetWorld() as world:
-        informer = informer_of(world, Flood([], frames))
+    with WidgetCluster() as world:
+        informer = informer_of(world, FloodingTransport([], frames))
         world.run.spawn(informer.run())
         step = world.run.until(greatest_step(informer, until=2990))
         assert step <= OBJECTS_AT_ONCE
 
 
 def test_a_handler_that_never_waits_lets_others_run():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         told: list[Any] = []
-        informer = informer_of(world, Flood([item(number) for number in range(1000)]))
+        informer = informer_of(world, FloodingTransport([item(number) for number in range(1000)]))
         informer.add_handler(told.append, name="all")
         world.run.spawn(informer.run())
 
@@ -128,14 +128,14 @@ def test_a_handler_that_never_waits_lets_others_run():
 
 
 def test_objects_missing_from_a_list_are_deleted_in_portions():
-    with WidgetWorld() as world:
-        flood = Flood([item(number) for number in range(2000)])
+    with WidgetCluster() as world:
+        flood = FloodingTransport([item(number) for number in range(2000)])
         informer = informer_of(world, flood)
         running = world.run.spawn(informer.run())
         world.run.until(informer.wait_until_synced())
         running.cancel()
         world.run.settle()
-        flood._body = Flood([])._body
+        flood._body = FloodingTransport([])._body
 
         async def greatest() -> int:
             most, before = 0, len(informer.cache)

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.kube.informer import InformerSettings
 from tests.kube.embedded_api import status_reply
-from tests.kube.informer.widget_server import BAD, WidgetWorld, known, widget
+from tests.kube.informer.widget_server import BAD, WidgetCluster, known, widget
 
 
 def query(call: Any) -> dict[str, str]:
@@ -18,7 +18,7 @@ def query(call: Any) -> dict[str, str]:
 
 
 def test_everything_is_listed_in_pages_of_one_consistent_read():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         for name in "abcde":
             world.put(name)
         informer = world.running(InformerSettings(page_size=2))
@@ -28,7 +28,7 @@ def test_everything_is_listed_in_pages_of_one_consistent_read():
 
 
 def test_a_watch_goes_on_from_the_list_with_bookmarks_for_some_minutes():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         informer = world.running()
         version = str(world.store.revision)
@@ -47,7 +47,7 @@ def test_where_nobody_wants_bookmarks_a_quiet_watch_stays_open_and_still_hears()
     quiet = InformerSettings(
         shortest_watch_s=week_s, longest_watch_s=week_s, wants_bookmarks=False, silence_s=week_s + 1
     )
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running(quiet)
         world.run.advance_by(6 * 86_400)
         world.put("a")
@@ -58,7 +58,7 @@ def test_where_nobody_wants_bookmarks_a_quiet_watch_stays_open_and_still_hears()
 
 
 def test_a_dropped_connection_is_resumed_from_the_last_version_heard():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running()
         world.put("a")
         world.run.settle()
@@ -72,7 +72,7 @@ def test_a_dropped_connection_is_resumed_from_the_last_version_heard():
 
 
 def test_a_bookmark_moves_the_place_to_resume_from():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.running()
         world._world.made("/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
         world.run.advance_by(61)
@@ -82,7 +82,7 @@ def test_a_bookmark_moves_the_place_to_resume_from():
 
 
 def test_a_version_that_is_gone_means_listing_again():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         world.put("b")
         informer = world.running()
@@ -96,7 +96,7 @@ def test_a_version_that_is_gone_means_listing_again():
 
 
 def test_pages_that_expire_on_the_way_are_listed_from_the_start():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         for name in "abcd":
             world.put(name)
         first_pages = [0]
@@ -116,7 +116,7 @@ def test_pages_that_expire_on_the_way_are_listed_from_the_start():
 
 @pytest.mark.parametrize("code", [401, 403, 429, 500, 503])
 def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(code: int):
-    with WidgetWorld() as world, capture_logs() as logs:
+    with WidgetCluster() as world, capture_logs() as logs:
         world.put("a")
         informer = world.running()
         world.line.replies += [status_reply(code, "not now")] * 3
@@ -134,7 +134,7 @@ def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(
 
 
 def test_failures_are_tried_again_slower_and_slower():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.running()
         world.line.is_down = True
         world.run.until(world.line.break_all())
@@ -143,7 +143,7 @@ def test_failures_are_tried_again_slower_and_slower():
 
 
 def test_a_connection_that_falls_silent_is_given_up_and_resumed():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running()
         world.line.streams[0].is_silent = True
         world.put("a")
@@ -157,7 +157,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_resumed():
 
 
 def test_a_watch_that_ends_again_and_again_is_not_opened_in_a_hurry():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         informer = world.running(InformerSettings(shortest_watch_s=1, longest_watch_s=1, reopen_after_s=5))
         world.run.advance_by(100)
@@ -167,7 +167,7 @@ def test_a_watch_that_ends_again_and_again_is_not_opened_in_a_hurry():
 
 @pytest.mark.parametrize("down_s", [0.0, 60.0])
 def test_a_server_restored_from_a_backup_replaces_everything(down_s: float):
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a", 1)
         backup = world.backup()
         informer = world.running()
@@ -184,7 +184,7 @@ def test_a_server_restored_from_a_backup_replaces_everything(down_s: float):
 
 
 def test_a_frame_that_cannot_be_read_means_listing_again_but_not_all_the_time():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running()
         for number in range(5):
             world.line.streams[-1].garbage = b"nonsense\n"
@@ -199,7 +199,7 @@ def test_a_frame_that_cannot_be_read_means_listing_again_but_not_all_the_time():
 
 @pytest.mark.parametrize("kind", ["BOOKMARK", "ADDED"])
 def test_a_watch_that_tells_of_an_older_version_means_listing_again(kind: str):
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running()
         world.put("a")
         world.run.settle()
@@ -212,7 +212,7 @@ def test_a_watch_that_tells_of_an_older_version_means_listing_again(kind: str):
 
 
 def test_until_what_could_not_be_read_is_listed_the_cache_is_as_old_as_that():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.running()
         for name in "ab":
             world.line.streams[-1].garbage = b"nonsense\n"
@@ -232,7 +232,7 @@ def test_until_what_could_not_be_read_is_listed_the_cache_is_as_old_as_that():
 
 
 def test_a_bad_object_is_reported_once_however_often_it_changes():
-    with WidgetWorld() as world, capture_logs() as logs:
+    with WidgetCluster() as world, capture_logs() as logs:
         informer = world.running()
         for label in range(4):
             world.put("a", BAD)
@@ -248,7 +248,7 @@ def test_a_bad_object_is_reported_once_however_often_it_changes():
 
 
 def test_first_events_of_a_watch_take_the_place_of_a_list():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         informer = world.running(InformerSettings(uses_watch_list=True))
         world.put("b")
@@ -261,7 +261,7 @@ def test_first_events_of_a_watch_take_the_place_of_a_list():
 
 @pytest.mark.parametrize("code", [400, 422])
 def test_a_server_without_first_events_is_listed(code: int):
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         world.line.replies.append(status_reply(code))
         informer = world.running(InformerSettings(uses_watch_list=True))
@@ -270,7 +270,7 @@ def test_a_server_without_first_events_is_listed(code: int):
 
 
 def test_a_server_that_never_ends_the_first_events_is_listed():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("a")
         send = world.line.send
 
@@ -285,7 +285,7 @@ def test_a_server_that_never_ends_the_first_events_is_listed():
 
 
 def test_before_the_first_list_nothing_is_known_and_the_cache_is_infinitely_old():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.line.is_down = True
         informer = world.informer()
         world.run.spawn(informer.run())

@@ -15,7 +15,7 @@ from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import RawObject
-from tests.kube.informer.widget_server import Widget, WidgetSpec, WidgetWorld
+from tests.kube.informer.widget_server import Widget, WidgetCluster, WidgetSpec
 
 
 def good(name: str = "a", *, namespace: str = "here", size: int = 1) -> Widget:
@@ -111,7 +111,7 @@ def test_an_index_name_is_taken_once():
 
 
 def test_an_informer_keeps_its_indexes_up_to_date():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         informer = world.informer()
         informer.add_index("size", by_size)
         world.put("a", 1)
@@ -125,7 +125,7 @@ def test_an_informer_keeps_its_indexes_up_to_date():
 
 
 def test_bytes_are_kept_for_kinds_that_are_copied():
-    with WidgetWorld() as world:
+    with WidgetCluster() as world:
         world.put("listed", 1)
         informer = world.running(keep_raw=True)
         world.put("watched", 2)

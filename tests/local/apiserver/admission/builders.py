@@ -34,29 +34,29 @@ ANYBODY = User(name="somebody", groups=("system:masters",))
 CATALOGUE = ResourceRegistry(builtin_resources())
 
 
-class AlreadyThere(Exception):
+class ObjectExists(Exception):
     """The write does not come about."""
 
 
 def _unless_there(current: Stored | None, body: Json, *, fails: bool) -> Put:
     if fails or current is not None:
-        raise AlreadyThere
+        raise ObjectExists
     return Put(body)
 
 
-class EverythingAllowed:
+class AllowAllAuthorizer:
     def decide(self, _attributes: Attributes) -> Decision:
         return Decision(allowed=True)
 
 
-class World:
+class AdmissionHarness:
     """What a handler does with admission, without a handler: `create`, `update` and `delete` go through all steps."""
 
     def __init__(self, clock: VirtualClock, driver: Driver | None = None, limits: HistoryLimits | None = None) -> None:
         self.clock = clock
         self.store = Store.open(driver or MemoryDriver(), clock=clock, limits=limits)
         self.admission = Admission(
-            store=self.store, clock=clock, entropy=SeededEntropy(1), authorizer=EverythingAllowed()
+            store=self.store, clock=clock, entropy=SeededEntropy(1), authorizer=AllowAllAuthorizer()
         )
 
     async def put(self, obj: Json) -> Json:
@@ -81,7 +81,7 @@ class World:
             await asyncio.sleep(0)
         if attempt.dry_run:
             return whole
-        with suppress(AlreadyThere):
+        with suppress(ObjectExists):
             await self._write(attempt, lambda current: _unless_there(current, whole, fails=fails))
         return whole
 
@@ -118,15 +118,18 @@ class World:
 
 
 def in_world(
-    story: Callable[[World], Awaitable[T]], driver: Driver | None = None, *, limits: HistoryLimits | None = None
+    story: Callable[[AdmissionHarness], Awaitable[T]],
+    driver: Driver | None = None,
+    *,
+    limits: HistoryLimits | None = None,
 ) -> T:
     async def told(clock: VirtualClock) -> T:
-        return await story(World(clock, driver, limits))
+        return await story(AdmissionHarness(clock, driver, limits))
 
     return run_virtual(told)
 
 
-def refused(story: Callable[[World], Awaitable[Any]]) -> Json:
+def refused(story: Callable[[AdmissionHarness], Awaitable[Any]]) -> Json:
     """The Status that the story ends with."""
     with pytest.raises(StatusError) as caught:
         in_world(story)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.storage import Put
-from tests.local.apiserver.admission.builders import World, an, in_world, key_of, pod, refused
+from tests.local.apiserver.admission.builders import AdmissionHarness, an, in_world, key_of, pod, refused
 
 Json = dict[str, Any]
 
 
 def created(obj: Json, *others: Json) -> Json:
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         for other in others:
             await world.put(other)
@@ -21,7 +21,7 @@ def created(obj: Json, *others: Json) -> Json:
 
 
 def refusal(obj: Json, *others: Json) -> Json:
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         for other in others:
             await world.put(other)
@@ -41,7 +41,7 @@ class TestNamespaces:
         assert status["details"] == {"name": "nosuch", "kind": "namespaces"}
 
     def test_what_is_there_may_still_be_changed_in_a_terminating_namespace(self):
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
             await world.create(an("v1", "ConfigMap", "cm"))
             await world.furnish(phase="Terminating")
@@ -51,7 +51,7 @@ class TestNamespaces:
 
     @pytest.mark.parametrize("name", ["kube-system", "kube-public"])
     def test_namespaces_of_the_system_may_not_be_deleted(self, name: str):
-        async def story(world: World) -> None:
+        async def story(world: AdmissionHarness) -> None:
             await world.delete(an("v1", "Namespace", name, namespace=""))
 
         assert refused(story)["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
@@ -113,14 +113,14 @@ class TestPriorities:
     def test_the_default_class_may_be_written_again(self):
         first = priority_class("one", 1, globalDefault=True)
 
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.put(first)
             return await world.update({**first, "description": "d"})
 
         assert in_world(story)["description"] == "d"
 
     def test_an_update_keeps_the_number(self):
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
             made = await world.create(pod())
             without = {key: value for key, value in made["spec"].items() if key != "priority"}
@@ -144,7 +144,7 @@ class TestStorage:
         return an("v1", "PersistentVolumeClaim", "data", spec=spec)
 
     def put_as_is(self, *classes: Json) -> str | None:
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
             for pod_class in classes:
                 await world.store.update(key_of(pod_class), lambda _current, body=pod_class: Put(body))  # type: ignore[misc]

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from plimsoll.local.apiserver.admission.limit_ranger import pod_problems
 from plimsoll.objects.builtin import default
 from plimsoll.objects.limit_ranges import ANNOTATION, fill_in
-from tests.local.apiserver.admission.builders import World, an, in_world, limit_range, pod, refused
+from tests.local.apiserver.admission.builders import AdmissionHarness, an, in_world, limit_range, pod, refused
 
 Json = dict[str, Any]
 
 
 def refusal_of_pod(made: Json, *limits: Json) -> str:
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(limit_range(*limits))
         await world.create(made)
@@ -76,7 +76,7 @@ def test_of_init_containers_the_largest_counts_for_a_pod():
     container = made["spec"]["containers"][0]
     made["spec"]["initContainers"] = [{**container, "name": "i"}, {**container, "name": "j"}]
 
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(limit_range({"type": "Pod", "max": {"cpu": "1"}}))
         await world.create(made)
@@ -89,7 +89,7 @@ def test_a_claim_is_held_to_the_storage_bounds_also_when_it_grows():
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
         return an("v1", "PersistentVolumeClaim", "data", spec=spec)
 
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(limit_range({"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}}))
         await world.create(claim("1Gi"))

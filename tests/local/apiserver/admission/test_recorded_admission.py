@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import default
-from tests.local.apiserver.admission.builders import World, an, in_world, refused
+from tests.local.apiserver.admission.builders import AdmissionHarness, an, in_world, refused
 
 GOLDEN = Path(__file__).parents[3] / "fixtures/kubernetes/golden"
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ CREATED = [
 def test_what_admission_fills_in_is_what_was_recorded(entry: Json):
     after = entry["response"]
 
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await furnish_as_recorded(world, entry)
         body = {"apiVersion": after["apiVersion"], "kind": after["kind"], **deepcopy(entry["body"])}
         body["metadata"] = {**body["metadata"], "namespace": after["metadata"].get("namespace", "")}
@@ -54,7 +54,7 @@ def test_what_admission_fills_in_is_what_was_recorded(entry: Json):
         assert made["metadata"].get(part) == after["metadata"].get(part)
 
 
-async def furnish_as_recorded(world: World, entry: Json) -> None:
+async def furnish_as_recorded(world: AdmissionHarness, entry: Json) -> None:
     namespace = entry["response"]["metadata"].get("namespace", "unused")
     await world.furnish(namespace)
     high = an("scheduling.k8s.io/v1", "PriorityClass", "create-high", namespace="", value=1000)
@@ -87,7 +87,7 @@ def test_refusals_are_those_recorded(identity: str):
     entry = by_id()[identity]
     namespace = entry["path"].split("/")[4]
 
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await furnish_as_recorded(world, {"response": {"metadata": {"namespace": namespace}}})
         if identity == "create-051":
             await world.create(named(by_id()["create-050"]["body"], namespace))
@@ -99,7 +99,7 @@ def test_refusals_are_those_recorded(identity: str):
 def test_nothing_new_comes_into_a_terminating_namespace():
     entry = by_id()["delete-054"]
 
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish("delete-ns", phase="Terminating")
         await world.create(named(entry["body"], "delete-ns"))
 
@@ -107,7 +107,7 @@ def test_nothing_new_comes_into_a_terminating_namespace():
 
 
 def test_the_default_namespace_may_not_be_deleted():
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish("default")
         await world.delete(an("v1", "Namespace", "default", namespace=""))
 

@@ -15,7 +15,7 @@ ADMIN_TOKEN = "the-admin-token"
 AUDIENCE = "https://kubernetes.default.svc"
 
 
-class TurnableClock:
+class AdjustableClock:
     def __init__(self) -> None:
         self.time = START
 
@@ -32,7 +32,7 @@ class TurnableClock:
         raise AssertionError(f"somebody slept {seconds} s")
 
 
-class Accounts:
+class FakeAccounts:
     """ServiceAccounts and the objects tokens are bound to, by kind, namespace and name."""
 
     def __init__(self) -> None:
@@ -49,12 +49,12 @@ class Accounts:
         return self.find("ServiceAccount", namespace, name)
 
 
-class Door:
+class AuthenticatorHarness:
     """An authenticator with everything it looks at in reach."""
 
     def __init__(self, static: dict[str, Any] | None = None, authorizer: Any = None) -> None:
-        self.clock = TurnableClock()
-        self.accounts = Accounts()
+        self.clock = AdjustableClock()
+        self.accounts = FakeAccounts()
         self.tokens = ServiceAccountTokens(KEY, entropy=SeededEntropy(1))
         self.authenticator = TokenAuthenticator(
             {ADMIN_TOKEN: administrator(), **(static or {})},

@@ -9,10 +9,10 @@ from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import BoundObject, read_token_file
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.status_errors import StatusError
-from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, AUDIENCE, Door
+from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, AUDIENCE, AuthenticatorHarness
 
 
-def refused(door: Door, token: str) -> bool:
+def refused(door: AuthenticatorHarness, token: str) -> bool:
     try:
         door.enter(token)
     except StatusError as refusal:
@@ -21,19 +21,19 @@ def refused(door: Door, token: str) -> bool:
 
 
 def test_without_a_token_one_is_anonymous():
-    user = Door().enter()
+    user = AuthenticatorHarness().enter()
     assert (user.name, user.groups) == ("system:anonymous", ("system:unauthenticated",))
 
 
 def test_the_admin_token_is_a_member_of_masters():
-    user = Door().enter(ADMIN_TOKEN)
+    user = AuthenticatorHarness().enter(ADMIN_TOKEN)
     assert (user.name, user.groups) == ("admin", ("system:masters", "system:authenticated"))
 
 
 @pytest.mark.parametrize("token", ["wrong", ADMIN_TOKEN + "x", ADMIN_TOKEN[:-1], "a.b.c", "..", ".", "\ud800", "é"])
 def test_an_unknown_token_is_refused(token: str):
     with pytest.raises(StatusError) as caught:
-        Door().enter(token)
+        AuthenticatorHarness().enter(token)
     assert caught.value.status["message"] == "Unauthorized"
     assert caught.value.code == 401
 
@@ -52,11 +52,11 @@ def test_an_unknown_token_is_refused(token: str):
     ],
 )
 def test_the_header_is_read_as_kubernetes_reads_it(header: str, name: str):
-    assert Door().enter(authorization=header).name == name
+    assert AuthenticatorHarness().enter(authorization=header).name == name
 
 
 def test_a_service_account_token_gives_its_account_and_groups():
-    door = Door()
+    door = AuthenticatorHarness()
     user = door.enter(door.token())
     assert user.name == "system:serviceaccount:auth:sa"
     assert user.uid == "uid-1"
@@ -66,7 +66,7 @@ def test_a_service_account_token_gives_its_account_and_groups():
 
 
 def test_a_token_ends_when_it_says():
-    door = Door()
+    door = AuthenticatorHarness()
     token = door.token(expires_in_s=600)
     door.clock.turn(599)
     assert door.enter(token).name == "system:serviceaccount:auth:sa"
@@ -79,7 +79,7 @@ def test_a_token_ends_when_it_says():
 
 
 def test_a_token_does_not_count_before_it_was_issued():
-    door = Door()
+    door = AuthenticatorHarness()
     token = door.token()
     door.clock.turn(-1)
     assert (
@@ -89,7 +89,7 @@ def test_a_token_does_not_count_before_it_was_issued():
 
 
 def test_a_token_of_a_deleted_account_is_refused():
-    door = Door()
+    door = AuthenticatorHarness()
     token = door.token()
     door.accounts.objects.clear()
     assert refused(door, token)
@@ -99,7 +99,7 @@ def test_a_token_of_a_deleted_account_is_refused():
 
 
 def test_a_token_of_an_account_that_was_made_anew_is_refused():
-    door = Door()
+    door = AuthenticatorHarness()
     token = door.token()
     door.accounts.add("ServiceAccount", "auth", "sa", uid="uid-2")
     message = "[invalid bearer token, service account UID (uid-2) does not match claim (uid-1)]"
@@ -107,24 +107,24 @@ def test_a_token_of_an_account_that_was_made_anew_is_refused():
 
 
 def test_a_token_for_somebody_else_is_refused():
-    door = Door()
+    door = AuthenticatorHarness()
     assert refused(door, door.token(audiences=["vault"]))
     assert door.enter(door.token(audiences=["vault", AUDIENCE])).uid == "uid-1"
 
 
 def test_another_key_signs_nothing_we_read():
-    other = Door()
+    other = AuthenticatorHarness()
     other.tokens._key = b"another key of at least 32 bytes!"
-    assert refused(Door(), other.token())
+    assert refused(AuthenticatorHarness(), other.token())
 
 
 def test_the_signing_key_must_be_long():
     with pytest.raises(ValueError, match="at least 32 bytes"):
-        type(Door().tokens)(b"short", entropy=None)  # type: ignore[arg-type]
+        type(AuthenticatorHarness().tokens)(b"short", entropy=None)  # type: ignore[arg-type]
 
 
 def test_a_token_bound_to_a_pod_lives_as_long_as_the_pod():
-    door = Door()
+    door = AuthenticatorHarness()
     door.accounts.add("Pod", "auth", "p", uid="pod-uid")
     token = door.token(bound_to=[BoundObject(kind="Pod", name="p", uid="pod-uid")])
     user = door.enter(token)
@@ -141,7 +141,7 @@ def test_a_token_bound_to_a_pod_lives_as_long_as_the_pod():
 @given(st.data())
 @settings(max_examples=150)
 def test_a_token_with_any_bit_flipped_is_refused(data: st.DataObject):
-    door = Door()
+    door = AuthenticatorHarness()
     token = bytearray(door.token(), "ascii")
     place = data.draw(st.integers(0, len(token) - 1))
     token[place] ^= 1 << data.draw(st.integers(0, 7))
@@ -149,7 +149,7 @@ def test_a_token_with_any_bit_flipped_is_refused(data: st.DataObject):
 
 
 def test_every_spelling_of_the_signatures_last_letter_but_one_is_refused():
-    door = Door()
+    door = AuthenticatorHarness()
     token = door.token()
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     accepted = [letter for letter in letters if not refused(door, token[:-1] + letter)]
@@ -160,13 +160,13 @@ def test_every_spelling_of_the_signatures_last_letter_but_one_is_refused():
 @settings(max_examples=150)
 def test_hostile_headers_are_answered_never_raised(headers: dict[str, str]):
     try:
-        Door().authenticator.authenticate(Request(method="GET", path="/", headers=headers))
+        AuthenticatorHarness().authenticator.authenticate(Request(method="GET", path="/", headers=headers))
     except StatusError as refusal:
         assert refusal.code in {400, 401, 403}  # noqa: PT017 - a user is as good an answer
 
 
 def test_no_token_shows_in_a_repr():
-    door = Door({"secret-token": User(name="bob")})
+    door = AuthenticatorHarness({"secret-token": User(name="bob")})
     token = door.token()
     shown = repr([door.authenticator, vars(door.authenticator), door.tokens, door.tokens.read(token)])
     assert ADMIN_TOKEN not in shown
@@ -175,7 +175,7 @@ def test_no_token_shows_in_a_repr():
 
 
 def test_the_same_claims_make_the_same_token():
-    assert Door().token() == Door().token()
+    assert AuthenticatorHarness().token() == AuthenticatorHarness().token()
 
 
 class TestTokenFiles:
@@ -188,7 +188,7 @@ class TestTokenFiles:
         }
 
     def test_their_users_are_authenticated(self):
-        door = Door(read_token_file('t1,bob,u1,"dev,ops"'))
+        door = AuthenticatorHarness(read_token_file('t1,bob,u1,"dev,ops"'))
         assert door.enter("t1").groups == ("dev", "ops", "system:authenticated")
 
     def test_a_later_line_wins(self):

@@ -4,19 +4,19 @@ import pytest
 
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.status_errors import StatusError
-from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, Door
-from tests.local.apiserver.authorization.builders import World, cluster_binding, cluster_role, rule
+from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, AuthenticatorHarness
+from tests.local.apiserver.authorization.builders import AuthorizerHarness, cluster_binding, cluster_role, rule
 
 EVE = User(name="eve")
 
 
-def door_of_eve(*rules: dict) -> Door:
+def door_of_eve(*rules: dict) -> AuthenticatorHarness:
     """Eve has a token, `eve`, and the rules."""
-    world = World(cluster_role("cr", *rules), cluster_binding("b", "ClusterRole/cr", "User eve"))
-    return Door({"eve": EVE}, world.authorizer)
+    world = AuthorizerHarness(cluster_role("cr", *rules), cluster_binding("b", "ClusterRole/cr", "User eve"))
+    return AuthenticatorHarness({"eve": EVE}, world.authorizer)
 
 
-def refusal_text(door: Door, **headers: str) -> str:
+def refusal_text(door: AuthenticatorHarness, **headers: str) -> str:
     with pytest.raises(StatusError) as caught:
         door.enter("eve", **headers)
     assert caught.value.code in {400, 403}
@@ -98,5 +98,5 @@ def test_groups_alone_are_no_identity(header: str):
 
 
 def test_without_an_authorizer_nobody_acts_as_somebody_else():
-    door = Door({"eve": EVE})
+    door = AuthenticatorHarness({"eve": EVE})
     assert refusal_text(door, impersonate_user="bob").startswith('users "bob" is forbidden')

@@ -72,7 +72,7 @@ def _subject(spelled: str) -> Json:
     return {"kind": kind, "name": account, **({"namespace": namespace} if namespace else {})}
 
 
-class World:
+class AuthorizerHarness:
     """Roles and bindings that come and go, and an authorizer that looks at them."""
 
     def __init__(self, *objects: Json) -> None:

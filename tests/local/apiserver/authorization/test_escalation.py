@@ -13,7 +13,7 @@ from tests.local.apiserver.authorization.builders import (
     ADMIN,
     BOB,
     GROUP,
-    World,
+    AuthorizerHarness,
     binding,
     cluster_binding,
     cluster_role,
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 POWERS = rule("get list", "pods")
 
 
-def world_of_bob(*rules: dict, others: tuple[dict, ...] = ()) -> World:
-    return World(cluster_role("bobs", *rules), cluster_binding("bobs", "ClusterRole/bobs", "User bob"), *others)
+def world_of_bob(*rules: dict, others: tuple[dict, ...] = ()) -> AuthorizerHarness:
+    return AuthorizerHarness(
+        cluster_role("bobs", *rules), cluster_binding("bobs", "ClusterRole/bobs", "User bob"), *others
+    )
 
 
 def refusal_of(
-    world: World, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
+    world: AuthorizerHarness, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
 ) -> StatusError | None:
     """Of a write where an object of this kind belongs, unless another place is said."""
     namespace = obj["metadata"].get("namespace", "")
@@ -41,7 +43,7 @@ def refusal_of(
 
 
 def refusal_text(
-    world: World, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
+    world: AuthorizerHarness, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
 ) -> str | None:
     refusal = refusal_of(world, obj, user, old=old, stored_as=stored_as)
     return None if refusal is None else refusal.status["message"]
@@ -81,7 +83,7 @@ def test_a_named_rule_does_not_cover_an_unnamed_one():
 
 
 def test_rights_in_another_namespace_do_not_count():
-    world = World(cluster_role("cr", POWERS), binding("b", "ClusterRole/cr", "User bob", namespace="a"))
+    world = AuthorizerHarness(cluster_role("cr", POWERS), binding("b", "ClusterRole/cr", "User bob", namespace="a"))
     assert refusal_text(world, role("new", POWERS, namespace="a")) is None
     assert refusal_text(world, role("new", POWERS, namespace="b")) is not None
     assert refusal_text(world, cluster_role("new", POWERS)) is not None
@@ -94,7 +96,7 @@ def test_who_may_escalate_may_write_any_role():
 
 
 def test_masters_write_what_they_like():
-    assert refusal_text(World(), cluster_role("new", rule("*", "*", of="*")), ADMIN) is None
+    assert refusal_text(AuthorizerHarness(), cluster_role("new", rule("*", "*", of="*")), ADMIN) is None
 
 
 def test_a_binding_grants_the_rules_of_its_role():
@@ -114,14 +116,14 @@ def test_who_may_bind_a_role_by_name_may_bind_that_one():
 
 
 def test_binding_a_role_that_is_not_there_is_not_found():
-    refusal = refusal_of(World(), binding("b", "Role/gone", "User bob"))
+    refusal = refusal_of(AuthorizerHarness(), binding("b", "Role/gone", "User bob"))
     assert refusal is not None
     assert refusal.code == 404
     assert refusal.status["message"] == 'role.rbac.authorization.k8s.io "gone" not found'
 
 
 def test_a_binding_to_something_that_is_no_role_is_left_to_validation():
-    world = World()
+    world = AuthorizerHarness()
     nonsense = binding("b", "Pod/x", "User bob")
     assert refusal_text(world, nonsense) is None
     world.put(nonsense)
@@ -144,27 +146,27 @@ def test_finalizers_may_be_taken_from_a_role_one_does_not_cover():
     old = role("big", rule("*", "*"))
     old["metadata"]["finalizers"] = ["example.com/x"]
     new = role("big", rule("*", "*"))
-    assert refusal_text(World(), new, old=old) is None
+    assert refusal_text(AuthorizerHarness(), new, old=old) is None
     relabelled = role("big", rule("*", "*"))
     relabelled["metadata"]["labels"] = {"a": "b"}
-    assert refusal_text(World(), relabelled, old=old) is not None
+    assert refusal_text(AuthorizerHarness(), relabelled, old=old) is not None
 
 
 @pytest.mark.parametrize("stored_as", ["pods", "roles", "example.com/roles", f"{GROUP}/others"])
 def test_resources_that_grant_nothing_are_not_looked_at(stored_as: str):
-    assert refusal_text(World(), role("new", POWERS), stored_as=stored_as) is None
+    assert refusal_text(AuthorizerHarness(), role("new", POWERS), stored_as=stored_as) is None
 
 
 @pytest.mark.parametrize("kind", ["Foo", "Pod", "RoleBinding", "", None])
 def test_a_role_is_checked_whatever_its_body_calls_itself(kind: str | None):
     disguised = {**cluster_role("new", POWERS), "kind": kind}
-    text = refusal_text(World(), disguised, stored_as=f"{GROUP}/clusterroles") or ""
+    text = refusal_text(AuthorizerHarness(), disguised, stored_as=f"{GROUP}/clusterroles") or ""
     assert text.startswith('clusterroles.rbac.authorization.k8s.io "new" is forbidden: user "bob"')
 
 
 @pytest.mark.parametrize("kind", ["Foo", "Pod", "Role", "", None])
 def test_a_binding_is_checked_whatever_its_body_calls_itself(kind: str | None):
-    world = World(cluster_role("big", rule("*", "*", of="*")))
+    world = AuthorizerHarness(cluster_role("big", rule("*", "*", of="*")))
     disguised = {**cluster_binding("new", "ClusterRole/big", "User bob"), "kind": kind}
     text = refusal_text(world, disguised, stored_as=f"{GROUP}/clusterrolebindings") or ""
     assert text.startswith('clusterrolebindings.rbac.authorization.k8s.io "new" is forbidden: user "bob"')
@@ -210,7 +212,7 @@ attempts = st.one_of(
 )  # fmt: skip
 
 
-def powers(world: World) -> set[tuple[str, ...]]:
+def powers(world: AuthorizerHarness) -> set[tuple[str, ...]]:
     """Everything that one of the people may do, in one of the namespaces or everywhere."""
     return {
         (verb, resource, namespace, name)
@@ -229,7 +231,7 @@ def powers(world: World) -> set[tuple[str, ...]]:
 )
 def test_no_sequence_of_writes_gives_people_more_than_they_had_together(given_: list, tries: list):
     # A picking role of the administrator's is theirs to answer for: who joins it is checked when they join.
-    world = World(*given_)
+    world = AuthorizerHarness(*given_)
     before = powers(world)
     for user, obj, is_deletion in tries:
         old = world.get(obj)

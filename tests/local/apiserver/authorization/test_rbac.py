@@ -7,7 +7,7 @@ from plimsoll.local.apiserver.authorization import forbidden
 from tests.local.apiserver.authorization.builders import (
     ADMIN,
     BOB,
-    World,
+    AuthorizerHarness,
     binding,
     cluster_binding,
     cluster_role,
@@ -18,8 +18,8 @@ from tests.local.apiserver.authorization.builders import (
 )
 
 
-def allowed_by(*rules: dict) -> World:
-    return World(cluster_role("cr", *rules), cluster_binding("b", "ClusterRole/cr", "User bob"))
+def allowed_by(*rules: dict) -> AuthorizerHarness:
+    return AuthorizerHarness(cluster_role("cr", *rules), cluster_binding("b", "ClusterRole/cr", "User bob"))
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,16 @@ def test_a_rule_for_resources_says_nothing_about_paths():
 
 
 def test_a_role_binding_grants_in_its_namespace_only():
-    world = World(cluster_role("cr", rule("get", "pods")), binding("b", "ClusterRole/cr", "User bob", namespace="a"))
+    world = AuthorizerHarness(
+        cluster_role("cr", rule("get", "pods")), binding("b", "ClusterRole/cr", "User bob", namespace="a")
+    )
     assert world.allows(BOB, "get", "pods", namespace="a")
     assert not world.allows(BOB, "get", "pods", namespace="b")
     assert not world.allows(BOB, "get", "pods")
 
 
 def test_a_role_is_looked_up_in_the_namespace_of_its_binding():
-    world = World(
+    world = AuthorizerHarness(
         role("r", rule("get", "pods"), namespace="a"),
         binding("b", "Role/r", "User bob", namespace="b"),
     )
@@ -91,12 +93,12 @@ def test_a_role_is_looked_up_in_the_namespace_of_its_binding():
 
 
 def test_a_cluster_role_binding_never_grants_a_namespaced_role():
-    world = World(role("r", rule("get", "pods")), cluster_binding("b", "Role/r", "User bob"))
+    world = AuthorizerHarness(role("r", rule("get", "pods")), cluster_binding("b", "Role/r", "User bob"))
     assert not world.allows(BOB, "get", "pods", namespace="default")
 
 
 def test_a_masters_member_may_everything_whatever_the_roles_say():
-    decision = World().authorizer.decide(wish(ADMIN, "delete", "nodes", name="n"))
+    decision = AuthorizerHarness().authorizer.decide(wish(ADMIN, "delete", "nodes", name="n"))
     assert decision.allowed
     assert decision.reason == ""
 
@@ -127,23 +129,27 @@ def test_a_masters_member_may_everything_whatever_the_roles_say():
     ],
 )
 def test_the_reason_names_binding_role_and_subject(bound: dict, user: User, reason: str):
-    world = World(cluster_role("cr", rule("get", "pods")), role("r", rule("get", "pods")), bound)
+    world = AuthorizerHarness(cluster_role("cr", rule("get", "pods")), role("r", rule("get", "pods")), bound)
     assert world.authorizer.decide(wish(user, "get", "pods", namespace="default")).reason == reason
 
 
 def test_a_service_account_without_namespace_is_nobody_in_a_cluster_binding():
-    world = World(cluster_role("cr", rule("get", "pods")), cluster_binding("b", "ClusterRole/cr", "ServiceAccount sa"))
+    world = AuthorizerHarness(
+        cluster_role("cr", rule("get", "pods")), cluster_binding("b", "ClusterRole/cr", "ServiceAccount sa")
+    )
     assert not world.allows(User(name="system:serviceaccount::sa"), "get", "pods")
 
 
 def test_a_user_named_like_a_group_is_not_the_group():
-    world = World(cluster_role("cr", rule("get", "pods")), cluster_binding("b", "ClusterRole/cr", "Group dev"))
+    world = AuthorizerHarness(
+        cluster_role("cr", rule("get", "pods")), cluster_binding("b", "ClusterRole/cr", "Group dev")
+    )
     assert not world.allows(User(name="dev"), "get", "pods")
     assert not world.allows(User(name="Group dev"), "get", "pods")
 
 
 def test_a_binding_whose_role_is_gone_is_told_in_the_reason():
-    world = World(
+    world = AuthorizerHarness(
         cluster_binding("b", "ClusterRole/gone", "User bob"),
         binding("b", "Role/gone", "Group dev"),
         binding("c", "Role/gone", "User bob"),
@@ -158,7 +164,7 @@ def test_a_binding_whose_role_is_gone_is_told_in_the_reason():
 
 
 def test_changes_count_from_the_next_decision_on():
-    world = World(role("r", rule("get", "pods")), binding("b", "Role/r", "User bob"))
+    world = AuthorizerHarness(role("r", rule("get", "pods")), binding("b", "Role/r", "User bob"))
     assert world.allows(BOB, "get", "pods", namespace="default")
     world.put(role("r", rule("list", "pods")))
     assert not world.allows(BOB, "get", "pods", namespace="default")
@@ -174,7 +180,7 @@ def test_paths_in_refusals_are_safe_to_render():
 
 
 def test_aggregated_roles_have_the_rules_of_those_they_pick_and_of_those_these_pick():
-    world = World(
+    world = AuthorizerHarness(
         cluster_role("top", rule("*", "secrets"), picks={"to": "top"}),
         cluster_role("middle", labels={"to": "top"}, picks={"to": "middle"}),
         cluster_role("leaf", rule("get", "pods"), labels={"to": "middle"}),
@@ -187,14 +193,16 @@ def test_aggregated_roles_have_the_rules_of_those_they_pick_and_of_those_these_p
 
 
 def test_a_role_that_joins_later_counts_at_once():
-    world = World(cluster_role("top", picks={"to": "top"}), cluster_binding("b", "ClusterRole/top", "User bob"))
+    world = AuthorizerHarness(
+        cluster_role("top", picks={"to": "top"}), cluster_binding("b", "ClusterRole/top", "User bob")
+    )
     assert not world.allows(BOB, "get", "pods")
     world.put(cluster_role("leaf", rule("get", "pods"), labels={"to": "top"}))
     assert world.allows(BOB, "get", "pods")
 
 
 def test_aggregation_in_a_circle_ends():
-    world = World(
+    world = AuthorizerHarness(
         cluster_role("a", labels={"x": "1"}, picks={"y": "1"}),
         cluster_role("b", labels={"y": "1"}, picks={"x": "1"}),
         cluster_role("leaf", rule("get", "pods"), labels={"x": "1"}),
@@ -208,5 +216,5 @@ def test_matchExpressions_pick_too():  # noqa: N802 - the field's name
     expression = {"key": "tier", "operator": "In", "values": ["a", "b"]}
     top["aggregationRule"]["clusterRoleSelectors"] = [{"matchExpressions": [expression]}]
     leaf = cluster_role("leaf", rule("get", "pods"), labels={"tier": "b"})
-    world = World(top, leaf, cluster_binding("b", "ClusterRole/top", "User bob"))
+    world = AuthorizerHarness(top, leaf, cluster_binding("b", "ClusterRole/top", "User bob"))
     assert world.allows(BOB, "get", "pods")

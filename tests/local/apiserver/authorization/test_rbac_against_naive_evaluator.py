@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.auth_types import Attributes, User
-from tests.local.apiserver.authorization.builders import World, binding, cluster_binding, cluster_role, role
+from tests.local.apiserver.authorization.builders import AuthorizerHarness, binding, cluster_binding, cluster_role, role
 
 NAMES = ("a", "b")
 NAMESPACES = ("n", "m")
@@ -123,7 +123,7 @@ def permits(obj: dict, asked: Attributes) -> bool:
 @settings(max_examples=200)
 @given(st.lists(st.lists(objects, min_size=1, max_size=3), min_size=1, max_size=4), st.lists(wishes, max_size=4))
 def test_decisions_equal_the_naive_evaluation_after_every_change(changes: list, asked: list):
-    world = World()
+    world = AuthorizerHarness()
     for change in changes:
         for item in change:
             world.put(item)

@@ -5,7 +5,7 @@ import asyncio
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store
 from tests.local.apiserver.authorization.builders import BOB, GROUP, binding, role, rule, wish
-from tests.local.apiserver.storage.builders import StandingClock
+from tests.local.apiserver.storage.builders import StoppedClock
 
 ROLE = Key(f"{GROUP}/roles", "default", "r")
 BINDING = Key(f"{GROUP}/rolebindings", "default", "b")
@@ -13,7 +13,7 @@ BINDING = Key(f"{GROUP}/rolebindings", "default", "b")
 
 def test_every_write_of_a_role_or_binding_counts_at_once_and_other_writes_change_nothing():
     async def story() -> list[bool]:
-        store = Store.open(MemoryDriver(), clock=StandingClock())
+        store = Store.open(MemoryDriver(), clock=StoppedClock())
         authorizer = RbacAuthorizer.over(store)
         answers = []
 
@@ -37,7 +37,7 @@ def test_every_write_of_a_role_or_binding_counts_at_once_and_other_writes_change
 
 def test_nothing_is_read_again_while_the_store_stands_still():
     async def story() -> None:
-        store = Store.open(MemoryDriver(), clock=StandingClock())
+        store = Store.open(MemoryDriver(), clock=StoppedClock())
         await store.update(ROLE, lambda _current: Put(role("r", rule("get", "pods"))))
         await store.update(BINDING, lambda _current: Put(binding("b", "Role/r", "User bob")))
         authorizer = RbacAuthorizer.over(store)

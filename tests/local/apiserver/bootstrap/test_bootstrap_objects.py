@@ -7,15 +7,15 @@ import pytest
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.bootstrap.objects import NAMESPACES, bootstrap_objects
 from plimsoll.objects import builtin
-from tests.local.apiserver.authorization.builders import World, binding, cluster_binding, visit, wish
+from tests.local.apiserver.authorization.builders import AuthorizerHarness, binding, cluster_binding, visit, wish
 
 OBJECTS = list(bootstrap_objects(ca_certificate="-----BEGIN CERTIFICATE-----\n"))
 EVERY_VERB = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*")
 ACCESS = [object_ for object_ in OBJECTS if object_["apiVersion"].startswith("rbac.")]
 
 
-def world(*more: dict[str, Any]) -> World:
-    return World(*ACCESS, *more)
+def world(*more: dict[str, Any]) -> AuthorizerHarness:
+    return AuthorizerHarness(*ACCESS, *more)
 
 
 def named(kind: str) -> set[str]:

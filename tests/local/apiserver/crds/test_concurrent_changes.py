@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import MemoryDriver
-from tests.local.apiserver.builders import ADMIN, MERGE, Reply, World, definition, read
+from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness, Reply, definition, read
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage.drivers.interface import Write
@@ -33,7 +33,7 @@ class SlowDriver(MemoryDriver):
 
 @pytest.fixture
 def world():
-    with World(driver=SlowDriver()) as made:
+    with ApiServerHarness(driver=SlowDriver()) as made:
         made.namespace()
         yield made
 
@@ -43,7 +43,7 @@ def request(method: str, url: str, body: Any = None, *, content: str = "applicat
     return Request.of(method, url, headers=headers, body=b"" if body is None else json.dumps(body).encode())
 
 
-def together(world: World, *requests: Request) -> list[Reply]:
+def together(world: ApiServerHarness, *requests: Request) -> list[Reply]:
     async def one(asked: Request) -> Reply:
         return await read(await world.application.handle(asked))
 
@@ -53,7 +53,7 @@ def together(world: World, *requests: Request) -> list[Reply]:
     return world.run.until(all_of_them())
 
 
-def given_up(world: World, asked: Request, *, after_s: float) -> None:
+def given_up(world: ApiServerHarness, asked: Request, *, after_s: float) -> None:
     """Send a request, and be gone before it is answered."""
     task = world.run.loop.create_task(world.application.handle(asked))
     world.run.advance_by(after_s)
@@ -66,19 +66,19 @@ def widget(name: str = "w", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "ex.com/v1", "kind": "Widget", "metadata": {"name": name, **metadata}}
 
 
-def with_widgets(world: World, count: int) -> None:
+def with_widgets(world: ApiServerHarness, count: int) -> None:
     world.made(CRDS, definition())
     for number in range(count):
         world.made(WIDGETS, widget(f"w{number}"))
 
 
-def is_established(world: World, name: str) -> bool:
+def is_established(world: ApiServerHarness, name: str) -> bool:
     conditions = world.ask("GET", f"{CRDS}/{name}").body["status"]["conditions"]
     return {condition["type"]: condition["status"] for condition in conditions}["Established"] == "True"
 
 
 @pytest.mark.parametrize("later_s", [0.0, WRITE_S / 2, WRITE_S, WRITE_S * 1.5])
-def test_of_two_definitions_that_want_one_kind_at_once_one_gets_it(world: World, later_s: float):
+def test_of_two_definitions_that_want_one_kind_at_once_one_gets_it(world: ApiServerHarness, later_s: float):
     first = world.run.spawn(world.application.handle(request("POST", CRDS, definition("widgetz"))))
     world.run.advance_by(later_s)
     second = world.run.spawn(world.application.handle(request("POST", CRDS, definition("widgets"))))
@@ -87,7 +87,7 @@ def test_of_two_definitions_that_want_one_kind_at_once_one_gets_it(world: World,
 
 
 @pytest.mark.parametrize("other", [f"{CRDS}/widgets.ex.com", WIDGETS, f"{WIDGETS}/w7"])
-def test_a_definition_goes_while_somebody_else_deletes_too(world: World, other: str):
+def test_a_definition_goes_while_somebody_else_deletes_too(world: ApiServerHarness, other: str):
     with_widgets(world, 20)
     replies = together(world, request("DELETE", f"{CRDS}/widgets.ex.com"), request("DELETE", other))
     assert replies[0].status == 200
@@ -96,7 +96,7 @@ def test_a_definition_goes_while_somebody_else_deletes_too(world: World, other: 
     assert world.server.store.count("ex.com/widgets") == 0
 
 
-def test_a_definition_goes_with_the_finalizer_that_is_taken_off_meanwhile(world: World):
+def test_a_definition_goes_with_the_finalizer_that_is_taken_off_meanwhile(world: ApiServerHarness):
     world.made(CRDS, definition())
     world.made(WIDGETS, widget(finalizers=["ex.com/hold"]))
     released = request("PATCH", f"{WIDGETS}/w", {"metadata": {"finalizers": None}}, content=MERGE)
@@ -106,7 +106,7 @@ def test_a_definition_goes_with_the_finalizer_that_is_taken_off_meanwhile(world:
 
 
 @pytest.mark.parametrize("after_s", [0.0, WRITE_S / 2, WRITE_S, WRITE_S * 1.5])
-def test_what_is_served_follows_an_update_whose_client_is_gone(world: World, after_s: float):
+def test_what_is_served_follows_an_update_whose_client_is_gone(world: ApiServerHarness, after_s: float):
     world.made(CRDS, definition())
     body = world.ask("GET", f"{CRDS}/widgets.ex.com").body
     body["spec"]["versions"].append({**body["spec"]["versions"][0], "name": "v2", "storage": False})
@@ -116,19 +116,21 @@ def test_what_is_served_follows_an_update_whose_client_is_gone(world: World, aft
 
 
 @pytest.mark.parametrize("after_s", [0.0, WRITE_S / 2, WRITE_S * 2.5])
-def test_a_deletion_ends_although_its_client_is_gone(world: World, after_s: float):
+def test_a_deletion_ends_although_its_client_is_gone(world: ApiServerHarness, after_s: float):
     with_widgets(world, 3)
     given_up(world, request("DELETE", f"{CRDS}/widgets.ex.com"), after_s=after_s)
     assert world.ask("GET", f"{CRDS}/widgets.ex.com").status == 404
     assert world.ask("GET", WIDGETS).status == 404
 
 
-def test_a_creation_is_served_although_its_client_is_gone(world: World):
+def test_a_creation_is_served_although_its_client_is_gone(world: ApiServerHarness):
     given_up(world, request("POST", CRDS, definition()), after_s=WRITE_S / 2)
     assert world.ask("GET", WIDGETS).status == 200
 
 
-def test_what_was_deleted_before_a_collection_failed_is_followed(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_what_was_deleted_before_a_collection_failed_is_followed(
+    world: ApiServerHarness, monkeypatch: pytest.MonkeyPatch
+):
     from plimsoll.local.apiserver.handlers import delete  # noqa: PLC0415 - the one name that is replaced
     from plimsoll.local.apiserver.registry.deletion import delete_object  # noqa: PLC0415 - as above
 
@@ -147,7 +149,7 @@ def test_what_was_deleted_before_a_collection_failed_is_followed(world: World, m
     assert world.ask("GET", f"{CRDS}/zebras.ex.com").status == 200
 
 
-def test_objects_of_a_definition_without_served_versions_go_with_it(world: World):
+def test_objects_of_a_definition_without_served_versions_go_with_it(world: ApiServerHarness):
     with_widgets(world, 2)
     versions = [{**definition()["spec"]["versions"][0], "served": False}]
     world.ask("PATCH", f"{CRDS}/widgets.ex.com", {"spec": {"versions": versions}}, content=MERGE)
@@ -159,7 +161,7 @@ def test_objects_of_a_definition_without_served_versions_go_with_it(world: World
 # ---- watches
 
 
-def test_a_watch_ends_after_the_last_event_when_its_definition_is_gone(world: World):
+def test_a_watch_ends_after_the_last_event_when_its_definition_is_gone(world: ApiServerHarness):
     with_widgets(world, 1)
     watching = world.watch(f"{WIDGETS}?watch=1")
     world.ask("DELETE", f"{CRDS}/widgets.ex.com")
@@ -168,7 +170,7 @@ def test_a_watch_ends_after_the_last_event_when_its_definition_is_gone(world: Wo
     assert watching.has_ended
 
 
-def test_a_watch_ends_when_its_definition_says_something_else(world: World):
+def test_a_watch_ends_when_its_definition_says_something_else(world: ApiServerHarness):
     with_widgets(world, 1)
     watching = world.watch(f"{WIDGETS}?watch=1&allowWatchBookmarks=true")
     names = {"names": {"shortNames": ["wd"]}}
@@ -177,7 +179,7 @@ def test_a_watch_ends_when_its_definition_says_something_else(world: World):
     assert watching.has_ended
 
 
-def test_a_watch_goes_on_when_only_labels_of_its_definition_change(world: World):
+def test_a_watch_goes_on_when_only_labels_of_its_definition_change(world: ApiServerHarness):
     with_widgets(world, 1)
     watching = world.watch(f"{WIDGETS}?watch=1")
     world.ask("PATCH", f"{CRDS}/widgets.ex.com", {"metadata": {"labels": {"a": "b"}}}, content=MERGE)
@@ -187,7 +189,7 @@ def test_a_watch_goes_on_when_only_labels_of_its_definition_change(world: World)
     assert watching.story == [("ADDED", "w0"), ("ADDED", "later")]
 
 
-def test_a_watch_of_another_definition_goes_on(world: World):
+def test_a_watch_of_another_definition_goes_on(world: ApiServerHarness):
     with_widgets(world, 1)
     world.made(CRDS, definition("zebras", kind="Zebra"))
     watching = world.watch(f"{WIDGETS}?watch=1")
@@ -199,7 +201,7 @@ def test_a_watch_of_another_definition_goes_on(world: World):
 # ---- memory
 
 
-def test_what_was_compiled_is_freed_when_a_definition_changes(world: World):
+def test_what_was_compiled_is_freed_when_a_definition_changes(world: ApiServerHarness):
     world.made(CRDS, definition())
 
     def compiled() -> weakref.ref[Any]:

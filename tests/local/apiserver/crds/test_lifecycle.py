@@ -7,7 +7,7 @@ import pytest
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.crds.names import accepted_names_status
 from plimsoll.local.apiserver.storage import Key, Put
-from tests.local.apiserver.builders import MERGE, World, definition
+from tests.local.apiserver.builders import MERGE, ApiServerHarness, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/ex.com/v1/namespaces/here/widgets"
@@ -15,7 +15,7 @@ WIDGETS = "/apis/ex.com/v1/namespaces/here/widgets"
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         made.namespace()
         yield made
 
@@ -28,7 +28,7 @@ def conditions(body: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {condition["type"]: (condition["status"], condition["reason"]) for condition in body["status"]["conditions"]}
 
 
-def test_a_definition_is_established_after_it_was_created(world: World):
+def test_a_definition_is_established_after_it_was_created(world: ApiServerHarness):
     made = world.made(CRDS, definition())
     assert made["status"] == {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": ["v1"]}
     body = world.ask("GET", f"{CRDS}/widgets.ex.com").body
@@ -45,7 +45,7 @@ def test_a_definition_is_established_after_it_was_created(world: World):
     assert {entry["manager"] for entry in body["metadata"]["managedFields"]} == {"tester", "kube-apiserver"}
 
 
-def test_its_objects_are_defaulted_pruned_and_counted(world: World):
+def test_its_objects_are_defaulted_pruned_and_counted(world: ApiServerHarness):
     world.made(CRDS, definition())
     reply = world.ask("POST", WIDGETS, widget(spec={"junk": 1}))
     assert reply.status == 201
@@ -58,7 +58,7 @@ def test_its_objects_are_defaulted_pruned_and_counted(world: World):
     assert (main.body["status"], main.body["metadata"]["generation"]) == ({"ready": True}, 2)
 
 
-def test_a_list_of_custom_resources_repeats_kinds_and_always_says_continue(world: World):
+def test_a_list_of_custom_resources_repeats_kinds_and_always_says_continue(world: ApiServerHarness):
     world.made(CRDS, definition())
     world.made(WIDGETS, widget())
     body = world.ask("GET", WIDGETS).body
@@ -86,14 +86,14 @@ def test_a_list_of_custom_resources_repeats_kinds_and_always_says_continue(world
         ),
     ],
 )
-def test_a_custom_resource_says_what_it_is(world: World, body: dict[str, Any], code: int, message: str):
+def test_a_custom_resource_says_what_it_is(world: ApiServerHarness, body: dict[str, Any], code: int, message: str):
     world.made(CRDS, definition())
     reply = world.ask("POST", WIDGETS, body)
     assert reply.status == code
     assert reply.message.startswith(message)
 
 
-def test_versions_differ_in_nothing_but_their_schema(world: World):
+def test_versions_differ_in_nothing_but_their_schema(world: ApiServerHarness):
     def version(name: str, default: str, **more: Any) -> dict[str, Any]:
         properties = {"spec": {"type": "object", "properties": {"v": {"type": "string", "default": default}}}}
         schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
@@ -109,7 +109,7 @@ def test_versions_differ_in_nothing_but_their_schema(world: World):
     assert (shown["apiVersion"], shown["spec"]) == ("ex.com/v1", {"v": "old"})
 
 
-def test_a_version_that_is_no_longer_served_is_a_page(world: World):
+def test_a_version_that_is_no_longer_served_is_a_page(world: ApiServerHarness):
     world.made(CRDS, definition())
     versions = [dict(version) for version in definition()["spec"]["versions"]]
     versions[0] |= {"storage": False, "served": False}
@@ -121,7 +121,7 @@ def test_a_version_that_is_no_longer_served_is_a_page(world: World):
     assert world.ask("GET", "/apis/ex.com/v2/namespaces/here/widgets").status == 200
 
 
-def test_a_kind_that_is_taken_is_not_accepted_until_it_is_free(world: World):
+def test_a_kind_that_is_taken_is_not_accepted_until_it_is_free(world: ApiServerHarness):
     world.made(CRDS, definition())
     world.made(CRDS, definition("widgetz"))
     waiting = world.ask("GET", f"{CRDS}/widgetz.ex.com").body
@@ -135,7 +135,7 @@ def test_a_kind_that_is_taken_is_not_accepted_until_it_is_free(world: World):
     assert world.ask("GET", "/apis/ex.com/v1/widgetz").status == 200
 
 
-def test_deleting_a_definition_deletes_its_objects(world: World):
+def test_deleting_a_definition_deletes_its_objects(world: ApiServerHarness):
     world.made(CRDS, definition())
     world.made(WIDGETS, widget())
     watching = world.watch("/apis/ex.com/v1/widgets?watch=1")
@@ -145,7 +145,7 @@ def test_deleting_a_definition_deletes_its_objects(world: World):
     assert world.ask("GET", WIDGETS).body == "404 page not found\n"
 
 
-def test_a_definition_waits_for_an_object_that_waits(world: World):
+def test_a_definition_waits_for_an_object_that_waits(world: ApiServerHarness):
     world.made(CRDS, definition())
     world.made(WIDGETS, widget(metadata={"finalizers": ["ex.com/hold"]}))
     deleted = world.ask("DELETE", f"{CRDS}/widgets.ex.com").body
@@ -160,7 +160,7 @@ def test_a_definition_waits_for_an_object_that_waits(world: World):
     assert world.ask("GET", f"{CRDS}/widgets.ex.com").status == 404
 
 
-def test_what_a_server_left_half_done_is_finished_by_the_next(world: World):
+def test_what_a_server_left_half_done_is_finished_by_the_next(world: ApiServerHarness):
     world.made(CRDS, definition())
     store = world.server.store
     crd = store.get(Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.ex.com"))
@@ -182,7 +182,7 @@ def test_names_that_were_accepted_stay_accepted():
     assert again["acceptedNames"]["plural"] == "widgets"
 
 
-def test_selectable_fields_are_those_of_the_definition(world: World):
+def test_selectable_fields_are_those_of_the_definition(world: ApiServerHarness):
     versions = [dict(version) for version in definition()["spec"]["versions"]]
     versions[0]["selectableFields"] = [{"jsonPath": ".spec.size"}]
     world.made(CRDS, definition(versions=versions))

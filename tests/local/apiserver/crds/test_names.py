@@ -9,7 +9,7 @@ import pytest
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.crds.names import accepted_names_status
 from plimsoll.local.apiserver.storage import Key, Put
-from tests.local.apiserver.builders import MERGE, World, definition
+from tests.local.apiserver.builders import MERGE, ApiServerHarness, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "rbac.authorization.k8s.io"
@@ -18,7 +18,7 @@ BINDINGS = f"{GROUP}/clusterrolebindings"
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         made.namespace()
         yield made
 
@@ -48,7 +48,7 @@ def conditions(body: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
         (reserved("foos", kind="ClusterRoleBinding"), "ListKindConflict", "ClusterRoleBindingList"),
     ],
 )
-def test_a_built_in_name_is_in_use(world: World, body: dict[str, Any], reason: str, name: str):
+def test_a_built_in_name_is_in_use(world: ApiServerHarness, body: dict[str, Any], reason: str, name: str):
     world.made(CRDS, body)
     found = conditions(world.ask("GET", f"{CRDS}/{body['metadata']['name']}").body)
     assert found == {
@@ -58,7 +58,7 @@ def test_a_built_in_name_is_in_use(world: World, body: dict[str, Any], reason: s
     assert not any(resource.is_custom for resource in world.server.registry)
 
 
-def test_a_status_that_claims_otherwise_changes_nothing(world: World):
+def test_a_status_that_claims_otherwise_changes_nothing(world: ApiServerHarness):
     world.made(CRDS, reserved(version="v9"))
     claimed = {
         "acceptedNames": {"plural": "clusterrolebindings", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
@@ -79,7 +79,7 @@ def test_a_status_that_claims_otherwise_changes_nothing(world: World):
     assert world.ask("GET", f"/apis/{GROUP}/v9/clusterrolebindings").status == 404
 
 
-def test_deleting_it_deletes_nothing_built_in(world: World):
+def test_deleting_it_deletes_nothing_built_in(world: ApiServerHarness):
     world.made(CRDS, reserved())
     before = world.server.store.count(BINDINGS)
     assert before > 0
@@ -88,7 +88,7 @@ def test_deleting_it_deletes_nothing_built_in(world: World):
     assert world.ask("GET", f"{CRDS}/clusterrolebindings.{GROUP}").status == 404
 
 
-def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: World):
+def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: ApiServerHarness):
     world.made(CRDS, reserved())
     key = Key("apiextensions.k8s.io/customresourcedefinitions", "", f"clusterrolebindings.{GROUP}")
     stored = world.server.store.get(key)
@@ -102,6 +102,6 @@ def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: W
     assert not any(resource.is_custom for resource in world.server.registry)
 
 
-def test_another_name_in_a_built_in_group_is_free(world: World):
+def test_another_name_in_a_built_in_group_is_free(world: ApiServerHarness):
     world.made(CRDS, reserved("foos"))
     assert world.ask("GET", f"/apis/{GROUP}/v1/foos").status == 200

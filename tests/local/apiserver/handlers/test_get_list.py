@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueToken, decode_token, encode_token
 from plimsoll.local.apiserver.status_errors import StatusError
-from tests.local.apiserver.builders import World, config_map, pod
+from tests.local.apiserver.builders import ApiServerHarness, config_map, pod
 
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         yield made
 
 
 @pytest.fixture
-def maps(world: World) -> str:
+def maps(world: ApiServerHarness) -> str:
     """Five of them, cm-0 to cm-4."""
     url = f"{world.namespace()}/configmaps"
     for number in range(5):
@@ -32,13 +32,13 @@ def names(body: dict) -> list[str]:
     return [item["metadata"]["name"] for item in body["items"]]
 
 
-def test_items_of_a_list_do_not_repeat_their_kind(world: World, maps: str):
+def test_items_of_a_list_do_not_repeat_their_kind(world: ApiServerHarness, maps: str):
     body = world.ask("GET", maps).body
     assert (body["kind"], body["apiVersion"]) == ("ConfigMapList", "v1")
     assert all("kind" not in item and "apiVersion" not in item for item in body["items"])
 
 
-def test_pages_go_on_where_the_last_one_ended_at_the_same_revision(world: World, maps: str):
+def test_pages_go_on_where_the_last_one_ended_at_the_same_revision(world: ApiServerHarness, maps: str):
     first = world.ask("GET", f"{maps}?limit=2").body
     assert names(first) == ["cm-0", "cm-1"]
     assert first["metadata"]["remainingItemCount"] == 3
@@ -53,13 +53,13 @@ def test_pages_go_on_where_the_last_one_ended_at_the_same_revision(world: World,
     assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
 
 
-def test_with_a_selector_nobody_counts_what_remains(world: World, maps: str):
+def test_with_a_selector_nobody_counts_what_remains(world: ApiServerHarness, maps: str):
     metadata = world.ask("GET", f"{maps}?limit=1&labelSelector=even%3Dtrue").body["metadata"]
     assert "continue" in metadata
     assert "remainingItemCount" not in metadata
 
 
-def test_a_continue_token_that_is_too_old_comes_with_one_that_works(world: World, maps: str):
+def test_a_continue_token_that_is_too_old_comes_with_one_that_works(world: ApiServerHarness, maps: str):
     token = world.ask("GET", f"{maps}?limit=2").body["metadata"]["continue"]
     world.ask("DELETE", f"{maps}/cm-3")
     world.server.store.compact(world.server.store.revision)
@@ -79,7 +79,7 @@ def test_a_continue_token_that_is_too_old_comes_with_one_that_works(world: World
         ("limit=-1", ["cm-0", "cm-1", "cm-2", "cm-3", "cm-4"]),
     ],
 )
-def test_selectors_choose(world: World, maps: str, query: str, found: list[str]):
+def test_selectors_choose(world: ApiServerHarness, maps: str, query: str, found: list[str]):
     assert names(world.ask("GET", f"{maps}?{query}").body) == found
 
 
@@ -105,13 +105,13 @@ def test_selectors_choose(world: World, maps: str, query: str, found: list[str])
         ("configmaps?continue=e30&resourceVersion=5", "invalid continue token: continue key is not valid: "),
     ],
 )
-def test_questions_that_cannot_be_asked(world: World, maps: str, url: str, message: str):
+def test_questions_that_cannot_be_asked(world: ApiServerHarness, maps: str, url: str, message: str):
     reply = world.ask("GET", f"/api/v1/namespaces/here/{url}")
     assert reply.status == 400
     assert reply.message.startswith(message)
 
 
-def test_pods_are_selected_by_their_node_and_phase(world: World):
+def test_pods_are_selected_by_their_node_and_phase(world: ApiServerHarness):
     here = world.namespace()
     world.made(f"{here}/pods", pod("bound", node="n"))
     world.made(f"{here}/pods", pod("free"))
@@ -121,7 +121,7 @@ def test_pods_are_selected_by_their_node_and_phase(world: World):
     ]
 
 
-def test_an_exact_revision_is_shown_as_it_was(world: World, maps: str):
+def test_an_exact_revision_is_shown_as_it_was(world: ApiServerHarness, maps: str):
     then = world.ask("GET", maps).body["metadata"]["resourceVersion"]
     world.ask("DELETE", f"{maps}/cm-0")
     exact = world.ask("GET", f"{maps}?resourceVersion={then}&resourceVersionMatch=Exact").body
@@ -130,7 +130,7 @@ def test_an_exact_revision_is_shown_as_it_was(world: World, maps: str):
     assert names(newer)[0] == "cm-1"
 
 
-def test_a_revision_still_to_come_is_waited_for_and_then_refused(world: World, maps: str):
+def test_a_revision_still_to_come_is_waited_for_and_then_refused(world: ApiServerHarness, maps: str):
     reply = world.ask("GET", f"{maps}?resourceVersion=99999999")
     assert (reply.status, reply.body["details"]["retryAfterSeconds"]) == (504, 1)
     assert reply.message.startswith("Timeout: Too large resource version: 99999999, current: ")
@@ -146,13 +146,13 @@ def test_a_revision_still_to_come_is_waited_for_and_then_refused(world: World, m
         ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
     ],
 )
-def test_options_that_contradict_each_other(world: World, maps: str, query: str, message: str):
+def test_options_that_contradict_each_other(world: ApiServerHarness, maps: str, query: str, message: str):
     reply = world.ask("GET", f"{maps}?{query}")
     assert reply.status == 422
     assert message in reply.message
 
 
-def test_autoscalers_are_an_empty_list(world: World):
+def test_autoscalers_are_an_empty_list(world: ApiServerHarness):
     for version in ("v1", "v2"):
         body = world.ask("GET", f"/apis/autoscaling/{version}/horizontalpodautoscalers").body
         assert (body["apiVersion"], body["items"]) == (f"autoscaling/{version}", [])

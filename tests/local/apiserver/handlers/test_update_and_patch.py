@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.local.apiserver.storage import Put
-from tests.local.apiserver.builders import APPLY, JSON_PATCH, MERGE, STRATEGIC, World, config_map, deployment, pod
+from tests.local.apiserver.builders import (
+    APPLY,
+    JSON_PATCH,
+    MERGE,
+    STRATEGIC,
+    ApiServerHarness,
+    config_map,
+    deployment,
+    pod,
+)
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.admission import AdmissionAttributes
@@ -15,16 +24,16 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         yield made
 
 
 @pytest.fixture
-def maps(world: World) -> str:
+def maps(world: ApiServerHarness) -> str:
     return f"{world.namespace()}/configmaps"
 
 
-def test_a_put_replaces_and_keeps_the_identity(world: World, maps: str):
+def test_a_put_replaces_and_keeps_the_identity(world: ApiServerHarness, maps: str):
     before = world.made(maps, config_map(data={"x": "1"}))["metadata"]
     reply = world.ask("PUT", f"{maps}/a", config_map(metadata={"creationTimestamp": "2001-01-01T00:00:00Z"}))
     after = reply.body["metadata"]
@@ -34,7 +43,7 @@ def test_a_put_replaces_and_keeps_the_identity(world: World, maps: str):
     assert int(after["resourceVersion"]) > int(before["resourceVersion"])
 
 
-def test_a_stale_resource_version_is_a_conflict(world: World, maps: str):
+def test_a_stale_resource_version_is_a_conflict(world: ApiServerHarness, maps: str):
     stale = world.made(maps, config_map())["metadata"]["resourceVersion"]
     world.ask("PUT", f"{maps}/a", config_map(data={"x": "1"}))
     reply = world.ask("PUT", f"{maps}/a", config_map(metadata={"resourceVersion": stale}))
@@ -42,7 +51,7 @@ def test_a_stale_resource_version_is_a_conflict(world: World, maps: str):
 
 
 @pytest.mark.parametrize("change", ["put", "merge", "apply"])
-def test_a_write_that_changes_nothing_keeps_the_resource_version(world: World, maps: str, change: str):
+def test_a_write_that_changes_nothing_keeps_the_resource_version(world: ApiServerHarness, maps: str, change: str):
     apply_url = f"{maps}/a?fieldManager=m&force=true"
     world.ask("PATCH", apply_url, config_map(data={"x": "1"}), content=APPLY)
     before = world.ask("GET", f"{maps}/a").body
@@ -67,20 +76,22 @@ def test_a_write_that_changes_nothing_keeps_the_resource_version(world: World, m
         ),
     ],
 )
-def test_a_put_is_of_the_object_its_url_names(world: World, maps: str, body: dict[str, object], message: str):
+def test_a_put_is_of_the_object_its_url_names(
+    world: ApiServerHarness, maps: str, body: dict[str, object], message: str
+):
     world.made(maps, config_map())
     reply = world.ask("PUT", f"{maps}/a", body)
     assert (reply.status, reply.message) == (400, message)
 
 
-def test_a_put_with_another_uid_means_another_object(world: World, maps: str):
+def test_a_put_with_another_uid_means_another_object(world: ApiServerHarness, maps: str):
     world.made(maps, config_map())
     reply = world.ask("PUT", f"{maps}/a", config_map(metadata={"uid": "1"}))
     assert reply.status == 409
     assert "Precondition failed: UID in precondition: 1, UID in object meta:" in reply.message
 
 
-def test_a_lease_is_created_by_put_and_then_needs_its_version(world: World):
+def test_a_lease_is_created_by_put_and_then_needs_its_version(world: ApiServerHarness):
     world.namespace()
     url = "/apis/coordination.k8s.io/v1/namespaces/here/leases/l"
     body = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}}
@@ -90,7 +101,7 @@ def test_a_lease_is_created_by_put_and_then_needs_its_version(world: World):
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in reply.message
 
 
-def test_times_are_kept_in_utc(world: World):
+def test_times_are_kept_in_utc(world: ApiServerHarness):
     world.namespace()
     url = "/apis/coordination.k8s.io/v1/namespaces/here/leases"
     spec = {"holderIdentity": "x", "renewTime": "2026-01-01T02:00:01.500000+02:00"}
@@ -99,7 +110,7 @@ def test_times_are_kept_in_utc(world: World):
     )
 
 
-def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(world: World, maps: str):
+def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(world: ApiServerHarness, maps: str):
     world.made(maps, config_map(data={"x": "0"}))
     store, real = world.server.store, world.server.admission.mutate
     disturbed: list[int] = []
@@ -121,7 +132,7 @@ def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(wo
 # ---- patches
 
 
-def test_the_three_plain_formats(world: World, maps: str):
+def test_the_three_plain_formats(world: ApiServerHarness, maps: str):
     world.made(maps, config_map(data={"x": "1", "y": "2"}))
     world.ask("PATCH", f"{maps}/a", {"data": {"x": None, "z": "3"}}, content=MERGE)
     world.ask("PATCH", f"{maps}/a", [{"op": "add", "path": "/data/j", "value": "4"}], content=JSON_PATCH)
@@ -141,18 +152,20 @@ def test_the_three_plain_formats(world: World, maps: str):
         ("application/merge-patch+yaml", {}, 415),
     ],
 )
-def test_a_patch_that_does_not_fit_is_refused(world: World, maps: str, content: str, body: object, code: int):
+def test_a_patch_that_does_not_fit_is_refused(
+    world: ApiServerHarness, maps: str, content: str, body: object, code: int
+):
     world.made(maps, config_map(data={"x": "1"}))
     assert world.ask("PATCH", f"{maps}/a", body, content=content).status == code
 
 
-def test_a_patch_cannot_change_the_name(world: World, maps: str):
+def test_a_patch_cannot_change_the_name(world: ApiServerHarness, maps: str):
     world.made(maps, config_map())
     reply = world.ask("PATCH", f"{maps}/a", {"metadata": {"name": "b"}}, content=MERGE)
     assert (reply.status, reply.message) == (400, "the name of the object (b) does not match the name on the URL (a)")
 
 
-def test_apply_creates_then_conflicts_and_takes_by_force(world: World, maps: str):
+def test_apply_creates_then_conflicts_and_takes_by_force(world: ApiServerHarness, maps: str):
     first = world.ask("PATCH", f"{maps}/a?fieldManager=one", config_map(data={"x": "1"}), content=APPLY)
     assert first.status == 201
     conflict = world.ask("PATCH", f"{maps}/a?fieldManager=two", config_map(data={"x": "2"}), content=APPLY)
@@ -162,7 +175,7 @@ def test_apply_creates_then_conflicts_and_takes_by_force(world: World, maps: str
     assert (forced.status, forced.body["data"]) == (200, {"x": "2"})
 
 
-def test_apply_needs_a_manager_and_others_no_force(world: World, maps: str):
+def test_apply_needs_a_manager_and_others_no_force(world: ApiServerHarness, maps: str):
     reply = world.ask("PATCH", f"{maps}/a", config_map(), content=APPLY)
     assert "fieldManager: Required value: is required for apply patch" in reply.message
     reply = world.ask("PATCH", f"{maps}/a?force=true", {}, content=MERGE)
@@ -172,7 +185,7 @@ def test_apply_needs_a_manager_and_others_no_force(world: World, maps: str):
 # ---- status and generation
 
 
-def test_the_main_resource_leaves_the_status_alone_and_counts_the_spec(world: World):
+def test_the_main_resource_leaves_the_status_alone_and_counts_the_spec(world: ApiServerHarness):
     world.namespace()
     url = "/apis/apps/v1/namespaces/here/deployments"
     world.made(url, deployment())
@@ -181,7 +194,7 @@ def test_the_main_resource_leaves_the_status_alone_and_counts_the_spec(world: Wo
     assert reply.body["status"] == {}
 
 
-def test_the_status_subresource_leaves_the_spec_alone_and_counts_nothing(world: World):
+def test_the_status_subresource_leaves_the_spec_alone_and_counts_nothing(world: ApiServerHarness):
     world.namespace()
     url = "/apis/apps/v1/namespaces/here/deployments"
     world.made(url, deployment())
@@ -193,7 +206,7 @@ def test_the_status_subresource_leaves_the_spec_alone_and_counts_nothing(world: 
     assert "labels" not in reply.body["metadata"]
 
 
-def test_annotations_count_for_deployments_and_labels_do_not(world: World):
+def test_annotations_count_for_deployments_and_labels_do_not(world: ApiServerHarness):
     world.namespace()
     url = "/apis/apps/v1/namespaces/here/deployments"
     world.made(url, deployment())
@@ -203,7 +216,7 @@ def test_annotations_count_for_deployments_and_labels_do_not(world: World):
     assert annotated.body["metadata"]["generation"] == 2
 
 
-def test_a_pods_status_takes_labels_and_keeps_its_quality_of_service(world: World):
+def test_a_pods_status_takes_labels_and_keeps_its_quality_of_service(world: ApiServerHarness):
     here = world.namespace()
     made = world.made(f"{here}/pods", pod())
     made["metadata"]["labels"] = {"via": "status"}
@@ -213,7 +226,7 @@ def test_a_pods_status_takes_labels_and_keeps_its_quality_of_service(world: Worl
     assert reply.body["status"] == {"phase": "Running", "qosClass": "BestEffort"}
 
 
-def test_a_namespaces_finalizers_change_only_through_finalize(world: World):
+def test_a_namespaces_finalizers_change_only_through_finalize(world: ApiServerHarness):
     world.namespace("n")
     reply = world.ask("PATCH", "/api/v1/namespaces/n", {"spec": {"finalizers": []}}, content=MERGE)
     assert reply.body["spec"] == {"finalizers": ["kubernetes"]}

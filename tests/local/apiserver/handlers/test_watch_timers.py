@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.api.pods import Pod
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -17,7 +17,7 @@ async def _until_it_ends(client: Client) -> int:
 
 
 def test_a_watch_ends_at_its_time_whenever_it_was_opened() -> None:
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         for _ in range(5):
             opened_s = world.run.clock.monotonic_s()
             world.do(_until_it_ends(world.client))

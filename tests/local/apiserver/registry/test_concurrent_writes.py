@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import Delete, Key, Put
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
-from tests.local.apiserver.builders import ADMIN, APPLY, JSON, MERGE, Reply, World, config_map, read
+from tests.local.apiserver.builders import ADMIN, APPLY, JSON, MERGE, ApiServerHarness, Reply, config_map, read
 
 NAMESPACE = "/api/v1/namespaces/here"
 MAPS = f"{NAMESPACE}/configmaps"
 QUOTAS = f"{NAMESPACE}/resourcequotas"
 
 
-class Sent(NamedTuple):
+class DelayedRequest(NamedTuple):
     """A request, and how many turns of the loop after the others it starts."""
 
     method: str
@@ -31,7 +31,7 @@ class Sent(NamedTuple):
     after: int = 0
 
 
-async def answered(world: World, sent: Sent) -> Reply:
+async def answered(world: ApiServerHarness, sent: DelayedRequest) -> Reply:
     for _ in range(sent.after):
         await asyncio.sleep(0)
     headers = {"Authorization": f"Bearer {ADMIN}", "Accept": JSON, "Content-Type": sent.content}
@@ -39,38 +39,38 @@ async def answered(world: World, sent: Sent) -> Reply:
     return await read(await world.application.handle(Request.of(sent.method, sent.url, headers=headers, body=data)))
 
 
-def at_once(world: World, *requests: Sent) -> list[Reply]:
+def at_once(world: ApiServerHarness, *requests: DelayedRequest) -> list[Reply]:
     async def together() -> list[Reply]:
         return list(await asyncio.gather(*(answered(world, sent) for sent in requests)))
 
     return world.run.until(together())
 
 
-def patch(number: int, *, after: int = 0, **metadata: str) -> Sent:
+def patch(number: int, *, after: int = 0, **metadata: str) -> DelayedRequest:
     body: dict[str, Any] = {"data": {f"k{number}": "1"}}
     if metadata:
         body["metadata"] = metadata
-    return Sent("PATCH", f"{MAPS}/a", body, MERGE, after)
+    return DelayedRequest("PATCH", f"{MAPS}/a", body, MERGE, after)
 
 
-def apply(number: int, *, name: str = "new", after: int = 0) -> Sent:
+def apply(number: int, *, name: str = "new", after: int = 0) -> DelayedRequest:
     body = config_map(name, data={f"k{number}": "1"})
-    return Sent("PATCH", f"{MAPS}/{name}?fieldManager=m{number}", body, APPLY, after)
+    return DelayedRequest("PATCH", f"{MAPS}/{name}?fieldManager=m{number}", body, APPLY, after)
 
 
 def keys(count: int) -> dict[str, str]:
     return {f"k{number}": "1" for number in range(count)}
 
 
-async def emptied_and_ended(world: World, *, after: int) -> None:
+async def emptied_and_ended(world: ApiServerHarness, *, after: int) -> None:
     """What the namespace controller does, without a pause."""
-    going = await answered(world, Sent("DELETE", NAMESPACE, after=after))
-    listed = await answered(world, Sent("GET", MAPS))
+    going = await answered(world, DelayedRequest("DELETE", NAMESPACE, after=after))
+    listed = await answered(world, DelayedRequest("GET", MAPS))
     for item in listed.body["items"]:
-        await answered(world, Sent("DELETE", f"{MAPS}/{item['metadata']['name']}"))
+        await answered(world, DelayedRequest("DELETE", f"{MAPS}/{item['metadata']['name']}"))
     ended = {"metadata": {"name": "here"}, "spec": {}}
     assert going.status == 200
-    assert (await answered(world, Sent("PUT", f"{NAMESPACE}/finalize", ended))).status == 200
+    assert (await answered(world, DelayedRequest("PUT", f"{NAMESPACE}/finalize", ended))).status == 200
 
 
 LAGS = st.lists(st.integers(0, 4), max_size=6)
@@ -80,7 +80,7 @@ STARTS = st.lists(st.integers(0, 12), min_size=1, max_size=16)
 @given(starts=STARTS, lags=LAGS)
 @settings(max_examples=20, deadline=None)
 def test_every_unconditional_patch_lands(starts: list[int], lags: list[int]):
-    with World(driver=LaggingDriver(lags)) as world:
+    with ApiServerHarness(driver=LaggingDriver(lags)) as world:
         world.namespace()
         world.made(MAPS, config_map())
         replies = at_once(world, *(patch(number, after=after) for number, after in enumerate(starts)))
@@ -91,7 +91,7 @@ def test_every_unconditional_patch_lands(starts: list[int], lags: list[int]):
 @given(starts=STARTS, lags=LAGS)
 @settings(max_examples=20, deadline=None)
 def test_everybody_who_applies_a_new_object_succeeds_and_one_of_them_creates_it(starts: list[int], lags: list[int]):
-    with World(driver=LaggingDriver(lags)) as world:
+    with ApiServerHarness(driver=LaggingDriver(lags)) as world:
         world.namespace()
         replies = at_once(world, *(apply(number, after=after) for number, after in enumerate(starts)))
         assert Counter(reply.status for reply in replies) == Counter({201: 1, 200: len(starts) - 1})
@@ -101,10 +101,10 @@ def test_everybody_who_applies_a_new_object_succeeds_and_one_of_them_creates_it(
 @given(starts=STARTS, end=st.integers(0, 12), lags=LAGS)
 @settings(max_examples=40, deadline=None)
 def test_no_object_is_left_without_its_namespace(starts: list[int], end: int, lags: list[int]):
-    with World(driver=LaggingDriver(lags)) as world:
+    with ApiServerHarness(driver=LaggingDriver(lags)) as world:
         world.namespace()
         creations = [
-            Sent("POST", MAPS, config_map(f"c{number}"), after=after)
+            DelayedRequest("POST", MAPS, config_map(f"c{number}"), after=after)
             if number % 2
             else apply(number, name=f"c{number}", after=after)
             for number, after in enumerate(starts)
@@ -123,34 +123,34 @@ def test_no_object_is_left_without_its_namespace(starts: list[int], end: int, la
 
 @pytest.fixture
 def world():
-    with World(driver=LaggingDriver([2, 3])) as made:
+    with ApiServerHarness(driver=LaggingDriver([2, 3])) as made:
         made.namespace()
         yield made
 
 
-def test_of_several_who_mean_the_same_version_one_wins(world: World):
+def test_of_several_who_mean_the_same_version_one_wins(world: ApiServerHarness):
     version = world.made(MAPS, config_map())["metadata"]["resourceVersion"]
     replies = at_once(world, *(patch(number, resourceVersion=version) for number in range(5)))
     assert Counter(reply.status for reply in replies) == Counter({200: 1, 409: 4})
 
 
-def test_a_deletion_goes_through_however_many_patch(world: World):
+def test_a_deletion_goes_through_however_many_patch(world: ApiServerHarness):
     world.made(MAPS, config_map())
-    *patches, deletion = at_once(world, *(patch(number) for number in range(20)), Sent("DELETE", f"{MAPS}/a"))
+    *patches, deletion = at_once(world, *(patch(number) for number in range(20)), DelayedRequest("DELETE", f"{MAPS}/a"))
     assert deletion.status == 200
     assert {reply.status for reply in patches} == {200}
     assert world.ask("GET", f"{MAPS}/a").status == 404
 
 
-def test_a_deletion_of_a_version_that_somebody_changed_is_a_conflict(world: World):
+def test_a_deletion_of_a_version_that_somebody_changed_is_a_conflict(world: ApiServerHarness):
     version = world.made(MAPS, config_map())["metadata"]["resourceVersion"]
     options = {"preconditions": {"resourceVersion": version}}
-    patched, deletion = at_once(world, patch(0), Sent("DELETE", f"{MAPS}/a", options))
+    patched, deletion = at_once(world, patch(0), DelayedRequest("DELETE", f"{MAPS}/a", options))
     assert (patched.status, deletion.status) == (200, 409)
     assert "the ResourceVersion in the precondition" in deletion.message
 
 
-def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_times(world: World):
+def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_times(world: ApiServerHarness):
     world.made(MAPS, config_map(data={"x": "0"}))
     store, real, left = world.server.store, world.server.admission.mutate, iter(range(30))
 
@@ -170,7 +170,7 @@ def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_
 
 
 @pytest.mark.parametrize("what", ["created", "deleted"])
-def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(world: World, what: str):
+def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(world: ApiServerHarness, what: str):
     made = world.made(MAPS, config_map("new", data={"theirs": "1"}))
     key, store, real, done = (
         Key("configmaps", "here", "new"),
@@ -193,7 +193,7 @@ def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(
     assert (reply.status, reply.body["data"]) == expected
 
 
-def test_concurrent_applies_of_one_object_are_charged_to_the_quota_once(world: World):
+def test_concurrent_applies_of_one_object_are_charged_to_the_quota_once(world: ApiServerHarness):
     world.made(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1"}}})
     replies = at_once(world, *(apply(number) for number in range(5)))
     assert Counter(reply.status for reply in replies) == Counter({201: 1, 200: 4})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.local.apiserver.storage import Delete, Key, Put
-from tests.local.apiserver.builders import APPLY, GUEST, World, config_map, definition
+from tests.local.apiserver.builders import APPLY, GUEST, ApiServerHarness, config_map, definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,12 +23,12 @@ DEFINITION = Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         made.namespace()
         yield made
 
 
-def allow_guest(world: World, *verbs: str) -> None:
+def allow_guest(world: ApiServerHarness, *verbs: str) -> None:
     rule = {"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "leases"], "verbs": list(verbs)}
     world.made(f"{RBAC}/roles", {"metadata": {"name": "r"}, "rules": [rule]})
     group = "rbac.authorization.k8s.io"
@@ -37,11 +37,11 @@ def allow_guest(world: World, *verbs: str) -> None:
     world.made(f"{RBAC}/rolebindings", {"metadata": {"name": "r"}, "roleRef": reference, "subjects": subjects})
 
 
-def applied(world: World) -> Any:
+def applied(world: ApiServerHarness) -> Any:
     return world.ask("PATCH", f"{MAPS}/a?fieldManager=m", config_map(data={"x": "1"}), content=APPLY, token=GUEST)
 
 
-def put(world: World) -> Any:
+def put(world: ApiServerHarness) -> Any:
     return world.ask("PUT", LEASE, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}}, token=GUEST)
 
 
@@ -53,7 +53,7 @@ def put(world: World) -> Any:
     ],
 )
 def test_creating_by_apply_or_put_needs_the_right_to_create(
-    world: World, send: Callable[[World], Any], whom: str, plural: str, group: str
+    world: ApiServerHarness, send: Callable[[ApiServerHarness], Any], whom: str, plural: str, group: str
 ):
     allow_guest(world, "get", "patch", "update")
     reply = send(world)
@@ -63,12 +63,12 @@ def test_creating_by_apply_or_put_needs_the_right_to_create(
 
 
 @pytest.mark.parametrize("send", [applied, put])
-def test_with_the_right_to_create_both_do(world: World, send: Callable[[World], Any]):
+def test_with_the_right_to_create_both_do(world: ApiServerHarness, send: Callable[[ApiServerHarness], Any]):
     allow_guest(world, "create", "patch", "update")
     assert send(world).status == 201
 
 
-def test_changing_by_apply_needs_no_right_to_create(world: World):
+def test_changing_by_apply_needs_no_right_to_create(world: ApiServerHarness):
     allow_guest(world, "patch")
     world.made(MAPS, config_map())
     assert applied(world).status == 200
@@ -77,7 +77,7 @@ def test_changing_by_apply_needs_no_right_to_create(world: World):
 # ---- between admission and the write
 
 
-def just_before_the_write(world: World, key: Key, change: Callable[[dict[str, Any]], Any]) -> None:
+def just_before_the_write(world: ApiServerHarness, key: Key, change: Callable[[dict[str, Any]], Any]) -> None:
     """Let somebody change what is stored at `key` after admission has let a request in."""
     real = world.server.admission.validate
 
@@ -111,7 +111,9 @@ def being_deleted(body: dict[str, Any]) -> Any:
         (terminating, 403, f'configmaps "a" is forbidden: {NO_NEW_CONTENT}'),
     ],
 )
-def test_a_namespace_that_goes_meanwhile_takes_nothing_in(world: World, change: Any, code: int, message: str):
+def test_a_namespace_that_goes_meanwhile_takes_nothing_in(
+    world: ApiServerHarness, change: Any, code: int, message: str
+):
     just_before_the_write(world, Key("namespaces", "", "here"), change)
     reply = world.ask("POST", MAPS, config_map())
     assert (reply.status, reply.message) == (code, message)
@@ -129,7 +131,9 @@ def test_a_namespace_that_goes_meanwhile_takes_nothing_in(world: World, change: 
         ),
     ],
 )
-def test_a_definition_that_goes_meanwhile_gets_no_more_objects(world: World, change: Any, code: int, message: str):
+def test_a_definition_that_goes_meanwhile_gets_no_more_objects(
+    world: ApiServerHarness, change: Any, code: int, message: str
+):
     world.made(CRDS, definition())
     just_before_the_write(world, DEFINITION, change)
     reply = world.ask("POST", WIDGETS, {"apiVersion": "ex.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
@@ -137,7 +141,7 @@ def test_a_definition_that_goes_meanwhile_gets_no_more_objects(world: World, cha
     assert world.server.store.count("ex.com/widgets") == 0
 
 
-def test_a_definition_that_is_only_changed_meanwhile_does_not_matter(world: World):
+def test_a_definition_that_is_only_changed_meanwhile_does_not_matter(world: ApiServerHarness):
     world.made(CRDS, definition())
     labelled = {"labels": {"a": "b"}}
     just_before_the_write(world, DEFINITION, lambda body: Put({**body, "metadata": {**body["metadata"], **labelled}}))

@@ -15,7 +15,7 @@ from plimsoll.local.apiserver.request.json import _read_closely, read_json
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.interface import Decoded
-from tests.local.apiserver.builders import MERGE, STRATEGIC, World, deployment, pod
+from tests.local.apiserver.builders import MERGE, STRATEGIC, ApiServerHarness, deployment, pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,8 @@ _VALUES = st.recursive(
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with World() as one:
+def world() -> Iterator[ApiServerHarness]:
+    with ApiServerHarness() as one:
         one.namespace()
         yield one
 
@@ -81,14 +81,14 @@ def test_text_that_needs_a_closer_look_gets_it(text: bytes):
         None,
     ],
 )
-def test_a_new_status_is_decoded_as_part_of_its_object(world: World, status: Any):
+def test_a_new_status_is_decoded_as_part_of_its_object(world: ApiServerHarness, status: Any):
     before = world.made("/api/v1/namespaces/here/pods", pod())
     pods = strategy("Pod")
     assert pods.decode_changed({**before, "status": status}, before) == pods.decode({**before, "status": status})
 
 
 @pytest.mark.parametrize("change", [{"spec": {}}, {"metadata": {"name": "p"}}, {"unheardOf": None}, {"unheardOf": 1}])
-def test_an_object_that_changed_elsewhere_too_is_decoded_whole(world: World, change: dict[str, Any]):
+def test_an_object_that_changed_elsewhere_too_is_decoded_whole(world: ApiServerHarness, change: dict[str, Any]):
     before = world.made("/api/v1/namespaces/here/pods", pod())
     changed = {**before, "status": {"phase": "Failed"}, **change}
     assert strategy("Pod").decode_changed(changed, before) == strategy("Pod").decode(changed)
@@ -117,7 +117,7 @@ def test_objects_of_one_template_are_owned_alike():
 
 
 @pytest.mark.parametrize("content", [MERGE, STRATEGIC])
-def test_what_comes_with_a_status_is_judged_as_ever(world: World, content: str):
+def test_what_comes_with_a_status_is_judged_as_ever(world: ApiServerHarness, content: str):
     world.made("/apis/apps/v1/namespaces/here/deployments", deployment())
     url = "/apis/apps/v1/namespaces/here/deployments/d/status"
     patch = {"metadata": {"annotations": {"no good": "x"}}, "status": {"replicas": 1}}
@@ -126,7 +126,7 @@ def test_what_comes_with_a_status_is_judged_as_ever(world: World, content: str):
     assert world.ask("PATCH", url, {"status": {"replicas": 1}}, content=content).body["status"]["replicas"] == 1
 
 
-def test_true_is_not_taken_for_one(world: World):
+def test_true_is_not_taken_for_one(world: ApiServerHarness):
     """Python thinks them equal, and a patch leaves alone what is equal."""
     world.made("/api/v1/namespaces/here/pods", pod(terminationGracePeriodSeconds=1))
     for content in (MERGE, STRATEGIC):
@@ -146,7 +146,7 @@ def without_own(made: dict[str, Any]) -> str:
     return text.replace(f'"resourceVersion":"{metadata["resourceVersion"]}"', "")
 
 
-def test_pods_of_one_template_are_prepared_alike_each_with_what_is_its_own(world: World):
+def test_pods_of_one_template_are_prepared_alike_each_with_what_is_its_own(world: ApiServerHarness):
     first, second, third = (world.made(PODS, made_from_template()) for _ in range(3))
     assert without_own(first) == without_own(second) == without_own(third)
     for item in (first, second, third):
@@ -157,7 +157,7 @@ def test_pods_of_one_template_are_prepared_alike_each_with_what_is_its_own(world
     assert len({item["spec"]["volumes"][-1]["name"] for item in (first, second, third)}) == 3
 
 
-def test_a_change_of_one_pod_does_not_reach_its_siblings(world: World):
+def test_a_change_of_one_pod_does_not_reach_its_siblings(world: ApiServerHarness):
     first = world.made(PODS, made_from_template())
     second = world.made(PODS, made_from_template())
     patch = {"metadata": {"labels": {"app": "other"}}, "spec": {"activeDeadlineSeconds": 5}}
@@ -167,7 +167,7 @@ def test_a_change_of_one_pod_does_not_reach_its_siblings(world: World):
     assert without_own(third) == without_own(first)
 
 
-def test_pods_of_one_template_that_wait_at_a_gate_have_times_of_their_own(world: World):
+def test_pods_of_one_template_that_wait_at_a_gate_have_times_of_their_own(world: ApiServerHarness):
     gated = made_from_template(schedulingGates=[{"name": "ex.com/gate"}])
     for _ in range(3):
         made = world.made(PODS, gated)
@@ -175,13 +175,13 @@ def test_pods_of_one_template_that_wait_at_a_gate_have_times_of_their_own(world:
         world.run.advance_by(60)
 
 
-def test_pods_of_one_template_are_refused_alike(world: World):
+def test_pods_of_one_template_are_refused_alike(world: ApiServerHarness):
     refused = [world.ask("POST", PODS, made_from_template(restartPolicy="Odd")) for _ in range(2)]
     assert [reply.status for reply in refused] == [422, 422]
     assert refused[0].body["details"]["causes"] == refused[1].body["details"]["causes"]
 
 
-def test_a_volume_under_the_name_of_tokens_is_judged_by_its_own_name(world: World):
+def test_a_volume_under_the_name_of_tokens_is_judged_by_its_own_name(world: ApiServerHarness):
     def asked(volume: str) -> int:
         return world.ask("POST", PODS, made_from_template(volumes=[{"name": volume, "emptyDir": {}}])).status
 

@@ -16,7 +16,7 @@ def duplicates(text: str) -> tuple[str, ...]:
     return read.duplicates
 
 
-class Pairs(NamedTuple):
+class KeyValuePairs(NamedTuple):
     """An object as it is written, repeated keys and all."""
 
     pairs: list[tuple[str, Any]]
@@ -26,7 +26,7 @@ def naive_duplicates(value: Any, path: str = "") -> list[str]:
     """What `read_json` should find, said plainly: walk what the last of equal keys left over."""
     if isinstance(value, list):
         return [found for index, item in enumerate(value) for found in naive_duplicates(item, f"{path}[{index}]")]
-    if not isinstance(value, Pairs):
+    if not isinstance(value, KeyValuePairs):
         return []
     keys = [key for key, _ in value.pairs]
     at = {key: f"{path}.{key}" if path else key for key in keys}
@@ -36,7 +36,7 @@ def naive_duplicates(value: Any, path: str = "") -> list[str]:
 
 
 def written(value: Any) -> str:
-    if isinstance(value, Pairs):
+    if isinstance(value, KeyValuePairs):
         return "{" + ",".join(f"{json.dumps(key)}:{written(item)}" for key, item in value.pairs) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(written, value)) + "]"
@@ -46,7 +46,7 @@ def written(value: Any) -> str:
 keys = st.sampled_from("ab")
 values = st.recursive(
     st.just(1),
-    lambda inner: st.builds(Pairs, st.lists(st.tuples(keys, inner), max_size=3)) | st.lists(inner, max_size=2),
+    lambda inner: st.builds(KeyValuePairs, st.lists(st.tuples(keys, inner), max_size=3)) | st.lists(inner, max_size=2),
     max_leaves=20,
 )
 

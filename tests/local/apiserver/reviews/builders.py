@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.resources.registry import ServedResource
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import Key, MemoryDriver, Put, Store
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, KEY, TurnableClock
+from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, KEY, AdjustableClock
 from tests.local.apiserver.authorization.builders import GROUP, binding, role, rule
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ RECORDED_ROLE = role(
 RECORDED_BINDING = binding("r", "Role/r", "ServiceAccount auth/sa", namespace="auth")
 
 
-class Court:
+class ReviewHarness:
     """A server, and who stands before it."""
 
     def __init__(self, *objects: Json) -> None:
-        self.clock = TurnableClock()
+        self.clock = AdjustableClock()
         self.store = Store.open(MemoryDriver(), clock=self.clock)
         self.tokens = ServiceAccountTokens(KEY, entropy=SeededEntropy(1))
         authorizer = RbacAuthorizer.over(self.store)

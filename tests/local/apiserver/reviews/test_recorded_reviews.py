@@ -21,7 +21,13 @@ from plimsoll.local.apiserver.reviews.review import review
 from plimsoll.local.apiserver.reviews.token_requests import create_token
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.objects.protobuf.decoding import decode_body
-from tests.local.apiserver.reviews.builders import RECORDED_BINDING, RECORDED_ROLE, Court, review_call, token_call
+from tests.local.apiserver.reviews.builders import (
+    RECORDED_BINDING,
+    RECORDED_ROLE,
+    ReviewHarness,
+    review_call,
+    token_call,
+)
 
 Json = dict[str, Any]
 FIXTURES = Path(__file__).parents[3] / "fixtures/kubernetes"
@@ -31,11 +37,11 @@ _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 @cache
-def court(*, has_role: bool) -> Court:
-    return Court(*((RECORDED_ROLE, RECORDED_BINDING) if has_role else ()))
+def court(*, has_role: bool) -> ReviewHarness:
+    return ReviewHarness(*((RECORDED_ROLE, RECORDED_BINDING) if has_role else ()))
 
 
-def request_of(line: Json, at: Court) -> Request:
+def request_of(line: Json, at: ReviewHarness) -> Request:
     headers = {}
     asker = line.get("auth", "admin")
     if asker == "admin":
@@ -74,7 +80,7 @@ def attributes_of(request: Request, user: User) -> Attributes:
     )
 
 
-def answer(line: Json, at: Court) -> Json | None:
+def answer(line: Json, at: ReviewHarness) -> Json | None:
     """The body; None where the HTTP layer goes on."""
     request = request_of(line, at)
     user = at.server.authenticator.authenticate(request)

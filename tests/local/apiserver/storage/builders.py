@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 both_drivers = pytest.mark.parametrize("driver", ["memory", "sqlite"])
 
 
-class StandingClock:
+class StoppedClock:
     def __init__(self) -> None:
         self.elapsed_s = 0.0
 
@@ -70,11 +70,11 @@ async def opened(
     directory: Path,
     *,
     limits: HistoryLimits | None = None,
-    clock: StandingClock | None = None,
+    clock: StoppedClock | None = None,
     durability: Durability = Durability.PROCESS,
 ) -> AsyncIterator[Store]:
     made = MemoryDriver() if driver == "memory" else SqliteDriver(directory, durability=durability)
-    store = Store.open(made, clock=clock or StandingClock(), limits=limits)
+    store = Store.open(made, clock=clock or StoppedClock(), limits=limits)
     try:
         yield store
     finally:

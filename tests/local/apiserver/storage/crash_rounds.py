@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plimsoll.local.apiserver.storage import EventType, Key, SqliteDriver, Store, Watch
-from tests.local.apiserver.storage.builders import StandingClock
+from tests.local.apiserver.storage.builders import StoppedClock
 from tests.local.apiserver.storage.crashing_writer import DELETE_EVERY, WRITERS, body_of
 
 WRITER = Path(__file__).with_name("crashing_writer.py")
@@ -62,7 +62,7 @@ async def check(
     settled: dict[str, dict[str, Any] | None],
 ) -> int:
     """Look at everything after a kill; returns the revision the store goes on from."""
-    store = Store.open(SqliteDriver(directory), clock=StandingClock())
+    store = Store.open(SqliteDriver(directory), clock=StoppedClock())
     try:
         last = max((item.revision for item in acknowledged), default=opening.revision)
         assert store.revision > last

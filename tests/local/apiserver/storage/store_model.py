@@ -13,7 +13,7 @@ class Entry(NamedTuple):
     after: dict[str, Any] | None
 
 
-class Told(NamedTuple):
+class ModelEvent(NamedTuple):
     """An event as a watcher sees it."""
 
     type: str
@@ -53,7 +53,7 @@ class Model:
         self.revision = revision
         self.log.append(Entry(revision, resource, path, before, None if after is None else stamped(after, revision)))
 
-    def events(self, resource: str, *, since: int, namespace: str | None, selecting: bool) -> list[Told]:
+    def events(self, resource: str, *, since: int, namespace: str | None, selecting: bool) -> list[ModelEvent]:
         inside = f"{namespace}/" if namespace else ""
         told = []
         for entry in self.log:
@@ -64,13 +64,13 @@ class Model:
         return told
 
 
-def _told(entry: Entry, *, selecting: bool) -> Told | None:
+def _told(entry: Entry, *, selecting: bool) -> ModelEvent | None:
     was = entry.before is not None if not selecting else is_selected(entry.before)
     now = entry.after is not None if not selecting else is_selected(entry.after)
     if now:
         assert entry.after is not None
-        return Told("MODIFIED" if was else "ADDED", entry.revision, entry.after)
+        return ModelEvent("MODIFIED" if was else "ADDED", entry.revision, entry.after)
     if was:
         assert entry.before is not None
-        return Told("DELETED", entry.revision, stamped(entry.before, entry.revision))
+        return ModelEvent("DELETED", entry.revision, stamped(entry.before, entry.revision))
     return None

@@ -4,7 +4,7 @@ import pytest
 
 from plimsoll.local.apiserver.storage import Key, Put, TooLarge
 from plimsoll.local.apiserver.storage.objects import LARGEST_OBJECT_BYTES
-from tests.local.apiserver.builders import MERGE, World, config_map
+from tests.local.apiserver.builders import MERGE, ApiServerHarness, config_map
 
 MAPS = "/api/v1/namespaces/here/configmaps"
 KEY = Key("configmaps", "here", "a")
@@ -14,12 +14,12 @@ TOO_MUCH = '"' * 900_000
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         made.namespace()
         yield made
 
 
-def test_the_limit_is_etcds(world: World):
+def test_the_limit_is_etcds(world: ApiServerHarness):
     assert LARGEST_OBJECT_BYTES == 1.5 * 1024 * 1024
     store = world.server.store
 
@@ -35,7 +35,7 @@ def test_the_limit_is_etcds(world: World):
     assert store.get(KEY) is stored
 
 
-def test_an_object_that_is_too_large_is_refused_in_etcds_words(world: World):
+def test_an_object_that_is_too_large_is_refused_in_etcds_words(world: ApiServerHarness):
     reply = world.ask("POST", MAPS, config_map("a", data={"k": TOO_MUCH}))
     assert reply.body == {
         "kind": "Status",
@@ -48,13 +48,13 @@ def test_an_object_that_is_too_large_is_refused_in_etcds_words(world: World):
     assert world.ask("GET", f"{MAPS}/a").status == 404
 
 
-def test_an_object_does_not_grow_too_large_either(world: World):
+def test_an_object_does_not_grow_too_large_either(world: ApiServerHarness):
     world.made(MAPS, config_map("a"))
     assert world.ask("PATCH", f"{MAPS}/a", {"data": {"k": TOO_MUCH}}, content=MERGE).status == 500
     assert world.ask("PATCH", f"{MAPS}/a", {"data": {"k": "v"}}, content=MERGE).status == 200
 
 
-def test_it_is_not_charged_to_a_quota(world: World):
+def test_it_is_not_charged_to_a_quota(world: ApiServerHarness):
     world.made(
         "/api/v1/namespaces/here/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1"}}}
     )

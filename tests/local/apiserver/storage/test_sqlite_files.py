@@ -27,7 +27,7 @@ from plimsoll.local.apiserver.storage import (
 )
 from plimsoll.local.apiserver.storage.drivers import sqlite_file
 from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, MIGRATIONS
-from tests.local.apiserver.storage.builders import StandingClock, key, names, opened, pod, put, remove
+from tests.local.apiserver.storage.builders import StoppedClock, key, names, opened, pod, put, remove
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def open_again(directory: Path) -> Store:
-    return Store.open(SqliteDriver(directory), clock=StandingClock())
+    return Store.open(SqliteDriver(directory), clock=StoppedClock())
 
 
 async def filled(directory: Path, count: int = 3) -> None:
@@ -231,7 +231,7 @@ async def test_files_are_readable_by_their_owner_only(tmp_path: Path):
 
 async def test_a_full_disk_fails_the_write_leaves_nothing_and_the_store_goes_on(tmp_path: Path):
     driver = SqliteDriver(tmp_path)
-    store = Store.open(driver, clock=StandingClock())
+    store = Store.open(driver, clock=StoppedClock())
     before = await put(store, "a")
     (pages,) = driver._connection.execute("PRAGMA page_count").fetchone()
     driver._connection.execute(f"PRAGMA max_page_count={pages + 3}")
@@ -254,7 +254,7 @@ async def test_a_full_disk_fails_the_write_leaves_nothing_and_the_store_goes_on(
 
 async def test_one_write_that_fails_does_not_fail_the_others_of_its_commit(tmp_path: Path):
     driver = SqliteDriver(tmp_path)
-    store = Store.open(driver, clock=StandingClock())
+    store = Store.open(driver, clock=StoppedClock())
     await put(store, "a")
     (pages,) = driver._connection.execute("PRAGMA page_count").fetchone()
     driver._connection.execute(f"PRAGMA max_page_count={pages + 10}")
@@ -269,7 +269,7 @@ async def test_one_write_that_fails_does_not_fail_the_others_of_its_commit(tmp_p
 
 async def test_a_file_that_became_read_only_fails_writes_until_it_is_not(tmp_path: Path):
     driver = SqliteDriver(tmp_path)
-    store = Store.open(driver, clock=StandingClock())
+    store = Store.open(driver, clock=StoppedClock())
     await put(store, "a")
     driver._connection.execute("PRAGMA query_only=ON")
     with pytest.raises(NotStored, match="readonly database"):
@@ -282,7 +282,7 @@ async def test_a_file_that_became_read_only_fails_writes_until_it_is_not(tmp_pat
 
 async def test_a_transaction_that_fails_leaves_none_of_its_objects(tmp_path: Path):
     driver = SqliteDriver(tmp_path)
-    store = Store.open(driver, clock=StandingClock())
+    store = Store.open(driver, clock=StoppedClock())
     await put(store, "a")
     (pages,) = driver._connection.execute("PRAGMA page_count").fetchone()
     driver._connection.execute(f"PRAGMA max_page_count={pages + 3}")
@@ -306,7 +306,7 @@ async def test_a_name_that_cannot_be_written_fails_alone(tmp_path: Path):
 @pytest.mark.parametrize(("durability", "level"), [("process", 1), ("power", 2)])
 async def test_durability_sets_how_far_a_commit_goes(tmp_path: Path, durability: str, level: int):
     driver = SqliteDriver(tmp_path, durability=durability)
-    store = Store.open(driver, clock=StandingClock())
+    store = Store.open(driver, clock=StoppedClock())
     await put(store, "a")
     assert driver._connection.execute("PRAGMA synchronous").fetchone() == (level,)
     assert driver._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

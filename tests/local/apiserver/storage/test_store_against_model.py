@@ -34,8 +34,8 @@ from plimsoll.local.apiserver.storage import (
     Stored,
     Watch,
 )
-from tests.local.apiserver.storage.builders import StandingClock, pod
-from tests.local.apiserver.storage.store_model import Model, Told
+from tests.local.apiserver.storage.builders import StoppedClock, pod
+from tests.local.apiserver.storage.store_model import Model, ModelEvent
 
 resources = st.sampled_from(["pods", "apps/deployments"])
 namespaces = st.sampled_from(["a", "a-b", "b"])
@@ -57,13 +57,13 @@ def selected(stored: Stored) -> bool:
     return "w" in stored.labels
 
 
-class Follower(NamedTuple):
+class WatchFollower(NamedTuple):
     watch: Watch
     resource: str
     namespace: str | None
     selecting: bool
     since: int
-    told: list[Told]
+    told: list[ModelEvent]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -75,12 +75,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.directories = tempfile.TemporaryDirectory()
         self.generation = 0
         self.model = Model()
-        self.followers: list[Follower] = []
+        self.followers: list[WatchFollower] = []
 
     @initialize(changes=st.sampled_from([4, 10_000]), in_all=st.sampled_from([1_000, 1_000_000]))
     def start(self, changes: int, in_all: int) -> None:
         self.limits = HistoryLimits(changes_per_resource=changes, bytes_in_all=in_all)
-        self.clock = StandingClock()
+        self.clock = StoppedClock()
         self.store = self.opened()
 
     @property
@@ -200,7 +200,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert since < self.store.oldest(resource)
             return
         assert since >= self.store.oldest(resource)
-        self.followers.append(Follower(watch, resource, namespace, selecting, since, []))
+        self.followers.append(WatchFollower(watch, resource, namespace, selecting, since, []))
 
     @rule(resource=resources, namespace=st.none() | namespaces)
     def watch_from_the_state(self, resource: str, namespace: str | None) -> None:
@@ -218,13 +218,13 @@ class StoreMachine(RuleBasedStateMachine):
         for follower in self.followers:
             self.read_to_the_end(follower)
 
-    def read_to_the_end(self, follower: Follower) -> None:
+    def read_to_the_end(self, follower: WatchFollower) -> None:
         expected = self.model.events(
             follower.resource, since=follower.since, namespace=follower.namespace, selecting=follower.selecting
         )
         while len(follower.told) < len(expected):
             event = self.loop.run_until_complete(asyncio.wait_for(anext(follower.watch), 10))
-            follower.told.append(Told(event.type.value, event.revision, event.object.body()))
+            follower.told.append(ModelEvent(event.type.value, event.revision, event.object.body()))
             assert follower.told == expected[: len(follower.told)]
             assert follower.watch.revision >= event.revision
         assert follower.watch.revision == self.store.revision

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.local.apiserver.storage import Compacted, Delete, HistoryLimits, ListQuery, Store
-from tests.local.apiserver.storage.builders import StandingClock, both_drivers, key, opened, put
+from tests.local.apiserver.storage.builders import StoppedClock, both_drivers, key, opened, put
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ async def test_a_refused_watch_leaves_nothing_behind(driver: str, tmp_path: Path
 
 
 async def test_an_empty_resource_goes_when_its_history_has_aged(driver: str, tmp_path: Path):
-    clock = StandingClock()
+    clock = StoppedClock()
     async with opened(driver, tmp_path, limits=SHORT, clock=clock) as store:
         await come_and_go(store, "x.example/gone")
         await put(store, "a")
@@ -82,7 +82,7 @@ async def test_an_empty_resource_goes_with_a_compaction(driver: str, tmp_path: P
 
 
 async def test_nobody_resumes_across_what_was_forgotten(driver: str, tmp_path: Path):
-    clock = StandingClock()
+    clock = StoppedClock()
     async with opened(driver, tmp_path, limits=SHORT, clock=clock) as store:
         await come_and_go(store, "x.example/gone")
         deletion = store.revision
@@ -119,7 +119,7 @@ async def test_fields_are_read_the_same_way_from_old_and_new_objects_after_a_res
 
 
 async def test_a_watcher_of_an_empty_resource_outlives_its_history(driver: str, tmp_path: Path):
-    clock = StandingClock()
+    clock = StoppedClock()
     async with opened(driver, tmp_path, limits=SHORT, clock=clock) as store:
         with store.watch("x.example/gone", since=1) as watch:
             waiting = asyncio.create_task(watch.next_batch())

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from plimsoll.local.apiserver.storage import Compacted, Event, Expired, HistoryLimits, Stored, Watch
-from tests.local.apiserver.storage.builders import StandingClock, both_drivers, opened, put, remove
+from tests.local.apiserver.storage.builders import StoppedClock, both_drivers, opened, put, remove
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,7 +197,7 @@ async def test_batches_hold_whatever_is_at_hand_in_order(driver: str, tmp_path: 
 
 
 async def test_history_keeps_to_its_limits_of_count_bytes_and_age(driver: str, tmp_path: Path):
-    clock = StandingClock()
+    clock = StoppedClock()
     limits = HistoryLimits(changes_per_resource=100, bytes_per_resource=20_000, age_s=300)
     async with opened(driver, tmp_path, limits=limits, clock=clock) as store:
         for number in range(150):

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.local.apiserver.builders import MERGE, World, pod
+from tests.local.apiserver.builders import MERGE, ApiServerHarness, pod
 
 
 @pytest.fixture
 def world():
-    with World() as made:
+    with ApiServerHarness() as made:
         made.namespace()
         yield made
 
@@ -23,7 +23,7 @@ def service(name: str = "s", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
 
 
-def test_an_event_has_two_faces(world: World):
+def test_an_event_has_two_faces(world: ApiServerHarness):
     about = {"kind": "Pod", "namespace": "here", "name": "p"}
     world.made(
         EVENTS, {"metadata": {"name": "e"}, "involvedObject": about, "message": "m", "source": {"component": "c"}}
@@ -45,14 +45,16 @@ def test_an_event_has_two_faces(world: World):
         (EVENTS, {"involvedObject": {"kind": "Node", "name": "n"}}, ["involvedObject.namespace"]),
     ],
 )
-def test_an_event_has_to_fit_its_namespace_and_version(world: World, url: str, body: dict[str, Any], fields: list[str]):
+def test_an_event_has_to_fit_its_namespace_and_version(
+    world: ApiServerHarness, url: str, body: dict[str, Any], fields: list[str]
+):
     reply = world.ask("POST", url, {"metadata": {"name": "e"}, **body})
     assert reply.status == 422
     assert [cause["field"] for cause in reply.body["details"]["causes"]] == fields
     assert "group" not in reply.body["details"]
 
 
-def test_a_service_gets_an_address_of_its_own_and_keeps_it(world: World):
+def test_a_service_gets_an_address_of_its_own_and_keeps_it(world: ApiServerHarness):
     first, second = world.made(SERVICES, service("a"))["spec"], world.made(SERVICES, service("b"))["spec"]
     assert first["clusterIP"].startswith("10.")
     assert first["clusterIPs"] == [first["clusterIP"]]
@@ -61,26 +63,26 @@ def test_a_service_gets_an_address_of_its_own_and_keeps_it(world: World):
     assert changed.body["spec"]["clusterIP"] == first["clusterIP"]
 
 
-def test_the_same_service_gets_the_same_address_in_every_world(world: World):
+def test_the_same_service_gets_the_same_address_in_every_world(world: ApiServerHarness):
     mine = world.made(SERVICES, service("a"))["spec"]["clusterIP"]
-    with World() as other:
+    with ApiServerHarness() as other:
         other.namespace()
         assert other.made(SERVICES, service("a"))["spec"]["clusterIP"] == mine
 
 
-def test_an_address_is_given_once(world: World):
+def test_an_address_is_given_once(world: ApiServerHarness):
     taken = world.made(SERVICES, service("a"))["spec"]["clusterIP"]
     reply = world.ask("POST", SERVICES, service("b", clusterIP=taken))
     assert reply.status == 422
     assert "provided IP is already allocated" in reply.message
 
 
-def test_a_headless_service_has_none(world: World):
+def test_a_headless_service_has_none(world: ApiServerHarness):
     spec = world.made(SERVICES, service(clusterIP="None"))["spec"]
     assert (spec["clusterIP"], spec["clusterIPs"], spec["ipFamilies"]) == ("None", ["None"], ["IPv4"])
 
 
-def test_node_ports_are_given_and_kept(world: World):
+def test_node_ports_are_given_and_kept(world: ApiServerHarness):
     made = world.made(SERVICES, service("a", type="NodePort"))["spec"]["ports"][0]["nodePort"]
     other = world.made(SERVICES, service("b", type="NodePort"))["spec"]["ports"][0]["nodePort"]
     assert 30000 <= made < 32768
@@ -89,25 +91,25 @@ def test_node_ports_are_given_and_kept(world: World):
     assert changed.body["spec"]["ports"][0]["nodePort"] == made
 
 
-def test_a_gated_pod_says_so(world: World):
+def test_a_gated_pod_says_so(world: ApiServerHarness):
     made = world.made("/api/v1/namespaces/here/pods", pod(schedulingGates=[{"name": "ex.com/g"}]))
     (condition,) = made["status"]["conditions"]
     assert (condition["reason"], condition["lastProbeTime"]) == ("SchedulingGated", None)
 
 
-def test_what_is_empty_is_not_written(world: World):
+def test_what_is_empty_is_not_written(world: ApiServerHarness):
     made = world.made("/api/v1/namespaces/here/pods", pod(nodeSelector={}, tolerations=[], hostNetwork=False))
     assert "nodeSelector" not in made["spec"]
     assert "hostNetwork" not in made["spec"]
 
 
-def test_a_zero_behind_a_pointer_is(world: World):
+def test_a_zero_behind_a_pointer_is(world: ApiServerHarness):
     made = world.made("/api/v1/namespaces/here/configmaps", {"metadata": {"name": "c"}, "immutable": False, "data": {}})
     assert made["immutable"] is False
     assert "data" not in made
 
 
-def test_a_new_template_counts_for_a_daemon_set(world: World):
+def test_a_new_template_counts_for_a_daemon_set(world: ApiServerHarness):
     template: dict[str, Any] = {
         "metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "c", "image": "x"}]},
@@ -121,7 +123,7 @@ def test_a_new_template_counts_for_a_daemon_set(world: World):
     assert (reply.body["metadata"]["annotations"][key], reply.body["metadata"]["generation"]) == ("2", 2)
 
 
-def test_resizing_must_not_change_the_quality_of_service(world: World):
+def test_resizing_must_not_change_the_quality_of_service(world: ApiServerHarness):
     world.made("/api/v1/namespaces/here/pods", pod())
     change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}]}}
     content = "application/strategic-merge-patch+json"

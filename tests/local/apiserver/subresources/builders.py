@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.runtime.virtual_run import VirtualRun
-from tests.conformance.exchanges import Conversation, Reply
+from tests.conformance.exchanges import ClientRequests, Reply
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
-class Cluster:
+class ServerClient:
     """One client of one server; `send` is for one request, `send_all` for many at the same moment."""
 
     def __init__(self, run: VirtualRun, driver: Driver | None) -> None:
@@ -31,7 +31,7 @@ class Cluster:
         self._server = run.until(embedded_server(run.clock, driver=driver))
         self.store = self._server.store
         self._headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "User-Agent": "tests/1.0"}
-        self._client = Conversation(run, self._server.transport, headers=self._headers)
+        self._client = ClientRequests(run, self._server.transport, headers=self._headers)
 
     def send(self, method: str, path: str, body: Any = None, *, media: str = "application/json", **query: str) -> Reply:
         return self._client.send(method, path, body=body, headers={"Content-Type": media}, query=query)
@@ -86,9 +86,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(driver: Driver | None = None) -> Iterator[Cluster]:
+def cluster(driver: Driver | None = None) -> Iterator[ServerClient]:
     with VirtualRun(start=RECORDED_DAY) as run:
-        yield Cluster(run, driver)
+        yield ServerClient(run, driver)
 
 
 def pod(name: str, **spec: Any) -> Json:

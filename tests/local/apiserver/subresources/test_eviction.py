@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
-from tests.local.apiserver.subresources.builders import BUDGETS, PODS, Cluster, cluster
+from tests.local.apiserver.subresources.builders import BUDGETS, PODS, ServerClient, cluster
 
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-def is_leaving(world: Cluster, name: str) -> bool:
+def is_leaving(world: ServerClient, name: str) -> bool:
     reply = world.send("GET", f"{PODS}/{name}")
     return reply.status == 404 or "deletionTimestamp" in reply.body["metadata"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.apiserver.subresources.builders import DEPLOYMENTS, Cluster, cluster, deployment
+from tests.local.apiserver.subresources.builders import DEPLOYMENTS, ServerClient, cluster, deployment
 
 Json = dict[str, Any]
 
@@ -14,7 +14,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/ex.com/v1/namespaces/default/widgets"
 
 
-def managers(world: Cluster, path: str) -> dict[str, Json]:
+def managers(world: ServerClient, path: str) -> dict[str, Json]:
     entries = world.get(path)["metadata"].get("managedFields", [])
     return {f"{entry['manager']}/{entry.get('subresource', '')}": entry["fieldsV1"] for entry in entries}
 
@@ -115,7 +115,7 @@ class TestBuiltinKinds:
 
 class TestCustomKinds:
     @staticmethod
-    def define(world: Cluster, **more: Any) -> None:
+    def define(world: ServerClient, **more: Any) -> None:
         number = {"type": "integer"}
         properties = {
             "spec": {"type": "object", "properties": {"size": {"type": "object", "properties": {"count": number}}}},
@@ -135,7 +135,7 @@ class TestCustomKinds:
         world.made(DEFINITIONS, {**body, "metadata": {"name": "widgets.ex.com"}, "spec": spec})
 
     @staticmethod
-    def make(world: Cluster, spec: Json) -> None:
+    def make(world: ServerClient, spec: Json) -> None:
         world.made(WIDGETS, {"apiVersion": "ex.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec})
 
     def test_the_number_is_where_the_definition_says(self):

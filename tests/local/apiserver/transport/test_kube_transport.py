@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.transport.limits import Handler
 
 
-class World:
+class TransportHarness:
     def __init__(self, application: Handler, *, token: str = "") -> None:
         self.transport = EmbeddedTransport(application, token=token)
 
@@ -37,10 +37,10 @@ class World:
         return reply.stream
 
 
-def told(story: Callable[[FakeApplication, World], Coroutine[Any, Any, None]], *, token: str = "") -> None:
+def told(story: Callable[[FakeApplication, TransportHarness], Coroutine[Any, Any, None]], *, token: str = "") -> None:
     async def main() -> None:
         application = FakeApplication()
-        await story(application, World(application, token=token))
+        await story(application, TransportHarness(application, token=token))
 
     run_virtual(main())
 
@@ -50,7 +50,7 @@ async def all_of(stream: Stream) -> list[bytes]:
 
 
 def test_a_call_reaches_the_application_with_method_path_query_and_body():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         reply = await world.send("/echo", method="POST", query=(("a", "1 &"), ("a", "é")), body=b"abc")
         assert reply.is_success
         assert reply.headers["content-type"] == "application/json"
@@ -60,7 +60,7 @@ def test_a_call_reaches_the_application_with_method_path_query_and_body():
 
 
 def test_the_token_goes_along_and_no_header_of_the_call_takes_its_place():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         await world.send("/echo", headers={"Authorization": "Bearer other", "Accept": "x"})
         assert application.requests[0].header("authorization") == "Bearer ours"
         assert application.requests[0].header("accept") == "x"
@@ -69,7 +69,7 @@ def test_the_token_goes_along_and_no_header_of_the_call_takes_its_place():
 
 
 def test_without_a_token_there_is_no_authorization():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         await world.send("/echo")
         assert "authorization" not in application.requests[0].headers
 
@@ -77,7 +77,7 @@ def test_without_a_token_there_is_no_authorization():
 
 
 def test_a_refusal_of_a_stream_has_a_body_and_no_stream():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         reply = await world.send("/nowhere", is_stream=True)
         assert (reply.status, reply.stream) == (404, None)
         assert json.loads(reply.body)["code"] == 404
@@ -91,14 +91,14 @@ def test_header_fields_that_stand_twice_are_joined():
             return ServerResponse.json({}, headers=(("Warning", '299 - "a"'), ("Warning", '299 - "b"')))
 
     async def main() -> None:
-        reply = await World(Warner()).send("/")
+        reply = await TransportHarness(Warner()).send("/")
         assert reply.headers["warning"] == '299 - "a", 299 - "b"'
 
     run_virtual(main())
 
 
 def test_a_call_without_an_answer_in_time_may_have_been_done():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         start = asyncio.get_running_loop().time()
         with pytest.raises(TimedOut, match=r"GET /slow: no answer within 7 s"):
             await world.send("/slow", timeout_s=7)
@@ -108,7 +108,7 @@ def test_a_call_without_an_answer_in_time_may_have_been_done():
 
 
 def test_the_time_of_a_stream_counts_to_its_beginning_only():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         stream = await world.watch(chunks=1, timeout_s=5)
         asyncio.get_running_loop().call_later(3600, application.more.set)
         assert await all_of(stream) == [b'{"number":0}\n', b'{"more":true}\n']
@@ -117,7 +117,7 @@ def test_the_time_of_a_stream_counts_to_its_beginning_only():
 
 
 def test_an_endless_answer_to_a_call_that_is_no_stream_ends_in_time_and_is_closed():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         with pytest.raises(TimedOut):
             await world.send("/watch", timeout_s=5)
         assert application.open_streams == 0
@@ -126,7 +126,7 @@ def test_an_endless_answer_to_a_call_that_is_no_stream_ends_in_time_and_is_close
 
 
 def test_a_bounded_stream_is_read_whole_by_a_call_that_is_no_stream():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         application.more.set()
         reply = await world.send("/watch", query=(("chunks", "1"),))
         assert (reply.body, reply.stream) == (b'{"number":0}\n{"more":true}\n', None)
@@ -135,7 +135,7 @@ def test_a_bounded_stream_is_read_whole_by_a_call_that_is_no_stream():
 
 
 def test_closing_a_stream_ends_it_for_who_waits():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         stream = await world.watch()
         reading = asyncio.create_task(all_of(stream))
         await application.watched.wait()
@@ -148,7 +148,7 @@ def test_closing_a_stream_ends_it_for_who_waits():
 
 
 def test_a_cancelled_reader_closes_its_stream():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         stream = await world.watch()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(stream), 60)
@@ -159,7 +159,7 @@ def test_a_cancelled_reader_closes_its_stream():
 
 
 def test_closing_the_transport_ends_streams_and_calls_and_refuses_more():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         reading = asyncio.create_task(all_of(await world.watch(chunks=2)))
         asking = asyncio.create_task(world.send("/slow"))
         await application.watched.wait()
@@ -177,7 +177,7 @@ def test_closing_the_transport_ends_streams_and_calls_and_refuses_more():
 
 
 def test_a_call_is_cancelled_with_its_caller():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         asking = asyncio.create_task(world.send("/slow"))
         await asyncio.sleep(1)
         asking.cancel()
@@ -188,7 +188,7 @@ def test_a_call_is_cancelled_with_its_caller():
 
 
 def test_leaving_the_block_closes_the_transport():
-    async def story(application: FakeApplication, world: World) -> None:
+    async def story(application: FakeApplication, world: TransportHarness) -> None:
         async with world.transport:
             await world.send("/echo")
         with pytest.raises(NotSent):

@@ -70,7 +70,7 @@ def test_a_server_that_runs_on_gets_the_next_certificate_in_time(tmp_path: Path)
     with VirtualRun() as run:
         first = server_certificates(directory, host="127.0.0.1", now=run.clock.now())
         shown = first.certificate_file.read_bytes()
-        tls = Loaded()
+        tls = CountingContext()
         run.spawn(CertificateRenewal(directory, host="127.0.0.1", tls=tls, clock=run.clock).run())
         run.advance_by(330 * 86_400)
         assert tls.loads == 0
@@ -80,7 +80,7 @@ def test_a_server_that_runs_on_gets_the_next_certificate_in_time(tmp_path: Path)
         assert server_certificates(directory, host="127.0.0.1", now=run.clock.now()).ca_pem == first.ca_pem
 
 
-class Loaded(ssl.SSLContext):
+class CountingContext(ssl.SSLContext):
     """Counts how often it was given a certificate."""
 
     loads: int

@@ -8,26 +8,26 @@ from plimsoll.local.cloud.faults.call_log import CallLog, CallRecord
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CallFault
 from plimsoll.objects.api.simulated_cloud_errors import CloudFailed, CloudTimedOut
-from tests.local.cloud.builders import SMALL, CloudWorld, at, text_of
+from tests.local.cloud.builders import SMALL, CloudCluster, at, text_of
 
 # ---- stock and quotas
 
 
 def test_machines_beyond_the_stock_fail_and_the_others_come():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
         world.group("g", target=3)
         assert world.states() == {"g-0": "running", "g-1": "running", "g-2": "failed"}
         assert world.nodes() == ["g-0", "g-1"]
 
 
 def test_a_stock_out_of_one_zone_sends_machines_to_the_others():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "zone": "a", "machines": 0}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "zone": "a", "machines": 0}]) as world:
         world.group("g", target=3)
         assert {machine.spec.zone for machine in world.machines().values()} == {"b"}
 
 
 def test_a_stock_out_ends_at_its_time():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 0, "until": text_of(at(100))}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 0, "until": text_of(at(100))}]) as world:
         world.group("g", target=1)
         world.after(99)
         assert world.states() == {"g-0": "failed"}
@@ -36,7 +36,7 @@ def test_a_stock_out_ends_at_its_time():
 
 
 def test_a_stock_out_of_n_lets_n_more_through():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=1)
         world.do(world.hand.stock_out("small", left=2))
         world.do(world.cloud.increase_size("g", 3))
@@ -44,7 +44,7 @@ def test_a_stock_out_of_n_lets_n_more_through():
 
 
 def test_a_stock_out_of_0_gives_not_even_what_was_given_back():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2)
         world.do(world.hand.stock_out("small"))
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
@@ -55,7 +55,7 @@ def test_a_stock_out_of_0_gives_not_even_what_was_given_back():
 
 
 def test_failed_machines_can_be_deleted_and_cost_nothing():
-    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 0}]) as world:
+    with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 0}]) as world:
         world.group("g", target=1)
         world.after(3600)
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
@@ -76,7 +76,7 @@ def test_failed_machines_can_be_deleted_and_cost_nothing():
     ids=["machines", "cpu", "more cpu", "memory", "of a type", "of a family"],
 )
 def test_quotas_bind(quota: dict[str, object], running: dict[str, int]):
-    with CloudWorld(quotas=[{"name": "q", **quota}]) as world:
+    with CloudCluster(quotas=[{"name": "q", **quota}]) as world:
         world.group("s", target=4)
         world.group("z", target=3, machineType="large")
         states = world.states()
@@ -90,7 +90,7 @@ def test_quotas_bind(quota: dict[str, object], running: dict[str, int]):
 
 
 def test_a_quota_that_is_raised_lets_waiting_machines_start():
-    with CloudWorld(quotas=[{"name": "q", "limit": 1}]) as world:
+    with CloudCluster(quotas=[{"name": "q", "limit": 1}]) as world:
         world.group("g", target=2)
         world.after(100)
         world.patch_cloud(quotas=[{"name": "q", "limit": 2}])
@@ -99,7 +99,7 @@ def test_a_quota_that_is_raised_lets_waiting_machines_start():
 
 
 def test_a_type_that_a_zone_does_not_sell_fails_there():
-    with CloudWorld(machineTypes=[{**SMALL, "zones": ["b"]}]) as world:
+    with CloudCluster(machineTypes=[{**SMALL, "zones": ["b"]}]) as world:
         world.group("g", target=1, zones=["a"])
         world.group("h", target=1)
         assert world.states() == {"g-0": "failed", "h-0": "running"}
@@ -110,7 +110,7 @@ def test_a_type_that_a_zone_does_not_sell_fails_there():
 
 
 def test_slow_boots_of_every_second_machine():
-    with CloudWorld(boots=[{"name": "slow", "every": 2, "seconds": 300}]) as world:
+    with CloudCluster(boots=[{"name": "slow", "every": 2, "seconds": 300}]) as world:
         world.group("g", target=4, bootSeconds=10)
         world.after(10)
         assert world.nodes() == ["g-1", "g-3"]
@@ -124,7 +124,7 @@ def test_boots_of_a_type_a_group_or_a_zone_until_a_time():
         {"name": "group", "group": "h", "seconds": 200},
         {"name": "zone", "zone": "b", "seconds": 300, "until": text_of(at(50))},
     ]
-    with CloudWorld(boots=boots) as world:
+    with CloudCluster(boots=boots) as world:
         world.group("g", target=2, bootSeconds=0)
         world.group("h", target=1)
         world.group("l", target=1, machineType="large")
@@ -139,7 +139,7 @@ def test_boots_of_a_type_a_group_or_a_zone_until_a_time():
 
 
 def test_a_boot_that_never_finishes_costs_and_gives_no_node():
-    with CloudWorld(boots=[{"name": "stuck", "group": "g", "never": True}]) as world:
+    with CloudCluster(boots=[{"name": "stuck", "group": "g", "never": True}]) as world:
         world.group("g", target=1)
         world.after(36_000)
         assert (world.nodes(), world.states()) == ([], {"g-0": "creating"})
@@ -150,7 +150,7 @@ def test_a_boot_that_never_finishes_costs_and_gives_no_node():
 
 
 def test_a_node_the_server_refuses_fails_its_machine_and_no_other():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("bad", target=1, template={"labels": {"team": "not a label!"}})
         world.group("good", target=1)
         assert world.states() == {"bad-0": "failed", "good-0": "running"}
@@ -163,7 +163,7 @@ def test_a_node_the_server_refuses_fails_its_machine_and_no_other():
 
 
 def test_a_call_fails_with_its_message_and_does_nothing():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.group("h")
         world.do(world.hand.fail_increase("g", "no more for you"))
@@ -175,7 +175,7 @@ def test_a_call_fails_with_its_message_and_does_nothing():
 
 
 def test_calls_fail_until_a_time():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.do(world.hand.fail_increase("g", "later", until=at(60)))
         with pytest.raises(CloudFailed):
@@ -186,7 +186,7 @@ def test_calls_fail_until_a_time():
 
 
 def test_calls_fail_a_number_of_times():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2)
         world.do(world.hand.add_fault(CallFault(name="twice", call="DeleteNodes", times=2)))
         for _ in range(2):
@@ -198,7 +198,7 @@ def test_calls_fail_a_number_of_times():
 
 
 def test_a_fault_can_be_taken_away():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.do(world.hand.add_fault(CallFault(name="f")))
         world.patch_cloud(faults=[])
@@ -207,7 +207,7 @@ def test_a_fault_can_be_taken_away():
 
 
 def test_a_call_times_out_after_it_acted():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.do(world.hand.add_fault(CallFault(name="t", kind="TimeOut", call="IncreaseSize", seconds=30, times=1)))
         with pytest.raises(CloudTimedOut, match="IncreaseSize timed out"):
@@ -218,7 +218,7 @@ def test_a_call_times_out_after_it_acted():
 
 
 def test_a_call_is_answered_late():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.do(world.hand.add_fault(CallFault(name="l", kind="Late", call="IncreaseSize", seconds=45)))
         world.do(world.cloud.increase_size("g", 1))
@@ -228,7 +228,7 @@ def test_a_call_is_answered_late():
 
 
 def test_limits_of_a_group_can_be_moved():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g", target=2, max=2)
         world.do(world.hand.set_group("g", max_size=3, min_size=1))
         world.do(world.cloud.increase_size("g", 1))
@@ -243,7 +243,7 @@ def late(seconds: float) -> CallFault:
 
 
 def test_a_call_under_way_is_in_the_log_where_it_was_made():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.group("h")
         world.do(world.hand.add_fault(late(600)))
@@ -259,7 +259,7 @@ def test_a_call_under_way_is_in_the_log_where_it_was_made():
 
 
 def test_a_call_whose_caller_goes_away_is_in_the_log():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.do(world.hand.add_fault(late(600)))
         calling = world.run.spawn(world.cloud.increase_size("g", 1), name="late")
@@ -281,7 +281,7 @@ def test_a_log_keeps_the_latest_calls():
 
 
 def test_a_refused_machine_starts_in_whichever_zone_has_room():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         for zone in ("a", "b"):
             world.do(world.hand.stock_out("small", zone=zone))
@@ -298,7 +298,7 @@ def test_a_refused_machine_starts_in_whichever_zone_has_room():
 
 
 def test_refused_machines_are_spread_over_the_zones_when_there_is_room():
-    with CloudWorld() as world:
+    with CloudCluster() as world:
         world.group("g")
         world.do(world.hand.stock_out("small"))
         world.do(world.cloud.increase_size("g", 4))

@@ -16,7 +16,7 @@ from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
 from plimsoll.objects.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -68,7 +68,7 @@ def test_disruptions_allowed_are_what_counting_by_hand_gives(
 # ---- the controller
 
 
-class BudgetWorld(LocalWorld):
+class DisruptionCluster(LocalClusterHarness):
     def __init__(self) -> None:
         super().__init__(disruption_services)
 
@@ -115,7 +115,7 @@ class BudgetWorld(LocalWorld):
 
 
 def test_a_whole_minimum_counts_the_pods_there_are():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         world.pod("a")
         world.pod("b")
         world.budget(minAvailable=1)
@@ -125,7 +125,7 @@ def test_a_whole_minimum_counts_the_pods_there_are():
 
 
 def test_a_maximum_counts_the_pods_the_controller_wants():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         owner = world.replica_set(4)
         world.pod("a", owner=owner)
         world.pod("b", owner=owner)
@@ -137,14 +137,14 @@ def test_a_maximum_counts_the_pods_the_controller_wants():
 
 
 def test_a_budget_without_pods_allows_nothing_and_says_so():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         world.budget(maxUnavailable=1)
         assert world.numbers() == (0, 0, 0, 0)
         assert [condition["reason"] for condition in world.status()["conditions"]] == ["InsufficientPods"]
 
 
 def test_evictions_go_on_until_the_budget_is_spent():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         for name in ("a", "b", "c"):
             world.pod(name)
         world.budget(minAvailable=2)
@@ -157,7 +157,7 @@ def test_evictions_go_on_until_the_budget_is_spent():
 
 
 def test_a_changed_budget_is_counted_again():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         world.pod("a")
         world.budget(minAvailable=1)
         assert world.evict("a") == 429
@@ -168,7 +168,7 @@ def test_a_changed_budget_is_counted_again():
 
 
 def test_a_granted_eviction_that_never_happens_is_given_up_after_two_minutes():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         world.pod("a")
         world.pod("b")
         world.budget(minAvailable=1)
@@ -184,7 +184,7 @@ def test_a_granted_eviction_that_never_happens_is_given_up_after_two_minutes():
 
 
 def test_pods_of_a_controller_without_a_scale_allow_nothing():
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
         world.pod("a", owner=owner)
         world.budget(maxUnavailable=1)
@@ -195,7 +195,7 @@ def test_pods_of_a_controller_without_a_scale_allow_nothing():
 
 @pytest.mark.parametrize("killed_after", [0, 1, 2])
 def test_a_restart_finds_the_same_numbers(killed_after: int):
-    with BudgetWorld() as world:
+    with DisruptionCluster() as world:
         names = ["a", "b", "c"]
         world.budget(minAvailable="50%")
         owner = world.replica_set(3)

@@ -11,7 +11,7 @@ from plimsoll.local.controller_manager.garbage_collector.decisions import Delete
 from plimsoll.local.controller_manager.services import garbage_collector_services
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -62,7 +62,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
         assert {owner.uid for owner in item.owner_references} == {str(item) for item in owners[int(uid)]} & set(objects)
 
 
-class GarbageWorld(LocalWorld):
+class GarbageCollectorCluster(LocalClusterHarness):
     def __init__(self, **more: Any) -> None:
         super().__init__(garbage_collector_services, **more)
 
@@ -95,7 +95,7 @@ def blocking(owner: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_dependents_and_their_dependents_go_after_the_owner():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         child = world.thing("child", owner)
         world.thing("grandchild", child)
@@ -105,7 +105,7 @@ def test_dependents_and_their_dependents_go_after_the_owner():
 
 
 def test_an_object_with_another_owner_stays_and_forgets_the_one_that_went():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         one, other = world.thing("one"), world.thing("other")
         world.thing("child", one, other)
         world.delete("one")
@@ -114,26 +114,26 @@ def test_an_object_with_another_owner_stays_and_forgets_the_one_that_went():
 
 
 def test_an_object_of_an_owner_that_never_was_goes():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         world.thing("dangling", {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "none"})
         assert world.names() == []
 
 
 def test_an_owner_of_the_same_name_but_another_uid_does_not_count():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         world.thing("child", {**owner, "uid": "another"})
         assert world.names() == ["owner"]
 
 
 def test_an_owner_of_a_kind_nobody_knows_keeps_its_objects():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         world.thing("child", {"apiVersion": "nobody.io/v1", "kind": "Unknown", "name": "x", "uid": "x"})
         assert world.names() == ["child"]
 
 
 def test_orphaned_dependents_stay_and_forget_their_owner():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         world.thing("child", world.thing("owner"))
         world.delete("owner", "Orphan")
         assert world.names() == ["child"]
@@ -141,7 +141,7 @@ def test_orphaned_dependents_stay_and_forget_their_owner():
 
 
 def test_in_the_foreground_the_owner_waits_for_dependents_that_block():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         world.thing("child", blocking(owner))
         held = {"metadata": {"finalizers": ["ex.com/slow"]}}
@@ -155,7 +155,7 @@ def test_in_the_foreground_the_owner_waits_for_dependents_that_block():
 
 
 def test_in_the_foreground_the_owner_does_not_wait_for_others():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         world.thing("child", owner)
         held = {"metadata": {"finalizers": ["ex.com/slow"]}}
@@ -165,7 +165,7 @@ def test_in_the_foreground_the_owner_does_not_wait_for_others():
 
 
 def test_in_the_foreground_deletion_goes_down_to_the_last():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         child = world.thing("child", blocking(owner))
         world.thing("grandchild", blocking(child))
@@ -174,7 +174,7 @@ def test_in_the_foreground_deletion_goes_down_to_the_last():
 
 
 def test_custom_objects_own_and_are_owned():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         world.widgets()
         kind = {"apiVersion": "ex.com/v1", "kind": "Widget"}
         widget = world.thing("w", world.thing("owner"), base=WIDGETS, **kind)
@@ -186,7 +186,7 @@ def test_custom_objects_own_and_are_owned():
 
 
 def test_objects_of_a_node_go_with_it():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         node = world.thing("n", base="/api/v1/nodes")
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         world.made(leases, {"metadata": {"name": "n", "ownerReferences": [node]}, "spec": {}})
@@ -196,7 +196,7 @@ def test_objects_of_a_node_go_with_it():
 
 
 def test_what_went_while_nobody_collected_is_collected_afterwards():
-    with GarbageWorld() as world:
+    with GarbageCollectorCluster() as world:
         owner = world.thing("owner")
         world.thing("child", owner)
         world.kill()

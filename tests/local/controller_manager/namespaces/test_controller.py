@@ -6,22 +6,22 @@ from typing import Any
 
 from plimsoll.local.controller_manager.services import namespace_services
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 HERE = "/api/v1/namespaces/here"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def emptying() -> LocalWorld:
-    return LocalWorld(namespace_services)
+def emptying() -> LocalClusterHarness:
+    return LocalClusterHarness(namespace_services)
 
 
-def delete(world: LocalWorld) -> None:
+def delete(world: LocalClusterHarness) -> None:
     assert world.ask("DELETE", HERE).status == 200
     world.run.settle()
 
 
-def conditions(world: LocalWorld) -> dict[str, Any]:
+def conditions(world: LocalClusterHarness) -> dict[str, Any]:
     return {condition["type"]: condition for condition in world.ask("GET", HERE).body["status"]["conditions"]}
 
 

@@ -10,8 +10,8 @@ from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
 from tests.local.apiserver.builders import MERGE
-from tests.local.controller_manager.builders import NODES, NodeWorld
-from tests.local.local_cluster import LocalWorld
+from tests.local.controller_manager.builders import NODES, NodeLifecycleCluster
+from tests.local.local_cluster import LocalClusterHarness
 
 UNREACHABLE_2_S = {
     "key": "node.kubernetes.io/unreachable",
@@ -21,13 +21,13 @@ UNREACHABLE_2_S = {
 }
 
 
-def two_nodes(world: NodeWorld) -> None:
+def two_nodes(world: NodeLifecycleCluster) -> None:
     world.node("good")
     world.node("bad")
 
 
 def test_a_node_that_lives_keeps_its_conditions_and_no_taints():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("good")
         world.run.advance_by(3_600)
         assert world.taints("good") == []
@@ -35,7 +35,7 @@ def test_a_node_that_lives_keeps_its_conditions_and_no_taints():
 
 
 def test_an_hour_in_which_all_nodes_live_writes_nothing():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         version = world.ask("GET", NODES).body["metadata"]["resourceVersion"]
         world.run.advance_by(3_600)
@@ -43,7 +43,7 @@ def test_an_hour_in_which_all_nodes_live_writes_nothing():
 
 
 def test_a_silent_node_is_left_alone_within_its_grace():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(39.9)
@@ -52,7 +52,7 @@ def test_a_silent_node_is_left_alone_within_its_grace():
 
 
 def test_a_silent_node_becomes_unknown_and_unreachable_after_its_grace():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(40)
@@ -62,7 +62,7 @@ def test_a_silent_node_becomes_unknown_and_unreachable_after_its_grace():
 
 
 def test_the_grace_is_a_setting():
-    with NodeWorld(NodeLifecycleSettings(patience=NodeGracePeriods(grace_s=12))) as world:
+    with NodeLifecycleCluster(NodeLifecycleSettings(patience=NodeGracePeriods(grace_s=12))) as world:
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(12)
@@ -70,7 +70,7 @@ def test_the_grace_is_a_setting():
 
 
 def test_taints_go_when_the_node_reports_again():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(60)
@@ -82,7 +82,7 @@ def test_taints_go_when_the_node_reports_again():
 
 
 def test_a_report_counts_as_a_heartbeat():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("good")
         world.node("bad", lives=False)
         for minute in range(3):
@@ -94,7 +94,7 @@ def test_a_report_counts_as_a_heartbeat():
 
 
 def test_a_node_that_says_it_is_not_ready_is_tainted_without_unknown_conditions():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("good")
         world.node("false", Ready="False")
         assert world.taints("false") == ["not-ready:NoSchedule", "not-ready:NoExecute"]
@@ -102,7 +102,7 @@ def test_a_node_that_says_it_is_not_ready_is_tainted_without_unknown_conditions(
 
 
 def test_a_not_ready_node_that_falls_silent_swaps_its_taints():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("good")
         world.node("false", Ready="False")
         world.silence("false")
@@ -111,7 +111,7 @@ def test_a_not_ready_node_that_falls_silent_swaps_its_taints():
 
 
 def test_pressure_keeps_new_pods_away_and_nothing_else():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("n", MemoryPressure="True", PIDPressure="True")
         assert world.taints("n") == ["memory-pressure:NoSchedule", "pid-pressure:NoSchedule"]
         world.report("n")
@@ -119,7 +119,7 @@ def test_pressure_keeps_new_pods_away_and_nothing_else():
 
 
 def test_a_cordon_shows_as_a_taint():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("n")
         world.ask("PATCH", f"{NODES}/n", {"spec": {"unschedulable": True}}, content="application/merge-patch+json")
         world.run.settle()
@@ -127,7 +127,7 @@ def test_a_cordon_shows_as_a_taint():
 
 
 def test_somebody_elses_taints_stay():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         taint = {"key": "ex.com/own", "value": "v", "effect": "NoSchedule"}
         world.ask("PATCH", f"{NODES}/bad", {"spec": {"taints": [taint]}}, content="application/merge-patch+json")
@@ -137,7 +137,7 @@ def test_somebody_elses_taints_stay():
 
 
 def test_a_node_that_never_reported_is_told_so_after_the_startup_grace():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("good")
         world.made(NODES, {"metadata": {"name": "never"}})
         world.run.advance_by(59)
@@ -148,7 +148,7 @@ def test_a_node_that_never_reported_is_told_so_after_the_startup_grace():
 
 
 def test_when_every_node_is_silent_nothing_is_driven_off():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.pod("p", "bad")
         world.silence("bad", "good")
@@ -158,7 +158,7 @@ def test_when_every_node_is_silent_nothing_is_driven_off():
 
 
 def test_an_evicting_taint_is_taken_back_when_the_last_node_falls_silent():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.silence("bad")
         world.run.advance_by(40)
@@ -169,7 +169,7 @@ def test_an_evicting_taint_is_taken_back_when_the_last_node_falls_silent():
 
 
 def test_after_a_full_disruption_nodes_that_stay_silent_are_tainted_again():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.silence("bad", "good")
         world.run.advance_by(100)
@@ -180,7 +180,7 @@ def test_after_a_full_disruption_nodes_that_stay_silent_are_tainted_again():
 
 
 def test_nodes_of_a_zone_are_emptied_one_every_ten_seconds():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         for name in ("a", "b", "c", "d", "e"):
             world.node(name)
         world.silence("a", "b")
@@ -192,7 +192,7 @@ def test_nodes_of_a_zone_are_emptied_one_every_ten_seconds():
 
 
 def test_pods_of_a_silent_node_are_not_ready_and_leave_when_their_toleration_ends():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.pod("short", "bad", tolerations=[UNREACHABLE_2_S])
         world.pod("long", "bad")
@@ -215,7 +215,7 @@ def test_pods_of_a_silent_node_are_not_ready_and_leave_when_their_toleration_end
 
 
 def test_a_pod_stays_when_its_node_reports_in_time():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.pod("long", "bad")
         world.silence("bad")
@@ -228,7 +228,7 @@ def test_a_pod_stays_when_its_node_reports_in_time():
 
 
 def test_a_taint_somebody_adds_drives_off_pods_that_do_not_tolerate_it():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         world.node("n")
         world.pod("p", "n")
         taints = [{"key": "ex.com/out", "effect": "NoExecute"}]
@@ -238,7 +238,7 @@ def test_a_taint_somebody_adds_drives_off_pods_that_do_not_tolerate_it():
 
 
 def test_after_a_restart_pods_have_their_time_again():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.pod("long", "bad")
         world.silence("bad")
@@ -254,7 +254,7 @@ def test_after_a_restart_pods_have_their_time_again():
 
 
 def test_pods_of_a_deleted_node_are_collected_after_a_while():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.pod("p", "bad", tolerations=[{"operator": "Exists"}])
         world.ask("DELETE", f"{NODES}/bad")
@@ -266,7 +266,7 @@ def test_pods_of_a_deleted_node_are_collected_after_a_while():
 
 
 def test_pods_are_kept_when_the_node_comes_back():
-    with NodeWorld() as world:
+    with NodeLifecycleCluster() as world:
         two_nodes(world)
         world.pod("p", "bad")
         world.ask("DELETE", f"{NODES}/bad")
@@ -278,7 +278,7 @@ def test_pods_are_kept_when_the_node_comes_back():
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_finished_pods_beyond_the_threshold_go(size: int):
-    with NodeWorld(collection=PodGcSettings(kept_finished=size)) as world:
+    with NodeLifecycleCluster(collection=PodGcSettings(kept_finished=size)) as world:
         world.node("n")
         for number in range(5):
             world.pod(f"p{number}", "n")
@@ -293,7 +293,7 @@ def test_a_node_whose_lease_is_renewed_stays_ready_and_one_whose_is_not_does_not
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 
-    with LocalWorld(
+    with LocalClusterHarness(
         lambda parts: node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
     ) as world:
         for name in ("good", "bad"):

@@ -13,7 +13,7 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.controller import
 from plimsoll.objects.api.meta import written_time
 from tests.faults import CrashAfter
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld, SurvivesCrashes
+from tests.local.local_cluster import CrashingLocalCluster, LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def all_sets(components: Components) -> Sequence[Service]:
     ]
 
 
-class SetsWorld(LocalWorld):
+class WorkloadCluster(LocalClusterHarness):
     """With the namespace `here`."""
 
     def __init__(self, parts: Parts = all_sets, *, through: Callable[[Any], Any] = lambda port: port) -> None:
@@ -105,7 +105,7 @@ class SetsWorld(LocalWorld):
         self.run.settle()
 
 
-class CrashingSetsWorld(SurvivesCrashes, SetsWorld):
+class CrashingWorkloadCluster(CrashingLocalCluster, WorkloadCluster):
     """The process dies after some call; the next one goes on. Steps may be taken twice, so they say what is wanted."""
 
     def __init__(self, parts: Parts, crash: CrashAfter) -> None:
@@ -113,13 +113,13 @@ class CrashingSetsWorld(SurvivesCrashes, SetsWorld):
         super().__init__(parts, through=self.through_the_crash)
 
 
-def sweep_crashes(parts: Parts, story: Callable[[CrashingSetsWorld], None]) -> int:
+def sweep_crashes(parts: Parts, story: Callable[[CrashingWorkloadCluster], None]) -> int:
     """The story with a crash after each call of the controllers in turn; gives how many calls there were."""
     n = 0
     while True:
         n += 1
         crash = CrashAfter(n)
-        with CrashingSetsWorld(parts, crash) as world:
+        with CrashingWorkloadCluster(parts, crash) as world:
             story(world)
         if crash.struck is None:
             return n - 1

@@ -27,7 +27,7 @@ class SlowPort:
         self._takes_s = takes_s
 
     def wrap(self, port: Any) -> Any:
-        return _Wrapped(port, self)
+        return _SlowTransport(port, self)
 
     def count(self, method: str, path: str) -> int:
         return self._calls.count((method, path))
@@ -39,11 +39,11 @@ class SlowPort:
             await asyncio.sleep(self._takes_s)
         reply: Response = await port.send(call)
         if reply.stream is not None and call.path.endswith(f"/{self._late}"):
-            return reply._replace(stream=_Late(reply.stream, self._late_s))
+            return reply._replace(stream=_DelayedStream(reply.stream, self._late_s))
         return reply
 
 
-class _Wrapped:
+class _SlowTransport:
     def __init__(self, port: Any, slow: SlowPort) -> None:
         self._port = port
         self._slow = slow
@@ -55,7 +55,7 @@ class _Wrapped:
         return getattr(self._port, name)
 
 
-class _Late:
+class _DelayedStream:
     """A stream whose chunks come late, and one after the other: each waits for those before it."""
 
     def __init__(self, stream: Stream, late_s: float) -> None:

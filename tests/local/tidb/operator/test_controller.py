@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.local.tidb.builders import CLUSTERS, CORE, SETS, TidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CLUSTERS, CORE, SETS, LocalTidbCluster, base_cluster, group_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture
-def world() -> Iterator[TidbWorld]:
-    with TidbWorld() as world:
+def world() -> Iterator[LocalTidbCluster]:
+    with LocalTidbCluster() as world:
         yield world
 
 
-def test_a_cluster_becomes_sets_services_and_claims(world: TidbWorld) -> None:
+def test_a_cluster_becomes_sets_services_and_claims(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
 
@@ -33,7 +33,7 @@ def test_a_cluster_becomes_sets_services_and_claims(world: TidbWorld) -> None:
     ]
 
 
-def test_pods_carry_the_labels_that_others_find_them_by(world: TidbWorld) -> None:
+def test_pods_carry_the_labels_that_others_find_them_by(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     labels = world.after(60).get(f"{CORE}/pods/db-tikv-0")["metadata"]["labels"]
 
@@ -42,7 +42,7 @@ def test_pods_carry_the_labels_that_others_find_them_by(world: TidbWorld) -> Non
     assert labels["app.kubernetes.io/managed-by"] == "tidb-operator"
 
 
-def test_a_container_asks_for_cpu_and_memory_and_the_claim_for_storage(world: TidbWorld) -> None:
+def test_a_container_asks_for_cpu_and_memory_and_the_claim_for_storage(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
 
@@ -54,7 +54,7 @@ def test_a_container_asks_for_cpu_and_memory_and_the_claim_for_storage(world: Ti
     assert claim["status"]["phase"] == "Bound"
 
 
-def test_the_status_tells_sizes_stores_and_that_all_is_well(world: TidbWorld) -> None:
+def test_the_status_tells_sizes_stores_and_that_all_is_well(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     status = world.after(60).cluster()["status"]
 
@@ -71,14 +71,14 @@ def test_the_status_tells_sizes_stores_and_that_all_is_well(world: TidbWorld) ->
     assert [condition["status"] for condition in status["conditions"]] == ["True"]
 
 
-def test_a_cluster_that_has_settled_is_not_written_again(world: TidbWorld) -> None:
+def test_a_cluster_that_has_settled_is_not_written_again(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     before = world.after(120).cluster()["metadata"]["resourceVersion"]
 
     assert world.after(3_600).cluster()["metadata"]["resourceVersion"] == before
 
 
-def test_a_group_joins_the_pd_of_its_base_and_has_none_itself(world: TidbWorld) -> None:
+def test_a_group_joins_the_pd_of_its_base_and_has_none_itself(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     world.make(group_cluster())
@@ -90,7 +90,7 @@ def test_a_group_joins_the_pd_of_its_base_and_has_none_itself(world: TidbWorld) 
     assert [store["podName"] for store in told["stores"].values()] == ["auto-1-tikv-0"]
 
 
-def test_more_tikv_replicas_are_there_at_once(world: TidbWorld) -> None:
+def test_more_tikv_replicas_are_there_at_once(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     world.patch("db", tikv={"replicas": 5})
@@ -100,7 +100,7 @@ def test_more_tikv_replicas_are_there_at_once(world: TidbWorld) -> None:
     assert list(world.stores().values()) == ["Up"] * 5
 
 
-def test_fewer_tikv_replicas_wait_until_pd_has_buried_the_store(world: TidbWorld) -> None:
+def test_fewer_tikv_replicas_wait_until_pd_has_buried_the_store(world: LocalTidbCluster) -> None:
     world.make(base_cluster(tikv=5))
     world.after(60)
     world.patch("db", tikv={"replicas": 4})
@@ -118,7 +118,7 @@ def test_fewer_tikv_replicas_wait_until_pd_has_buried_the_store(world: TidbWorld
     assert "tikv-db-tikv-4" not in world.names("persistentvolumeclaims")
 
 
-def test_stores_leave_one_after_the_other(world: TidbWorld) -> None:
+def test_stores_leave_one_after_the_other(world: LocalTidbCluster) -> None:
     world.make(base_cluster(tikv=5))
     world.after(60)
     world.patch("db", tikv={"replicas": 3})
@@ -128,7 +128,7 @@ def test_stores_leave_one_after_the_other(world: TidbWorld) -> None:
     assert world.replicas("db-tikv") == 3
 
 
-def test_a_store_that_pd_does_not_let_go_keeps_its_pod(world: TidbWorld) -> None:
+def test_a_store_that_pd_does_not_let_go_keeps_its_pod(world: LocalTidbCluster) -> None:
     world.make(base_cluster(tikv=3))
     world.after(60)
     world.patch("db", tikv={"replicas": 2})
@@ -140,7 +140,7 @@ def test_a_store_that_pd_does_not_let_go_keeps_its_pod(world: TidbWorld) -> None
     assert "can not remove store" in told[0]
 
 
-def test_a_pod_that_never_held_anything_goes_at_once(world: TidbWorld) -> None:
+def test_a_pod_that_never_held_anything_goes_at_once(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     huge = group_cluster()
@@ -155,7 +155,7 @@ def test_a_pod_that_never_held_anything_goes_at_once(world: TidbWorld) -> None:
     assert set(world.stores()) == {"db-tikv-0", "db-tikv-1", "db-tikv-2"}
 
 
-def test_a_drained_store_lets_its_pod_go_at_once(world: TidbWorld) -> None:
+def test_a_drained_store_lets_its_pod_go_at_once(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.make(group_cluster())
     world.after(60)
@@ -170,7 +170,7 @@ def test_a_drained_store_lets_its_pod_go_at_once(world: TidbWorld) -> None:
     assert "auto-1-tikv-0" not in world.names("pods")
 
 
-def test_everything_goes_with_its_cluster(world: TidbWorld) -> None:
+def test_everything_goes_with_its_cluster(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     world.delete("db")
@@ -181,7 +181,7 @@ def test_everything_goes_with_its_cluster(world: TidbWorld) -> None:
     assert "db-simulated-pd" not in world.names("configmaps")
 
 
-def test_another_image_rolls_through_the_pods(world: TidbWorld) -> None:
+def test_another_image_rolls_through_the_pods(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     world.patch("db", version="v8.1.0")
@@ -194,7 +194,7 @@ def test_another_image_rolls_through_the_pods(world: TidbWorld) -> None:
     assert len(world.stores()) == 3
 
 
-def test_a_paused_cluster_is_left_alone(world: TidbWorld) -> None:
+def test_a_paused_cluster_is_left_alone(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     world.patch("db", paused=True, tikv={"replicas": 5})
@@ -203,7 +203,7 @@ def test_a_paused_cluster_is_left_alone(world: TidbWorld) -> None:
     assert world.replicas("db-tikv") == 3
 
 
-def test_a_set_that_somebody_deletes_comes_back_with_the_same_stores(world: TidbWorld) -> None:
+def test_a_set_that_somebody_deletes_comes_back_with_the_same_stores(world: LocalTidbCluster) -> None:
     world.make(base_cluster())
     world.after(60)
     assert world.ask("DELETE", f"{SETS}/db-tikv").status == 200
@@ -213,7 +213,7 @@ def test_a_set_that_somebody_deletes_comes_back_with_the_same_stores(world: Tidb
     assert list(world.stores().values()) == ["Up"] * 3
 
 
-def test_without_a_cluster_nobody_writes_anything(world: TidbWorld) -> None:
+def test_without_a_cluster_nobody_writes_anything(world: LocalTidbCluster) -> None:
     before = world.get(CLUSTERS)["metadata"]["resourceVersion"]
 
     assert world.after(3_600).get(CLUSTERS)["metadata"]["resourceVersion"] == before

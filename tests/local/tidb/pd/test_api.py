@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.local.tidb.builders import CORE, TidbWorld, base_cluster, group_cluster
+from tests.local.tidb.builders import CORE, LocalTidbCluster, base_cluster, group_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,26 +17,26 @@ API = "/pd/api/v1"
 
 
 @pytest.fixture
-def world() -> Iterator[TidbWorld]:
-    with TidbWorld() as world:
+def world() -> Iterator[LocalTidbCluster]:
+    with LocalTidbCluster() as world:
         world.make(base_cluster())
         world.after(60)
         yield world
 
 
-def _counts(world: TidbWorld, pod: str) -> tuple[int, int]:
+def _counts(world: LocalTidbCluster, pod: str) -> tuple[int, int]:
     status = world.store(pod)["status"]
     return status["region_count"], status["leader_count"]
 
 
-def _drain(world: TidbWorld, pod: str) -> tuple[int, Any]:
+def _drain(world: LocalTidbCluster, pod: str) -> tuple[int, Any]:
     return world.pd("DELETE", f"{API}/store/{world.store(pod)['store']['id']}")
 
 
 # ---- stores
 
 
-def test_a_store_tells_who_and_how_large_it_is(world: TidbWorld) -> None:
+def test_a_store_tells_who_and_how_large_it_is(world: LocalTidbCluster) -> None:
     found = world.store("db-tikv-1")
 
     assert found["store"]["address"] == "db-tikv-1.db-tikv-peer.prod.svc:20160"
@@ -44,7 +44,7 @@ def test_a_store_tells_who_and_how_large_it_is(world: TidbWorld) -> None:
     assert found["status"]["capacity"] == "100GiB"
 
 
-def test_labels_come_from_the_configuration_as_a_map_or_as_toml(world: TidbWorld) -> None:
+def test_labels_come_from_the_configuration_as_a_map_or_as_toml(world: LocalTidbCluster) -> None:
     world.make(group_cluster())
     world.make(group_cluster("auto-2", config='[server.labels]\ngroup = "b"\n'))
     world.after(60)
@@ -54,7 +54,7 @@ def test_labels_come_from_the_configuration_as_a_map_or_as_toml(world: TidbWorld
 
 
 def test_before_the_first_store_there_is_no_cluster() -> None:
-    with TidbWorld() as world:
+    with LocalTidbCluster() as world:
         world.make(base_cluster(tikv=0))
         world.after(60)
         status, said = world.pd("GET", f"{API}/stores")
@@ -63,7 +63,7 @@ def test_before_the_first_store_there_is_no_cluster() -> None:
     assert "not bootstrapped" in said
 
 
-def test_no_pd_pod_no_answer(world: TidbWorld) -> None:
+def test_no_pd_pod_no_answer(world: LocalTidbCluster) -> None:
     world.patch("db", pd={"replicas": 0})
     world.after(60)
 
@@ -74,18 +74,18 @@ def test_no_pd_pod_no_answer(world: TidbWorld) -> None:
     ("path", "status"),
     [("/store/99", 404), ("/store/x", 400), ("/nothing", 404), ("/regions/check/odd", 404), ("/store/1/x", 404)],
 )
-def test_what_is_not_there_is_not_found(world: TidbWorld, path: str, status: int) -> None:
+def test_what_is_not_there_is_not_found(world: LocalTidbCluster, path: str, status: int) -> None:
     assert world.pd("GET", f"{API}{path}")[0] == status
 
 
-def test_a_store_is_refused_when_too_few_would_be_left(world: TidbWorld) -> None:
+def test_a_store_is_refused_when_too_few_would_be_left(world: LocalTidbCluster) -> None:
     status, said = _drain(world, "db-tikv-0")
 
     assert status == 400
     assert said == "can not remove store 1 since the number of up stores would be 2 while need 3"
 
 
-def test_an_offline_store_is_emptied_and_buried_and_then_gone(world: TidbWorld) -> None:
+def test_an_offline_store_is_emptied_and_buried_and_then_gone(world: LocalTidbCluster) -> None:
     world.make(group_cluster())
     world.after(60)
     assert _drain(world, "auto-1-tikv-0")[0] == 200
@@ -100,7 +100,7 @@ def test_an_offline_store_is_emptied_and_buried_and_then_gone(world: TidbWorld) 
     assert listed["count"] == 3
 
 
-def test_the_process_of_a_buried_store_does_not_register_again(world: TidbWorld) -> None:
+def test_the_process_of_a_buried_store_does_not_register_again(world: LocalTidbCluster) -> None:
     world.make(group_cluster())
     world.after(60)
     _drain(world, "auto-1-tikv-0")
@@ -110,7 +110,7 @@ def test_the_process_of_a_buried_store_does_not_register_again(world: TidbWorld)
     assert listed["count"] == 4
 
 
-def test_a_store_on_its_way_out_may_be_brought_back(world: TidbWorld) -> None:
+def test_a_store_on_its_way_out_may_be_brought_back(world: LocalTidbCluster) -> None:
     world.make(group_cluster())
     world.after(60)
     store = world.store("auto-1-tikv-0")["store"]["id"]
@@ -120,7 +120,7 @@ def test_a_store_on_its_way_out_may_be_brought_back(world: TidbWorld) -> None:
     assert world.after(60).stores()["auto-1-tikv-0"] == "Up"
 
 
-def test_where_replicas_have_no_other_place_the_store_stays(world: TidbWorld) -> None:
+def test_where_replicas_have_no_other_place_the_store_stays(world: LocalTidbCluster) -> None:
     """Stores for hot regions are no place for anything else."""
     world.make(group_cluster(replicas=1))
     world.after(60)
@@ -132,7 +132,7 @@ def test_where_replicas_have_no_other_place_the_store_stays(world: TidbWorld) ->
     assert _counts(world, "db-tikv-2")[0] > 0
 
 
-def test_leaders_are_evicted_until_somebody_stops_it(world: TidbWorld) -> None:
+def test_leaders_are_evicted_until_somebody_stops_it(world: LocalTidbCluster) -> None:
     asked = {"name": "evict-leader-scheduler", "store_id": 1}
     assert world.pd("POST", f"{API}/schedulers", asked)[0] == 200
     world.after(30)
@@ -145,7 +145,7 @@ def test_leaders_are_evicted_until_somebody_stops_it(world: TidbWorld) -> None:
     assert world.pd("DELETE", f"{API}/schedulers/evict-leader-scheduler-1")[0] == 404
 
 
-def test_a_silent_store_is_disconnected_and_later_down(world: TidbWorld) -> None:
+def test_a_silent_store_is_disconnected_and_later_down(world: LocalTidbCluster) -> None:
     for number in range(12):
         world.ask("PATCH", f"/api/v1/nodes/n{number}", {"spec": {"unschedulable": True}}, content=_MERGE)
     world.ask("DELETE", f"{CORE}/pods/db-tikv-2")
@@ -156,7 +156,7 @@ def test_a_silent_store_is_disconnected_and_later_down(world: TidbWorld) -> None
     assert world.after(1_800).stores()["db-tikv-2"] == "Down"
 
 
-def test_stores_of_a_group_are_found_by_pattern(world: TidbWorld) -> None:
+def test_stores_of_a_group_are_found_by_pattern(world: LocalTidbCluster) -> None:
     world.make(group_cluster())
     world.after(60)
     _, found = world.pd("GET", f"{API}/labels/stores?name=^GROUP$&value=^pd-auto-scaling-tikv-small$")
@@ -165,13 +165,13 @@ def test_stores_of_a_group_are_found_by_pattern(world: TidbWorld) -> None:
     assert world.pd("GET", f"{API}/labels/stores?name=(&value=x")[0] == 400
 
 
-def test_a_store_is_relabelled(world: TidbWorld) -> None:
+def test_a_store_is_relabelled(world: LocalTidbCluster) -> None:
     assert world.pd("POST", f"{API}/store/1/label", {"zone": "a"})[0] == 200
 
     assert world.store("db-tikv-0")["store"]["labels"] == [{"key": "zone", "value": "a"}]
 
 
-def test_replication_is_told_as_pd_does(world: TidbWorld) -> None:
+def test_replication_is_told_as_pd_does(world: LocalTidbCluster) -> None:
     _, told = world.pd("GET", f"{API}/config/replicate")
 
     assert (told["max-replicas"], told["enable-placement-rules"]) == (3, "false")
@@ -179,7 +179,7 @@ def test_replication_is_told_as_pd_does(world: TidbWorld) -> None:
 
 
 def test_missing_peers_are_made_and_counted_until_then() -> None:
-    with TidbWorld(speed=1.0) as world:
+    with LocalTidbCluster(speed=1.0) as world:
         world.make(base_cluster())
         world.after(10)
         assert world.pd("GET", f"{API}/regions/check/miss-peer")[1]["count"] > 0
@@ -191,7 +191,7 @@ def test_missing_peers_are_made_and_counted_until_then() -> None:
 # ---- the topology of TiDB
 
 
-def test_tidb_servers_keep_their_keys_in_etcd(world: TidbWorld) -> None:
+def test_tidb_servers_keep_their_keys_in_etcd(world: LocalTidbCluster) -> None:
     asked = {"key": _base64("/topology/tidb/"), "range_end": _base64("/topology/tidb0")}
     _, found = world.pd("POST", "/v3/kv/range", asked)
     keys = {b64decode(pair["key"]).decode(): b64decode(pair["value"]) for pair in found["kvs"]}
@@ -203,7 +203,7 @@ def test_tidb_servers_keep_their_keys_in_etcd(world: TidbWorld) -> None:
     assert world.pd("POST", "/v3/kv/range", {"key": _base64("/topology/prometheus")})[1].get("kvs") is None
 
 
-def test_a_tidb_server_of_a_group_tells_its_labels(world: TidbWorld) -> None:
+def test_a_tidb_server_of_a_group_tells_its_labels(world: LocalTidbCluster) -> None:
     labels = {"group": "pd-auto-scaling-tidb-small", "resource-type": "small"}
     group = group_cluster()
     tidb = {"replicas": 1, "requests": {"cpu": "1", "memory": "1Gi"}, "config": {"labels": labels}}
@@ -219,7 +219,7 @@ def test_a_tidb_server_of_a_group_tells_its_labels(world: TidbWorld) -> None:
 # ---- restarts
 
 
-def test_a_restart_loses_nothing(world: TidbWorld) -> None:
+def test_a_restart_loses_nothing(world: LocalTidbCluster) -> None:
     world.make(group_cluster())
     world.after(60)
     world.pd("POST", f"{API}/schedulers", {"name": "evict-leader-scheduler", "store_id": 4})
@@ -233,7 +233,7 @@ def test_a_restart_loses_nothing(world: TidbWorld) -> None:
     assert world.after(60).stores()["auto-1-tikv-0"] == "Tombstone"
 
 
-def test_another_cluster_of_the_same_name_begins_anew(world: TidbWorld) -> None:
+def test_another_cluster_of_the_same_name_begins_anew(world: LocalTidbCluster) -> None:
     world.delete("db")
     world.after(60)
     world.make(base_cluster())

@@ -31,7 +31,7 @@ AROUND = SnapshotInputs(
 POD_NAMES = tuple(f"p{index}" for index in range(6))
 
 
-class Cluster:
+class ReferenceCluster:
     """What a history of changes comes to, told plainly."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
 @settings(max_examples=30, deadline=None)
 @given(histories())
 def test_what_changed_comes_to_the_same_as_everything_anew(history: list[SnapshotChanges]):
-    keeper, cluster = SnapshotBuilder(), Cluster()
+    keeper, cluster = SnapshotBuilder(), ReferenceCluster()
     for number, changes in enumerate(history, start=1):
         cluster.apply(changes)
         snapshot = keeper.update(changes, AROUND)

@@ -1,6 +1,6 @@
 """A management cluster in memory, in virtual time, and a provider over it.
 
-with CapiWorld() as world:
+with CapiCluster() as world:
     world.deployment("md", replicas=1)
     world.after(BOOT_S + 5)
     group = world.refreshed("md")
@@ -15,8 +15,8 @@ from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
-from tests.kube.embedded_api import KubeWorld, unchanged
-from tests.nodes.providers.clusterapi.capi_controllers import MACHINES, SmallClusterApi
+from tests.kube.embedded_api import EmbeddedApi, unchanged
+from tests.nodes.providers.clusterapi.capi_controllers import MACHINES, FakeClusterApi
 from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, collection, definition, scalable
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ T = TypeVar("T")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-class CapiWorld:
+class CapiCluster:
     """`runs=False`: nothing acts on the objects but the test. `through` lies between the provider and the server."""
 
     def __init__(
         self, *, runs: bool = True, through: Any = unchanged, kinds: tuple[str, ...] = KINDS, **settings: Any
     ) -> None:
-        self.kube = KubeWorld()
+        self.kube = EmbeddedApi()
         self.run, self.clock, self.client = self.kube.run, self.kube.clock, self.kube.client
-        self.capi = SmallClusterApi(self.client, clock=self.clock)
+        self.capi = FakeClusterApi(self.client, clock=self.clock)
         self._runs, self._kinds = runs, kinds
         self._through, self._settings = through, ClusterApiSettings(**settings)
 

@@ -30,7 +30,7 @@ SETS = cluster_api_resource(MachineSet, group=GROUP, version="v1beta1")
 MACHINES = cluster_api_resource(ClusterMachine, group=GROUP, version="v1beta1")
 
 
-class SmallClusterApi:
+class FakeClusterApi:
     def __init__(self, client: Client, *, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self.failing: set[str] = set()

@@ -11,7 +11,7 @@ from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.entropy import SeededEntropy
-from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import HERE, LARGE_ENOUGH, bounds
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE
@@ -29,7 +29,7 @@ AT_ONCE = {
 }
 
 
-class AutoscaledWorld(CapiWorld):
+class AutoscaledCapiCluster(CapiCluster):
     """`turn()` is one turn of the autoscaler."""
 
     def start(self, **options: Any) -> None:
@@ -97,7 +97,7 @@ async def _run(run: Callable[[], Any]) -> None:
 
 
 def test_pods_that_wait_get_machines_from_zero_and_idle_machines_go():
-    with AutoscaledWorld() as world:
+    with AutoscaledCapiCluster() as world:
         world.deployment("md", annotations={**bounds(0, 5), **LARGE_ENOUGH})
         world.start()
         world.pods(4, cpu="1500m")
@@ -117,7 +117,7 @@ def test_pods_that_wait_get_machines_from_zero_and_idle_machines_go():
 
 
 def test_auto_provisioning_makes_a_group_of_a_template_and_deletes_it_when_empty():
-    with AutoscaledWorld() as world:
+    with AutoscaledCapiCluster() as world:
         world.deployment("large", annotations={TEMPLATE: "true", **LARGE_ENOUGH})
         world.start(node_autoprovisioning=True, autoprovisioning_prefix="nap")
         world.pods(1, cpu="3")

@@ -12,7 +12,7 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, Ou
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import NodeRef
 from tests.kube.embedded_api import unchanged
-from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import MARK, bounds, collection, machine, scalable
 
@@ -23,9 +23,9 @@ READY_S = BOOT_S + 5
 
 
 @contextlib.contextmanager
-def started(replicas: int, *, least: int = 0, through: Any = unchanged) -> Iterator[CapiWorld]:
+def started(replicas: int, *, least: int = 0, through: Any = unchanged) -> Iterator[CapiCluster]:
     """A deployment whose nodes have all come up."""
-    with CapiWorld(through=through) as world:
+    with CapiCluster(through=through) as world:
         world.deployment("md", replicas=replicas, annotations=bounds(least, 10))
         world.after(READY_S)
         yield world
@@ -100,7 +100,7 @@ def test_real_nodes_are_never_given_up():
 
 
 def test_failed_machines_are_no_real_nodes():
-    with CapiWorld() as world:
+    with CapiCluster() as world:
         world.capi.failing.add("md")
         world.deployment("md", replicas=2)
         world.after(READY_S)
@@ -128,7 +128,7 @@ def test_just_the_nodes_that_are_named_go():
 
 
 def test_a_failed_machine_is_removed_by_the_id_it_was_listed_under():
-    with CapiWorld() as world:
+    with CapiCluster() as world:
         world.deployment("md", replicas=1)
         world.after(READY_S)
         world.capi.failing.add("md")
@@ -165,7 +165,7 @@ def test_a_node_of_another_group_is_refused_and_marks_nothing():
 
 
 def test_what_is_gone_or_going_needs_no_removing():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachineSet", "ms", replicas=2))
         world.made(machine("m", ("MachineSet", "ms"), providerID="x/1", finalizers=["a.b/c"]))
         world.kube.ask("DELETE", f"{collection('Machine')}/m")
@@ -177,7 +177,7 @@ def test_what_is_gone_or_going_needs_no_removing():
 
 def test_repeated_removal_does_no_more_than_one_while_cluster_api_has_not_acted():
     """Also by another process, which knows nothing but the objects."""
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachineSet", "ms", replicas=3))
         for name in "abc":
             world.made(machine(name, ("MachineSet", "ms"), providerID=f"x/{name}"))
@@ -194,7 +194,7 @@ def test_repeated_removal_does_no_more_than_one_while_cluster_api_has_not_acted(
 
 
 def test_a_mark_that_was_never_paid_for_is_taken_back_before_it_misleads():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachineSet", "ms", replicas=2))
         for name in "ab":
             marks = {MARK: "plimsoll"} if name == "a" else {}
@@ -205,7 +205,7 @@ def test_a_mark_that_was_never_paid_for_is_taken_back_before_it_misleads():
 
 
 def test_marks_of_others_are_left_alone():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachineSet", "ms", replicas=2))
         for name in "ab":
             marks = {MARK: "by hand"} if name == "a" else {}
@@ -218,12 +218,12 @@ def test_marks_of_others_are_left_alone():
 # ---- pools without machines
 
 
-def pool(world: CapiWorld, *ids: str, replicas: int) -> None:
+def pool(world: CapiCluster, *ids: str, replicas: int) -> None:
     world.made(scalable("MachinePool", "p", replicas=replicas, providerIDList=list(ids)))
 
 
 def test_a_pool_without_machines_only_becomes_smaller():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         pool(world, "x/1", "x/2", "x/3", replicas=3)
         group = world.refreshed("p", "MachinePool")
         for name in ("x/1", "x/1", "x/2"):
@@ -232,7 +232,7 @@ def test_a_pool_without_machines_only_becomes_smaller():
 
 
 def test_a_new_process_takes_what_a_pool_has_too_many_as_given_up_already():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         pool(world, "x/1", "x/2", "x/3", replicas=2)
         group = world.refreshed("p", "MachinePool")
         assert world.do(group.delete_nodes([NodeRef(provider_id="x/1", name="n")])) == Done()
@@ -242,14 +242,14 @@ def test_a_new_process_takes_what_a_pool_has_too_many_as_given_up_already():
 # ---- a server that refuses or does not answer
 
 
-class Scaling:
+class ScaleFaults:
     """Goes wrong when a size is changed: before it is done, or after."""
 
     def __init__(self, error: Exception, *, done: bool = False) -> None:
         self._error, self.is_done = error, done
         self.is_on = True
 
-    def __call__(self, transport: Any) -> Scaling:
+    def __call__(self, transport: Any) -> ScaleFaults:
         self._transport = transport
         return self
 
@@ -267,7 +267,7 @@ class Scaling:
 
 
 def test_a_refused_size_takes_the_marks_back():
-    fault = Scaling(Forbidden(Status(message="quota", code=403)), done=False)
+    fault = ScaleFaults(Forbidden(Status(message="quota", code=403)), done=False)
     with started(2, through=fault) as world:
         outcome = world.do(world.refreshed().delete_nodes([world.node(world.nodes()[1])]))
         assert isinstance(outcome, CallFailed)
@@ -277,7 +277,7 @@ def test_a_refused_size_takes_the_marks_back():
 
 @pytest.mark.parametrize("done", [True, False])
 def test_after_a_lost_answer_the_same_call_ends_what_was_begun(done: bool):
-    fault = Scaling(TimedOut("lost"), done=done)
+    fault = ScaleFaults(TimedOut("lost"), done=done)
     with started(3, through=fault) as world:
         first, second, third = world.nodes()
         ref = world.node(second)
@@ -292,7 +292,7 @@ def test_after_a_lost_answer_the_same_call_ends_what_was_begun(done: bool):
 
 def test_machines_that_came_since_the_last_look_are_counted_when_a_removal_is_repeated():
     """Else the repeated call would take one more node away, and nobody could say which."""
-    fault = Scaling(TimedOut("lost"), done=True)
+    fault = ScaleFaults(TimedOut("lost"), done=True)
     fault.is_on = False
     with started(3, through=fault) as world:
         ref = world.node(world.nodes()[1])
@@ -308,7 +308,7 @@ def test_machines_that_came_since_the_last_look_are_counted_when_a_removal_is_re
 
 
 def test_a_server_in_trouble_leaves_growth_unknown():
-    fault = Scaling(ServerFailed(Status(message="etcd", code=500)), done=False)
+    fault = ScaleFaults(ServerFailed(Status(message="etcd", code=500)), done=False)
     with started(1, through=fault) as world:
         outcome = world.do(world.refreshed().increase_size(1, expected=1))
         assert isinstance(outcome, CallFailed)

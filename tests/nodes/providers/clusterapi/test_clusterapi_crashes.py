@@ -18,8 +18,8 @@ from plimsoll.runtime.entropy import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
-from tests.local.cloud.test_controller_crashes import Reads
-from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S, DEPLOYMENTS, SmallClusterApi, replicas_of
+from tests.local.cloud.test_controller_crashes import WriteFaultsOnly
+from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S, DEPLOYMENTS, FakeClusterApi, replicas_of
 from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, LARGE_ENOUGH, definition, scalable
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE, blueprint
 
@@ -32,22 +32,22 @@ _TRIES = 4
 _VICTIM = "node-md-s-002"
 
 
-class CrashWorld:
+class CrashingCapiCluster:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.application = Application(new_server(clock))
         self.client = self.client_through(lambda port: port)
-        self.capi = SmallClusterApi(self.client, clock=clock)
+        self.capi = FakeClusterApi(self.client, clock=clock)
 
     def client_through(self, through: Callable[[Any], Any]) -> Client:
         transport = EmbeddedTransport(self.application, token=ADMIN)
-        reads = Reads(transport, through(EmbeddedTransport(self.application, token=ADMIN)))
+        reads = WriteFaultsOnly(transport, through(EmbeddedTransport(self.application, token=ADMIN)))
         return Client(reads, clock=self.clock, entropy=SeededEntropy("crash"), settings=UNLIMITED)
 
 
-async def build_world(clock: VirtualClock) -> CrashWorld:
+async def build_world(clock: VirtualClock) -> CrashingCapiCluster:
     """Three nodes are up, and there is a machine type."""
-    world = CrashWorld(clock)
+    world = CrashingCapiCluster(clock)
     await world.client.create(Namespace, {"metadata": {"name": HERE}})
     for kind in KINDS:
         await world.client.create(CustomResourceDefinition, definition(kind))
@@ -60,12 +60,14 @@ async def build_world(clock: VirtualClock) -> CrashWorld:
     return world
 
 
-def instance(world: CrashWorld, through: Callable[[Any], Any]) -> tuple[CrashWorld, ClusterApiProvider]:
+def instance(
+    world: CrashingCapiCluster, through: Callable[[Any], Any]
+) -> tuple[CrashingCapiCluster, ClusterApiProvider]:
     client = world.client_through(through)
     return world, ClusterApiProvider(client, client)
 
 
-async def turn(running: tuple[CrashWorld, ClusterApiProvider]) -> None:
+async def turn(running: tuple[CrashingCapiCluster, ClusterApiProvider]) -> None:
     """What a plan says: one node away, a new group with two nodes. Repeated until all of it is done."""
     world, provider = running
     await provider.refresh()
@@ -89,7 +91,7 @@ async def _done(act: Callable[[], Awaitable[Any]], provider: ClusterApiProvider)
     raise AssertionError("tried too often")
 
 
-async def check(world: CrashWorld) -> None:
+async def check(world: CrashingCapiCluster) -> None:
     await world.capi.step()
     names = sorted(node.metadata.name for node in (await world.client.list(Node)).items)
     assert names == ["node-md-s-001", "node-md-s-003"]

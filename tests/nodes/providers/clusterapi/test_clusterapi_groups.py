@@ -11,7 +11,7 @@ from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.providers.clusterapi.annotations import is_propagated, is_synced
 from plimsoll.nodes.providers.clusterapi.settings import Discovery, read_discovery, read_settings
 from plimsoll.nodes.providers.values import GroupOptions, ProviderFailed
-from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiCluster
 from tests.nodes.providers.clusterapi.capi_objects import (
     GROUP,
     HERE,
@@ -27,13 +27,13 @@ from tests.nodes.providers.simulated_clusters import AN_HOUR, DEFAULTS
 OPTIONS = f"{GROUP}/autoscaling-options-"
 
 
-def ids(world: CapiWorld) -> list[str]:
+def ids(world: CapiCluster) -> list[str]:
     world.do(world.provider.refresh())
     return list(world.groups())
 
 
 def test_all_three_kinds_with_both_bounds_are_groups():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         for kind in ("MachineSet", "MachineDeployment", "MachinePool"):
             world.made(scalable(kind, "x", replicas=2, annotations=bounds(1, 5)))
         assert ids(world) == [f"{kind}/{HERE}/x" for kind in ("MachineDeployment", "MachinePool", "MachineSet")]
@@ -49,27 +49,27 @@ def test_all_three_kinds_with_both_bounds_are_groups():
     ids=["no max", "no min", "neither", "no number", "a fraction", "negative", "inconsistent", "nothing"],
 )
 def test_without_two_sound_bounds_it_is_no_group_and_others_still_are(annotations: dict[str, str]):
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("odd", annotations=annotations)
         world.deployment("sound")
         assert ids(world) == [f"MachineDeployment/{HERE}/sound"]
 
 
 def test_a_machine_set_of_a_deployment_is_no_group():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md")
         world.made(scalable("MachineSet", "md-s", owners=[("MachineDeployment", "md")]))
         assert ids(world) == [f"MachineDeployment/{HERE}/md"]
 
 
 def test_what_is_paused_is_skipped():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md", annotations={**bounds(), f"{GROUP}/paused": ""})
         assert ids(world) == []
 
 
 def test_what_is_being_deleted_is_no_group_any_more():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         body = scalable("MachineDeployment", "md")
         body["metadata"]["finalizers"] = ["a.b/c"]
         world.made(body)
@@ -79,25 +79,25 @@ def test_what_is_being_deleted_is_no_group_any_more():
 
 
 def test_without_replicas_nobody_knows_its_size():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md", replicas=None)
         assert ids(world) == []
 
 
 def test_machine_pools_need_not_be_installed():
-    with CapiWorld(runs=False, kinds=("MachineDeployment", "MachineSet", "Machine")) as world:
+    with CapiCluster(runs=False, kinds=("MachineDeployment", "MachineSet", "Machine")) as world:
         world.deployment("md")
         assert ids(world) == [f"MachineDeployment/{HERE}/md"]
 
 
 def test_without_cluster_api_the_provider_says_so():
-    with CapiWorld(runs=False, kinds=()) as world, pytest.raises(ProviderFailed, match="is Cluster API installed"):
+    with CapiCluster(runs=False, kinds=()) as world, pytest.raises(ProviderFailed, match="is Cluster API installed"):
         world.do(world.provider.refresh())
 
 
 @pytest.mark.parametrize(("group", "version"), [(GROUP, "v1beta2"), ("machines.example.com", "v1beta1")])
 def test_group_and_version_are_those_of_the_management_cluster(group: str, version: str):
-    with CapiWorld(runs=False, kinds=(), group=group) as world:
+    with CapiCluster(runs=False, kinds=(), group=group) as world:
         for kind in ("MachineDeployment", "MachineSet", "Machine"):
             world.kube.made(DEFINITIONS, definition(kind, group=group, version=version))
         world.run.settle()
@@ -113,7 +113,7 @@ def test_group_and_version_are_those_of_the_management_cluster(group: str, versi
 
 
 def test_cluster_api_may_come_later():
-    with CapiWorld(runs=False, kinds=()) as world:
+    with CapiCluster(runs=False, kinds=()) as world:
         with pytest.raises(ProviderFailed):
             world.do(world.provider.refresh())
         for kind in ("MachineDeployment", "MachineSet", "Machine"):
@@ -137,7 +137,7 @@ DISCOVERED: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("flag", "found"), DISCOVERED)
 def test_discovery_restricts_by_namespace_cluster_and_labels(flag: str, found: list[str]):
-    with CapiWorld(runs=False, discoveries=(read_discovery(flag),)) as world:
+    with CapiCluster(runs=False, discoveries=(read_discovery(flag),)) as world:
         world.deployment("a", clusterName="one")
         world.deployment("b", clusterName="two", labels={"team": "red"})
         assert ids(world) == [f"MachineDeployment/{HERE}/{name}" for name in found]
@@ -145,7 +145,7 @@ def test_discovery_restricts_by_namespace_cluster_and_labels(flag: str, found: l
 
 def test_several_discoveries_are_alternatives():
     flags = ("clusterapi:clusterName=one", "clusterapi:team=red")
-    with CapiWorld(runs=False, discoveries=tuple(read_discovery(flag) for flag in flags)) as world:
+    with CapiCluster(runs=False, discoveries=tuple(read_discovery(flag) for flag in flags)) as world:
         world.deployment("a", clusterName="one")
         world.deployment("b", clusterName="two", labels={"team": "red"})
         world.deployment("c", clusterName="two")
@@ -199,7 +199,7 @@ def test_an_option_that_cannot_be_read_changes_nothing():
 
 
 def options_with(annotations: dict[str, str]) -> GroupOptions:
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md", annotations=annotations)
         options = world.do(world.refreshed().get_options(DEFAULTS))
         assert isinstance(options, GroupOptions)
@@ -207,7 +207,7 @@ def options_with(annotations: dict[str, str]) -> GroupOptions:
 
 
 def test_there_are_no_prices_and_no_atomic_growth():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md", replicas=1)
         group = world.refreshed()
         assert world.do(group.grows_atomically()) is False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.providers.values import Instance, InstanceError, NodeRef
-from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import GROUP, HERE, collection, machine, scalable
 
@@ -19,15 +19,15 @@ NODE = {"nodeRef": {"kind": "Node", "name": "n"}}
 
 
 @contextlib.contextmanager
-def with_machines(*bodies: dict[str, Any]) -> Iterator[CapiWorld]:
-    with CapiWorld(runs=False) as world:
+def with_machines(*bodies: dict[str, Any]) -> Iterator[CapiCluster]:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachineSet", "ms", replicas=len(bodies)))
         for body in bodies:
             world.made(body)
         yield world
 
 
-def instances(world: CapiWorld) -> tuple[Instance, ...]:
+def instances(world: CapiCluster) -> tuple[Instance, ...]:
     return world.do(world.refreshed("ms", "MachineSet").nodes())
 
 
@@ -78,7 +78,7 @@ def test_where_machines_have_no_provider_ids_their_nodes_tell_them():
 
 
 def test_a_pool_without_machines_lists_its_instances():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachinePool", "p", replicas=2, providerIDList=["x/1", "x/2"]))
         assert [instance.id for instance in world.do(world.refreshed("p", "MachinePool").nodes())] == ["x/1", "x/2"]
 
@@ -86,7 +86,7 @@ def test_a_pool_without_machines_lists_its_instances():
 # ---- whose node
 
 
-def group_of(world: CapiWorld, **node: Any) -> str | None:
+def group_of(world: CapiCluster, **node: Any) -> str | None:
     world.do(world.provider.refresh())
     ref = NodeRef(**{"provider_id": "", "name": "", **node})
     group = world.do(world.provider.node_group_for_node(ref))
@@ -94,7 +94,7 @@ def group_of(world: CapiWorld, **node: Any) -> str | None:
 
 
 def test_a_node_belongs_to_the_deployment_above_its_machines_set():
-    with CapiWorld() as world:
+    with CapiCluster() as world:
         world.deployment("md", replicas=1)
         world.after(BOOT_S + 5)
         (name,) = world.nodes()
@@ -133,7 +133,7 @@ def test_two_machines_of_one_node_name_are_nobodys():
 
 
 def test_a_node_of_a_pool_is_known_by_the_pools_list():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachinePool", "p", replicas=1, providerIDList=["x/1"]))
         assert group_of(world, provider_id="x/1") == f"MachinePool/{HERE}/p"
 
@@ -146,7 +146,7 @@ def test_others_nodes_are_not_ours():
 
 
 def test_a_node_of_a_group_that_is_not_autoscaled_has_no_group():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.made(scalable("MachineSet", "ms", replicas=1, annotations={}))
         world.made(machine("m", MS, providerID="x/1"))
         assert group_of(world, provider_id="x/1") is None

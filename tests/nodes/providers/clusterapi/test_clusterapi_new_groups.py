@@ -12,7 +12,7 @@ from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import Blueprint
 from plimsoll.objects.api.nodes import Node, Taint
-from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (
     CAPACITY,
@@ -32,7 +32,7 @@ MADE = f"MachineDeployment/{HERE}/nap-large-1"
 RED = Taint(key="dedicated", value="red", effect="NoSchedule")
 
 
-def template(world: CapiWorld, name: str = "large", **spec: Any) -> None:
+def template(world: CapiCluster, name: str = "large", **spec: Any) -> None:
     annotations = {TEMPLATE: "true", **LARGE_ENOUGH, **spec.pop("annotations", {})}
     world.deployment(name, annotations=annotations, labels={"kept": "yes", **spec.pop("labels", {})}, **spec)
     world.do(world.provider.refresh())
@@ -49,13 +49,13 @@ def blueprint(**changes: Any) -> Blueprint:
     return Blueprint(**{**plain, **changes})
 
 
-def theoretical(world: CapiWorld, **changes: Any) -> Any:
+def theoretical(world: CapiCluster, **changes: Any) -> Any:
     group = world.do(world.provider.new_node_group(blueprint(**changes)))
     assert not isinstance(group, CallFailed | NotImplementedByProvider), group
     return group
 
 
-def document(world: CapiWorld, name: str = "nap-large-1") -> Any:
+def document(world: CapiCluster, name: str = "nap-large-1") -> Any:
     return world.kube.ask("GET", f"{collection('MachineDeployment')}/{name}")
 
 
@@ -63,7 +63,7 @@ def document(world: CapiWorld, name: str = "nap-large-1") -> Any:
 
 
 def test_a_template_with_no_replicas_is_a_machine_type_and_no_group():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         more = {f"{CAPACITY}labels": "node.kubernetes.io/instance-type=m5,topology.kubernetes.io/zone=a", **bounds()}
         template(world, annotations=more)
         (kind,) = world.do(world.provider.machine_types())  # type: ignore[misc]  # it is implemented
@@ -75,7 +75,7 @@ def test_a_template_with_no_replicas_is_a_machine_type_and_no_group():
 
 
 def test_a_template_in_use_or_without_sizes_is_no_machine_type():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world, "in-use", replicas=1)
         world.deployment("bare", annotations={TEMPLATE: "true"})
         world.do(world.provider.refresh())
@@ -86,7 +86,7 @@ def test_a_template_in_use_or_without_sizes_is_no_machine_type():
 
 
 def test_a_theoretical_group_tells_what_its_nodes_would_be():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world)
         group = theoretical(world)
         assert (group.id, group.exists, group.autoprovisioned, group.max_size) == (MADE, False, True, 100)
@@ -107,7 +107,7 @@ def test_a_theoretical_group_tells_what_its_nodes_would_be():
     ],
 )
 def test_what_nodes_could_not_be_is_refused(changes: dict[str, Any], why: str):
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world, template={"spec": {"failureDomain": "a"}})
         outcome = world.do(world.provider.new_node_group(blueprint(**changes)))
         assert isinstance(outcome, CallFailed)
@@ -119,7 +119,7 @@ def test_what_nodes_could_not_be_is_refused(changes: dict[str, Any], why: str):
 
 
 def test_a_group_is_a_copy_that_loses_nothing():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         inner = {
             "metadata": {"labels": {"inner": "kept"}},
             "spec": {"bootstrap": {"configRef": {"name": "b"}}, "version": "v1.34.0", "unknownYet": [1, {"a": None}]},
@@ -144,7 +144,7 @@ def test_a_group_is_a_copy_that_loses_nothing():
 
 
 def test_a_copy_does_not_pass_for_a_part_of_its_clusters_topology():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         owned = {"topology.cluster.x-k8s.io/owned": ""}
         inner = {"metadata": {"labels": {**owned, "inner": "kept"}}}
         template(world, template=inner, selector={"matchLabels": {**owned, "inner": "kept"}}, labels=owned)
@@ -160,7 +160,7 @@ def test_a_copy_does_not_pass_for_a_part_of_its_clusters_topology():
 
 
 def test_a_group_that_was_made_lives_and_is_deleted_when_empty():
-    with CapiWorld() as world:
+    with CapiCluster() as world:
         template(world)
         world.do(theoretical(world).create())
         group = world.groups()[MADE]
@@ -184,7 +184,7 @@ def test_a_group_that_was_made_lives_and_is_deleted_when_empty():
 
 
 def test_only_what_auto_provisioning_made_is_deleted():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md")
         outcome = world.do(world.refreshed().delete())
         assert isinstance(outcome, CallFailed)
@@ -192,7 +192,7 @@ def test_only_what_auto_provisioning_made_is_deleted():
 
 
 def test_labels_that_people_say_are_synced_are_allowed_and_told():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world, annotations={SYNCED: "team", f"{CAPACITY}labels": "a=b"})
         world.do(theoretical(world, labels={"team": "red"}).create())
         node = world.do(world.groups()[MADE].template_node_info())
@@ -201,7 +201,7 @@ def test_labels_that_people_say_are_synced_are_allowed_and_told():
 
 
 def test_taints_that_nodes_get_in_another_way_are_not_written_again():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world, annotations={f"{CAPACITY}taints": "dedicated=red:NoSchedule"})
         world.do(theoretical(world).create())
         assert "taints" not in document(world)["spec"]["template"]["spec"]
@@ -211,7 +211,7 @@ def test_taints_that_nodes_get_in_another_way_are_not_written_again():
 
 
 def test_a_cluster_api_that_drops_taints_makes_no_group_that_needs_them():
-    with CapiWorld(runs=False, kinds=("MachineSet", "Machine")) as world:
+    with CapiCluster(runs=False, kinds=("MachineSet", "Machine")) as world:
         world.kube.made(DEFINITIONS, without_taints())
         world.run.settle()
         template(world)
@@ -236,7 +236,7 @@ def without_taints() -> dict[str, Any]:
 
 
 def test_making_the_same_group_again_finds_it_made():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world)
         assert world.do(theoretical(world).create()) == Created(id=MADE)
         world.provider = world.restarted()
@@ -247,7 +247,7 @@ def test_making_the_same_group_again_finds_it_made():
 
 
 def test_a_template_that_was_taken_away_makes_no_group():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         template(world)
         group = theoretical(world)
         world.kube.ask("DELETE", f"{collection('MachineDeployment')}/large")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from plimsoll.kube.errors import TimedOut
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
-from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
-from tests.nodes.providers.clusterapi.test_clusterapi_changes import Scaling
+from tests.nodes.providers.clusterapi.test_clusterapi_changes import ScaleFaults
 
 _NODES = 5
 
@@ -28,10 +28,10 @@ def ref(number: int) -> NodeRef:
     return NodeRef(provider_id=f"test:///zone/{name}", name=f"node-{name}")
 
 
-class Story:
+class RemovalScenario:
     """A deployment of five nodes; Cluster API acts only when it is told to."""
 
-    def __init__(self, world: CapiWorld, fault: Scaling) -> None:
+    def __init__(self, world: CapiCluster, fault: ScaleFaults) -> None:
         self.world, self.fault = world, fault
         world.deployment("md", replicas=_NODES)
         for _ in range(3):
@@ -57,10 +57,10 @@ class Story:
 @given(st.lists(st.tuples(calls, between), min_size=1, max_size=7))
 @settings(deadline=None, max_examples=12)
 def test_only_named_nodes_go_and_each_is_paid_for_once(story: list[tuple[tuple[str, str], str]]):
-    fault = Scaling(TimedOut("lost"))
+    fault = ScaleFaults(TimedOut("lost"))
     fault.is_on = False
-    with CapiWorld(runs=False, through=fault) as world:
-        told = Story(world, fault)
+    with CapiCluster(runs=False, through=fault) as world:
+        told = RemovalScenario(world, fault)
         named = set()
         for (removal, trouble), happens in story:
             number = int(removal.split()[1])
@@ -77,7 +77,7 @@ def test_only_named_nodes_go_and_each_is_paid_for_once(story: list[tuple[tuple[s
 
 
 def test_removals_side_by_side_do_not_get_in_each_others_way():
-    with CapiWorld() as world:
+    with CapiCluster() as world:
         world.deployment("md", replicas=4)
         world.after(BOOT_S + 5)
         first, second, third, fourth = world.nodes()

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
-from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, scalable
 from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import blueprint, template, theoretical
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEPLOY = Path(__file__).parents[4] / "deploy"
 
 
-class Noting:
+class RecordingTransport:
     """A transport that writes down what is asked."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ def rights(overlay: str, role: str) -> list[Rule]:
     return [Rule.of(rule) for rule in found["rules"]]
 
 
-def everything_that_a_provider_does(world: CapiWorld) -> None:
+def everything_that_a_provider_does(world: CapiCluster) -> None:
     infrastructure_template(world, capacity={"cpu": "2", "memory": "8Gi"})
     world.deployment("md", replicas=1, template=referring(apiVersion=f"{INFRASTRUCTURE}/v1beta1"))
     world.made(scalable("MachineSet", "ms", replicas=0))
@@ -78,14 +78,14 @@ def everything_that_a_provider_does(world: CapiWorld) -> None:
     assert world.do(group.delete_nodes([node])) == Done()
 
 
-def _is_of(world: CapiWorld, *, node: NodeRef, group: str) -> bool:
+def _is_of(world: CapiCluster, *, node: NodeRef, group: str) -> bool:
     found = world.do(world.provider.node_group_for_node(node))
     return found is not None and found.id == group
 
 
 def test_no_call_lacks_its_right_and_no_right_is_unused():
-    noting = Noting()
-    with CapiWorld(through=noting) as world:
+    noting = RecordingTransport()
+    with CapiCluster(through=noting) as world:
         everything_that_a_provider_does(world)
     own, base = rights("nodes-clusterapi", "plimsoll-nodes-clusterapi"), rights("nodes", "plimsoll-nodes")
     asked = [request for request in noting.asked if request.resource]

@@ -25,7 +25,7 @@ from plimsoll.objects.api.cluster_api import MachineDeployment
 from plimsoll.objects.api.nodes import Node, Taint
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.scheduling import Storage
-from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import DEFINITIONS, CapiCluster
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (
     CAPACITY,
@@ -174,7 +174,7 @@ def test_whatever_an_infrastructure_object_is_it_can_be_read(document: object):
 # ---- through the provider
 
 
-def infrastructure_template(world: CapiWorld, **status: Any) -> None:
+def infrastructure_template(world: CapiCluster, **status: Any) -> None:
     world.kube.made(DEFINITIONS, definition("DemoMachineTemplate", group=INFRASTRUCTURE, version="v1beta1"))
     world.run.settle()
     body = {
@@ -195,7 +195,7 @@ def referring(**reference: str) -> dict[str, Any]:
 
 def test_the_infrastructure_is_found_by_both_kinds_of_reference():
     for reference in ({"apiVersion": f"{INFRASTRUCTURE}/v1beta1"}, {"apiGroup": INFRASTRUCTURE}):
-        with CapiWorld(runs=False) as world:
+        with CapiCluster(runs=False) as world:
             infrastructure_template(world, capacity={"cpu": "2", "memory": "8Gi"}, nodeInfo={"architecture": "arm64"})
             world.deployment("md", template=referring(**reference))
             template = world.do(world.refreshed().template_node_info())
@@ -205,7 +205,7 @@ def test_the_infrastructure_is_found_by_both_kinds_of_reference():
 
 
 def test_without_the_infrastructures_object_annotations_are_enough():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         for name, annotations in (("told", LARGE_ENOUGH), ("untold", {})):
             template = referring(apiVersion=f"{INFRASTRUCTURE}/v1beta1")
             world.deployment(name, annotations={**bounds(), **annotations}, template=template)
@@ -215,7 +215,7 @@ def test_without_the_infrastructures_object_annotations_are_enough():
 
 
 def test_an_infrastructure_that_tells_nothing_yet_is_asked_again_later():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         world.deployment("md", template=referring(apiVersion=f"{INFRASTRUCTURE}/v1beta1"))
         assert isinstance(world.do(world.refreshed().template_node_info()), NotImplementedByProvider)
         infrastructure_template(world, capacity={"cpu": "2", "memory": "8Gi"})
@@ -225,7 +225,7 @@ def test_an_infrastructure_that_tells_nothing_yet_is_asked_again_later():
 
 
 def test_a_group_grows_from_zero():
-    with CapiWorld() as world:
+    with CapiCluster() as world:
         world.deployment("md", annotations={**bounds(), **LARGE_ENOUGH})
         group = world.refreshed()
         assert world.do(group.target_size()) == 0

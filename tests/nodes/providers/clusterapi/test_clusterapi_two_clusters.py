@@ -11,12 +11,12 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.embedded_api import UNLIMITED
 from tests.local.apiserver.builders import ADMIN, new_server
-from tests.nodes.providers.clusterapi.capi_clusters import CapiWorld
+from tests.nodes.providers.clusterapi.capi_clusters import CapiCluster
 from tests.nodes.providers.clusterapi.capi_objects import LARGE_ENOUGH, bounds, machine, scalable
 
 
 def test_machines_are_of_the_management_cluster_and_nodes_of_the_workload_cluster():
-    with CapiWorld(runs=False) as world:
+    with CapiCluster(runs=False) as world:
         node = {
             "metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "a"}},
             "spec": {"providerID": "bare://7"},

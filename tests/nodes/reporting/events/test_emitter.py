@@ -10,7 +10,7 @@ from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (
     filtered_pod,
@@ -26,7 +26,7 @@ from tests.nodes.reporting.loop_results import (
 UNHEALTHY = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
 
 
-class Heard:
+class FakeRecorder:
     """A recorder that only listens."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Heard:
 
 def heard_after(*seconds: float, **options: Any) -> list[int]:
     """How many Events there are in all after turns at these times, each of which says the same."""
-    heard, counts = Heard(), []
+    heard, counts = FakeRecorder(), []
     emitter = EventEmitter(heard)
     same = unschedulable_loop(waiting("p"), reasons=(UNHEALTHY,), options=options)
     for second in seconds:
@@ -48,7 +48,7 @@ def heard_after(*seconds: float, **options: Any) -> list[int]:
 
 
 def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
-    heard, counts = Heard(), []
+    heard, counts = FakeRecorder(), []
     emitter = EventEmitter(heard)
     consuming = (filtered_pod(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
     same = loop_result(filtered_pods=tuple(consuming))
@@ -68,7 +68,7 @@ def test_unless_the_operator_wants_every_one():
 
 
 def test_another_message_is_another_event():
-    heard = Heard()
+    heard = FakeRecorder()
     emitter = EventEmitter(heard)
     emitter.emit(unschedulable_loop(waiting("p"), reasons=(UNHEALTHY,)))
     emitter.emit(unschedulable_loop(waiting("p"), reasons=(Reason(code="NoRoom", message="no room is left"),)))
@@ -77,7 +77,7 @@ def test_another_message_is_another_event():
 
 
 def test_events_of_the_whole_are_about_the_config_map_that_is_there():
-    heard = Heard()
+    heard = FakeRecorder()
     emitter = EventEmitter(heard)
     emitter.status_uid = "uid-of-the-map"
     emitter.emit(scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),)))
@@ -87,7 +87,7 @@ def test_events_of_the_whole_are_about_the_config_map_that_is_there():
 
 
 def test_events_reach_a_server():
-    with KubeWorld() as world:
+    with EmbeddedApi() as world:
         recorder = EventRecorder(
             world.client, EventSource(component="cluster-autoscaler"), clock=world.clock, entropy=world.entropy
         )

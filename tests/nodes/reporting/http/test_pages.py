@@ -17,7 +17,7 @@ from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, Upd
 from plimsoll.nodes.requests.status import build_condition
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.health import Health, HealthTimeouts
-from tests.kube.embedded_api import KubeWorld, ScriptedTransport
+from tests.kube.embedded_api import EmbeddedApi, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST
 from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (
@@ -44,11 +44,11 @@ THERE = "10.0.0.7"
 EVERYTHING = {"debugging_snapshot_enabled": True}
 
 
-class Site:
+class PagesHarness:
     """The pages over a turn, asked without a socket."""
 
     def __init__(
-        self, world: KubeWorld, *, reviewer: AccessReviewer | None = None, profiler: Profiler | None = None
+        self, world: EmbeddedApi, *, reviewer: AccessReviewer | None = None, profiler: Profiler | None = None
     ) -> None:
         self.world = world
         self.health = Health(HealthTimeouts(inactivity_s=600, failing_s=900, startup_s=1200))
@@ -101,20 +101,20 @@ async def _inline(planner: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         yield world
 
 
 @pytest.fixture
-def site(world: KubeWorld) -> Site:
-    return Site(world, reviewer=AccessReviewer(world.client))
+def site(world: EmbeddedApi) -> PagesHarness:
+    return PagesHarness(world, reviewer=AccessReviewer(world.client))
 
 
 # ---- for everybody
 
 
-def test_metrics_are_for_everybody(site: Site):
+def test_metrics_are_for_everybody(site: PagesHarness):
     status, body, kind = site.get("/metrics", peer=THERE)
 
     assert status == 200
@@ -122,13 +122,13 @@ def test_metrics_are_for_everybody(site: Site):
     assert "cluster_autoscaler_unneeded_nodes_count 0.0" in body
 
 
-def test_health_is_for_everybody(site: Site):
+def test_health_is_for_everybody(site: PagesHarness):
     assert site.get("/health-check", peer=THERE)[:2] == (200, "OK\n")
     site.health.begin(site.world.clock.monotonic_s() - 601)
     assert site.get("/health-check", peer=THERE)[:2] == (500, "Error: last activity 10m1s ago, more than 10m0s\n")
 
 
-def test_other_paths_and_other_methods(site: Site):
+def test_other_paths_and_other_methods(site: PagesHarness):
     assert site.get("/")[0] == 404
     assert site.get("/metrics", method="POST")[0] == 405
     assert site.get("/health-check", method="HEAD")[1] == ""
@@ -141,32 +141,32 @@ GUARDED = ("/plan", "/snapshotz", "/explain?pod=default/p", "/explain?request=de
 
 
 @pytest.mark.parametrize("url", GUARDED)
-def test_from_elsewhere_a_token_is_needed(site: Site, url: str):
+def test_from_elsewhere_a_token_is_needed(site: PagesHarness, url: str):
     assert site.get(url, peer=THERE)[0] == 401
     assert site.get(url, peer=THERE, authorization="Basic x")[0] == 401
     assert site.get(url, peer=THERE, authorization="Bearer nobody-knows-it")[0] == 401
 
 
 @pytest.mark.parametrize("url", GUARDED)
-def test_a_token_whose_owner_may_not_is_refused(site: Site, url: str):
+def test_a_token_whose_owner_may_not_is_refused(site: PagesHarness, url: str):
     assert site.get(url, peer=THERE, authorization=f"Bearer {GUEST}")[0] == 403
 
 
-def test_a_token_whose_owner_may_is_let_in(site: Site):
+def test_a_token_whose_owner_may_is_let_in(site: PagesHarness):
     site.turn = loop_result()
     assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 200
 
 
-def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: KubeWorld):
-    site = Site(world)
+def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: EmbeddedApi):
+    site = PagesHarness(world)
     site.turn = loop_result()
     assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 403
     assert site.get("/plan")[0] == 200
 
 
-def test_when_the_server_cannot_be_asked_nobody_gets_in(world: KubeWorld):
+def test_when_the_server_cannot_be_asked_nobody_gets_in(world: EmbeddedApi):
     gone = ScriptedTransport(NotSent("refused"))
-    site = Site(world, reviewer=AccessReviewer(world.new_client(through=lambda _: gone)))
+    site = PagesHarness(world, reviewer=AccessReviewer(world.new_client(through=lambda _: gone)))
 
     assert site.get("/plan", peer=THERE, authorization="Bearer x")[0] == 503
 
@@ -174,11 +174,11 @@ def test_when_the_server_cannot_be_asked_nobody_gets_in(world: KubeWorld):
 # ---- what they show
 
 
-def test_before_the_first_turn_there_is_nothing_to_show(site: Site):
+def test_before_the_first_turn_there_is_nothing_to_show(site: PagesHarness):
     assert [site.get(url)[0] for url in GUARDED] == [404] * len(GUARDED)
 
 
-def test_the_plan_of_the_last_turn_and_its_reasons(site: Site):
+def test_the_plan_of_the_last_turn_and_its_reasons(site: PagesHarness):
     site.turn = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),))
     shown = site.json("/plan")
 
@@ -186,7 +186,7 @@ def test_the_plan_of_the_last_turn_and_its_reasons(site: Site):
     assert any("pod/default/p waits for new nodes" in line for line in shown["lines"])
 
 
-def test_a_snapshot_only_where_the_operator_wants_it(site: Site):
+def test_a_snapshot_only_where_the_operator_wants_it(site: PagesHarness):
     nodes, pods = (node("n1"),), (placed("web-0", "n1"),)
     site.turn = loop_result(waiting("p"), nodes=nodes, pods=pods)
     assert site.get("/snapshotz")[0] == 404
@@ -197,7 +197,7 @@ def test_a_snapshot_only_where_the_operator_wants_it(site: Site):
     assert shown["UnschedulablePods"] == ["default/p"]
 
 
-def test_explaining_a_pod_that_waits(site: Site):
+def test_explaining_a_pod_that_waits(site: PagesHarness):
     site.turn = loop_result(waiting("p"), scale_up=ScaleUpPart(plan=planned()))
     shown = site.json("/explain?pod=default/p")
 
@@ -205,7 +205,7 @@ def test_explaining_a_pod_that_waits(site: Site):
     assert shown["outcome"]["remaining"] == 0
 
 
-def test_explaining_pods_that_do_not_wait(site: Site):
+def test_explaining_pods_that_do_not_wait(site: PagesHarness):
     site.turn = loop_result(
         nodes=(node("n1"),),
         pods=(placed("web-0", "n1"),),
@@ -218,13 +218,13 @@ def test_explaining_pods_that_do_not_wait(site: Site):
 
 
 @pytest.mark.parametrize("query", ["", "?pod=", "?pod=web", "?pod=/web", "?pod=a/b&pod=c/d", "?pod=a/b&request=a/b"])
-def test_a_question_that_does_not_name_one_thing_is_refused(site: Site, query: str):
+def test_a_question_that_does_not_name_one_thing_is_refused(site: PagesHarness, query: str):
     status, told, _ = site.get(f"/explain{query}")
     assert status == 400
     assert "/explain?pod=NAMESPACE/NAME or /explain?request=NAMESPACE/NAME" in told
 
 
-def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
+def test_explaining_a_request_that_waits_for_its_next_attempt(site: PagesHarness):
     """Though this turn did not plan for it."""
     stuck = request_view("r", (pods_of(64), 2), (pods_of(1), 1), phase=Phase.WAITING)
     part = RequestsPart(known=frozenset({"default/r"}), views=(stuck,))
@@ -238,7 +238,7 @@ def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
     assert (small["pods"], small["nodes"]["fitting"]) == (1, 1)
 
 
-def test_explaining_a_request_that_the_turn_answered(site: Site):
+def test_explaining_a_request_that_the_turn_answered(site: PagesHarness):
     asked = request_view("r", (pods_of(1), 2), phase=Phase.DUE)
     answered = asked.conditions.with_condition(build_condition("Provisioned", "True", "CapacityIsFound", "", at=NOON))
     verdict = StatusUpdate(
@@ -255,7 +255,7 @@ def test_explaining_a_request_that_the_turn_answered(site: Site):
     assert [condition["reason"] for condition in shown["conditions"]] == ["CapacityIsFound"]
 
 
-def test_explaining_a_request_that_has_its_room(site: Site):
+def test_explaining_a_request_that_has_its_room(site: PagesHarness):
     held = request_view("r", (pods_of(1), 3))
     part = RequestsPart(
         known=frozenset({"default/r"}),
@@ -270,7 +270,7 @@ def test_explaining_a_request_that_has_its_room(site: Site):
     assert "podSets" not in shown
 
 
-def test_explaining_requests_of_others_and_requests_that_are_not_there(site: Site):
+def test_explaining_requests_of_others_and_requests_that_are_not_there(site: PagesHarness):
     site.turn = loop_result(requests=RequestsPart(known=frozenset({"default/foreign"})))
 
     assert "not handled here" in site.json("/explain?request=default/foreign")["setAside"]
@@ -280,7 +280,7 @@ def test_explaining_requests_of_others_and_requests_that_are_not_there(site: Sit
 # ---- profiles
 
 
-class Looking:
+class FakeProfiler:
     """A profiler that remembers for how long it was asked to look, and may be asked something meanwhile."""
 
     def __init__(self) -> None:
@@ -294,19 +294,19 @@ class Looking:
         return "MainThread;loop.run;loop.turn 7\n"
 
 
-def test_a_profile_only_where_the_operator_wants_it(world: KubeWorld):
-    assert Site(world).get("/debug/pprof/profile")[0] == 404
-    looking = Looking()
-    site = Site(world, profiler=looking)
+def test_a_profile_only_where_the_operator_wants_it(world: EmbeddedApi):
+    assert PagesHarness(world).get("/debug/pprof/profile")[0] == 404
+    looking = FakeProfiler()
+    site = PagesHarness(world, profiler=looking)
 
     assert site.get("/debug/pprof/profile")[:2] == (200, "MainThread;loop.run;loop.turn 7\n")
     assert site.get("/debug/pprof/profile?seconds=5")[0] == 200
     assert looking.seconds == [30.0, 5.0]
 
 
-def test_a_profile_is_not_for_strangers(world: KubeWorld):
-    looking = Looking()
-    site = Site(world, reviewer=AccessReviewer(world.client), profiler=looking)
+def test_a_profile_is_not_for_strangers(world: EmbeddedApi):
+    looking = FakeProfiler()
+    site = PagesHarness(world, reviewer=AccessReviewer(world.client), profiler=looking)
 
     assert site.get("/debug/pprof/profile", peer=THERE)[0] == 401
     assert site.get("/debug/pprof/profile", peer=THERE, authorization=f"Bearer {GUEST}")[0] == 403
@@ -314,13 +314,13 @@ def test_a_profile_is_not_for_strangers(world: KubeWorld):
 
 
 @pytest.mark.parametrize("query", ["seconds=0", "seconds=61", "seconds=-1", "seconds=x", "seconds=1&seconds=2"])
-def test_a_profile_of_odd_length_is_refused(world: KubeWorld, query: str):
-    assert Site(world, profiler=Looking()).get(f"/debug/pprof/profile?{query}")[0] == 400
+def test_a_profile_of_odd_length_is_refused(world: EmbeddedApi, query: str):
+    assert PagesHarness(world, profiler=FakeProfiler()).get(f"/debug/pprof/profile?{query}")[0] == 400
 
 
-def test_one_profile_at_a_time(world: KubeWorld):
-    looking = Looking()
-    site = Site(world, profiler=looking)
+def test_one_profile_at_a_time(world: EmbeddedApi):
+    looking = FakeProfiler()
+    site = PagesHarness(world, profiler=looking)
     answers: list[int] = []
 
     async def again() -> None:

@@ -16,7 +16,7 @@ from plimsoll.kube.errors import Forbidden
 from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
 from plimsoll.nodes.reporting.reporter import Reporter
-from tests.kube.embedded_api import KubeWorld
+from tests.kube.embedded_api import EmbeddedApi
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.planning.builders import policy
 from tests.nodes.reporting.loop_results import loop_result, scale_down, unremovable, unschedulable_loop, waiting
@@ -32,8 +32,8 @@ LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         yield world
 
 
@@ -42,12 +42,12 @@ def entry(one: LoopResult, number: int = 1) -> Entry:
     return Entry(number=number, plan=plan, outcomes=outcomes)
 
 
-def said(world: KubeWorld) -> dict[str, str]:
+def said(world: EmbeddedApi) -> dict[str, str]:
     plans = read_last_plans(world.ask("GET", URL)["data"])
     return {str(ref): str(plan.not_done[0].reason.code) for ref, plan in plans.items()}
 
 
-def test_what_was_said_of_each_thing_is_found_there(world: KubeWorld):
+def test_what_was_said_of_each_thing_is_found_there(world: EmbeddedApi):
     one = unschedulable_loop(
         waiting("p"), reasons=(LIMIT,), scale_down=scale_down(unremovable=(unremovable("n1", "BookedCapacity"),))
     )
@@ -56,7 +56,7 @@ def test_what_was_said_of_each_thing_is_found_there(world: KubeWorld):
     assert said(world) == {"pod/default/p": "NotTriggerScaleUp", "node/n1": "BookedCapacity"}
 
 
-def test_a_restart_keeps_what_stood_there(world: KubeWorld):
+def test_a_restart_keeps_what_stood_there(world: EmbeddedApi):
     first, second = (
         loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),))) for name in ("n1", "n2")
     )
@@ -66,7 +66,7 @@ def test_a_restart_keeps_what_stood_there(world: KubeWorld):
     assert said(world).keys() == {"node/n1", "node/n2"}
 
 
-def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
+def test_nothing_is_written_where_nothing_changed(world: EmbeddedApi):
     same = entry(loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),))))
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     world.do(writer.keep(same, NAMESPACE))
@@ -76,7 +76,7 @@ def test_nothing_is_written_where_nothing_changed(world: KubeWorld):
     assert world.ask("GET", URL)["metadata"]["resourceVersion"] == before
 
 
-def test_it_never_grows_beyond_its_size(world: KubeWorld):
+def test_it_never_grows_beyond_its_size(world: EmbeddedApi):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP, pause_s=0)
     for part in range(4):
         names = [f"node-{part}-{number}" for number in range(600)]
@@ -89,7 +89,7 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
     assert sum(len(key) + len(value) for key, value in data.items()) <= 256 * 1024
 
 
-def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: KubeWorld):
+def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: EmbeddedApi):
     writer = LastPlansWriter(world.client, LAST_PLANS_MAP)
     teller = Reporter(last_plans=writer)
     turns = [
@@ -105,7 +105,7 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
     assert said(world).keys() == {"node/n1", "node/n2", "node/n3"}
 
 
-def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
+def test_the_last_words_are_written_at_a_clean_end(world: EmbeddedApi):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     for name in ("n1", "n2"):
         world.do(teller.report(loop_result(scale_down=scale_down(unremovable=(unremovable(name, "NotAutoscaled"),)))))
@@ -114,7 +114,7 @@ def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
     assert said(world).keys() == {"node/n1", "node/n2"}
 
 
-def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
+def test_what_could_not_be_written_is_written_with_the_next(world: EmbeddedApi):
     one = loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),)))
     writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
     world.do(writer.keep(entry(one), NAMESPACE))
@@ -124,13 +124,13 @@ def test_what_could_not_be_written_is_written_with_the_next(world: KubeWorld):
     assert said(world).keys() == {"node/n1"}
 
 
-def test_a_refusal_is_a_value(world: KubeWorld):
+def test_a_refusal_is_a_value(world: EmbeddedApi):
     writer = LastPlansWriter(world.new_client(token=GUEST), LAST_PLANS_MAP)
 
     assert isinstance(world.do(writer.keep(entry(loop_result(ended_early=LIMIT)), NAMESPACE)), Forbidden)
 
 
-def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
+def test_a_teller_without_a_journal_keeps_them_all_the_same(world: EmbeddedApi):
     teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_MAP))
     world.do(teller.report(loop_result(scale_down=scale_down(unremovable=(unremovable("n1", "NotAutoscaled"),)))))
 

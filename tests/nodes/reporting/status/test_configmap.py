@@ -14,7 +14,7 @@ from plimsoll.kube.errors import Forbidden, NotSent
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.loop_result import ScaleDownPart
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter, read_options_annotation
-from tests.kube.embedded_api import KubeWorld, ScriptedTransport
+from tests.kube.embedded_api import EmbeddedApi, ScriptedTransport
 from tests.local.apiserver.builders import GUEST
 from tests.nodes.cluster_state import builders
 from tests.nodes.planning.builders import NOON, policy
@@ -29,8 +29,8 @@ URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 
 
 @pytest.fixture
-def world() -> Iterator[KubeWorld]:
-    with KubeWorld() as world:
+def world() -> Iterator[EmbeddedApi]:
+    with EmbeddedApi() as world:
         yield world
 
 
@@ -41,11 +41,11 @@ def running(seconds: float = 0, **parts: Any) -> LoopResult:
     return later(loop_result(health=state.health(at), **parts), at=at)
 
 
-def document(world: KubeWorld) -> Any:
+def document(world: EmbeddedApi) -> Any:
     return yaml.safe_load(world.ask("GET", URL)["data"]["status"])
 
 
-def test_it_is_made_when_there_is_none(world: KubeWorld):
+def test_it_is_made_when_there_is_none(world: EmbeddedApi):
     writer = StatusConfigMapWriter(world.client)
 
     assert world.do(writer.write(running())) is None
@@ -55,7 +55,7 @@ def test_it_is_made_when_there_is_none(world: KubeWorld):
     assert writer.uid == found["metadata"]["uid"]
 
 
-def test_the_last_turn_and_the_options_in_force_stand_beside_it(world: KubeWorld):
+def test_the_last_turn_and_the_options_in_force_stand_beside_it(world: EmbeddedApi):
     given = replace(running(), policy=policy(max_cpu="40", kubeconfig="/home/me/config"))
     world.do(StatusConfigMapWriter(world.client).write(given))
     notes = world.ask("GET", URL)["metadata"]["annotations"]
@@ -68,7 +68,7 @@ def test_options_that_somebody_wrote_over_are_not_known(written: str):
     assert read_options_annotation({"plimsoll.io/options": written}) is None
 
 
-def test_what_others_put_there_stays(world: KubeWorld):
+def test_what_others_put_there_stays(world: EmbeddedApi):
     body = {"metadata": {"name": "cluster-autoscaler-status", "labels": {"team": "x"}}, "data": {"own": "y"}}
     world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
     world.do(StatusConfigMapWriter(world.client).write(running()))
@@ -78,7 +78,7 @@ def test_what_others_put_there_stays(world: KubeWorld):
     assert found["data"].keys() == {"own", "status"}
 
 
-def test_times_of_transitions_survive_a_restart(world: KubeWorld):
+def test_times_of_transitions_survive_a_restart(world: EmbeddedApi):
     world.do(StatusConfigMapWriter(world.client).write(running()))
     world.do(StatusConfigMapWriter(world.client).write(running(60)))
 
@@ -86,14 +86,14 @@ def test_times_of_transitions_survive_a_restart(world: KubeWorld):
     assert (health["lastTransitionTime"], health["lastProbeTime"]) == ("2026-01-01T12:00:00Z", "2026-01-01T12:01:00Z")
 
 
-def test_candidates_are_the_unneeded_nodes(world: KubeWorld):
+def test_candidates_are_the_unneeded_nodes(world: EmbeddedApi):
     part = ScaleDownPart(unneeded=(unneeded("n0"), unneeded("n1")))
     world.do(StatusConfigMapWriter(world.client).write(running(scale_down=part)))
 
     assert document(world)["nodeGroups"][0]["scaleDown"]["candidates"] == 2
 
 
-def test_a_turn_that_saw_nothing_says_why(world: KubeWorld):
+def test_a_turn_that_saw_nothing_says_why(world: EmbeddedApi):
     blind = loop_result(ended_early=Reason(code="CannotSee", message="the cloud is gone"), health=None)
     world.do(StatusConfigMapWriter(world.client).write(blind))
 
@@ -104,7 +104,7 @@ def test_a_turn_that_saw_nothing_says_why(world: KubeWorld):
     }
 
 
-def test_without_news_it_is_written_once_a_minute(world: KubeWorld):
+def test_without_news_it_is_written_once_a_minute(world: EmbeddedApi):
     writer = StatusConfigMapWriter(world.client)
     world.do(writer.write(running()))
     first = world.ask("GET", URL)["metadata"]["resourceVersion"]
@@ -114,7 +114,7 @@ def test_without_news_it_is_written_once_a_minute(world: KubeWorld):
     assert world.ask("GET", URL)["metadata"]["resourceVersion"] != first
 
 
-def test_who_deletes_it_finds_it_made_anew(world: KubeWorld):
+def test_who_deletes_it_finds_it_made_anew(world: EmbeddedApi):
     writer = StatusConfigMapWriter(world.client)
     world.do(writer.write(running()))
     world.ask("DELETE", URL)
@@ -123,7 +123,7 @@ def test_who_deletes_it_finds_it_made_anew(world: KubeWorld):
     assert document(world)["autoscalerStatus"] == "Running"
 
 
-def test_it_is_deleted_on_a_clean_exit(world: KubeWorld):
+def test_it_is_deleted_on_a_clean_exit(world: EmbeddedApi):
     writer = StatusConfigMapWriter(world.client)
     world.do(writer.write(running()))
     assert world.do(writer.delete(policy().operation)) is None
@@ -131,20 +131,20 @@ def test_it_is_deleted_on_a_clean_exit(world: KubeWorld):
     assert world.do(writer.delete(policy().operation)) is None
 
 
-def test_the_operator_may_want_none(world: KubeWorld):
+def test_the_operator_may_want_none(world: EmbeddedApi):
     world.do(StatusConfigMapWriter(world.client).write(running(options={"write_status_configmap": False})))
 
     assert world.server.ask("GET", URL).status == 404
 
 
-def test_a_refusal_is_a_value(world: KubeWorld):
+def test_a_refusal_is_a_value(world: EmbeddedApi):
     writer = StatusConfigMapWriter(world.new_client(token=GUEST))
 
     assert isinstance(world.do(writer.write(running())), Forbidden)
     assert isinstance(world.do(writer.delete(policy().operation)), Forbidden)
 
 
-def test_a_server_that_is_gone_is_a_value(world: KubeWorld):
+def test_a_server_that_is_gone_is_a_value(world: EmbeddedApi):
     gone = ScriptedTransport(NotSent("refused"))
     writer = StatusConfigMapWriter(world.new_client(through=lambda _: gone))
 

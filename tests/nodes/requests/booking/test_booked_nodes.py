@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.nodes.autoscaler.loop_scenarios import Lived, containers, group, pods
+from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, containers, group, pods
 from tests.nodes.requests.request_scenarios import CHECK, conditions, request, served, template
 
 Json = dict[str, Any]
@@ -12,12 +12,12 @@ Json = dict[str, Any]
 ONE = template("t", cpu="900m")
 
 
-def removed(ended: Lived) -> dict[str, str]:
+def removed(ended: FinishedScenario) -> dict[str, str]:
     """Node to when it was taken."""
     return {name: call["time"][11:19] for call in ended.calls("DeleteNodes") for name in call["arg"]}
 
 
-def reasons(ended: Lived, node: str) -> list[str]:
+def reasons(ended: FinishedScenario, node: str) -> list[str]:
     """Of every turn why it stays."""
     return [loop["scaleDown"]["unremovable"].get(node, "").partition(":")[0] for loop in ended.outcome["loops"]]
 

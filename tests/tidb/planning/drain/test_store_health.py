@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plimsoll.tidb.planning.drain.store_health import ObservedStore, RegionHealth, find_blocker
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress
-from tests.tidb.actuation.drain_builders import DrainWorld
+from tests.tidb.actuation.drain_builders import DrainHarness
 
 WELL = RegionHealth(needed=3, unhealthy={"miss-peer": 0, "pending-peer": 0, "down-peer": 0})
 GIB = 1024**3
@@ -36,13 +36,13 @@ def code(leaving: ObservedStore, *others: ObservedStore, health: RegionHealth = 
 
 
 def test_t25_three_normal_stores_remain() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         assert isinstance(world.take_out(), DrainInProgress)
         assert world.pd.evicting == {4}
 
 
 def test_t25_with_one_base_store_down_nothing_is_told_to_pd() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.stores[2].heard = "Down"
         blocked = world.take_out()
         assert isinstance(blocked, Blocked)
@@ -52,7 +52,7 @@ def test_t25_with_one_base_store_down_nothing_is_told_to_pd() -> None:
 
 
 def test_t25_with_five_replicas() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.max_replicas = 5
         blocked = world.take_out()
         assert isinstance(blocked, Blocked)
@@ -109,7 +109,7 @@ def test_a_lost_store_may_leave_once_it_holds_nothing() -> None:
 
 
 def test_placement_rules_may_need_more_stores() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.rules = [{"group_id": "pd", "id": "a", "count": 3}, {"group_id": "pd", "id": "b", "count": 1}]
         blocked = world.take_out()
         assert isinstance(blocked, Blocked)
@@ -117,7 +117,7 @@ def test_placement_rules_may_need_more_stores() -> None:
 
 
 def test_what_pd_refuses_is_told_in_its_words_and_tried_again() -> None:
-    with DrainWorld(leaders_per_s=float("inf")) as world:
+    with DrainHarness(leaders_per_s=float("inf")) as world:
         # PD counts stores by its own setting, which may have been raised since we asked.
         refused, world.pd._store = world.pd._store, lambda *_: (400, "not enough stores")  # type: ignore[method-assign]
         blocked = world.take_out()
@@ -134,7 +134,7 @@ def test_what_pd_refuses_is_told_in_its_words_and_tried_again() -> None:
 
 
 def test_a_passing_trouble_does_not_let_leaders_come_back() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         world.pd.wrong["pending-peer"] = 1
         world.run.advance_by(10)
@@ -146,7 +146,7 @@ def test_a_passing_trouble_does_not_let_leaders_come_back() -> None:
 
 
 def test_a_lasting_trouble_does() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         world.pd.stores[1].heard = "Down"
         world.run.advance_by(600)
@@ -158,13 +158,13 @@ def test_a_lasting_trouble_does() -> None:
 
 
 def test_a_guard_lets_replicas_fall_and_tells_pd_nothing() -> None:
-    with DrainWorld(replicas=2, is_active=False) as world:
+    with DrainHarness(replicas=2, is_active=False) as world:
         assert isinstance(world.take_out(), Drained)
         assert world.pd.wrote == []
 
 
 def test_a_guard_waits_for_the_operator_before_the_next() -> None:
-    with DrainWorld(replicas=2, is_active=False) as world:
+    with DrainHarness(replicas=2, is_active=False) as world:
         world.take_out()
         second = world.store(1)
         for second.state in (0, 1):
@@ -175,13 +175,13 @@ def test_a_guard_waits_for_the_operator_before_the_next() -> None:
 
 
 def test_a_guard_is_as_strict() -> None:
-    with DrainWorld(is_active=False) as world:
+    with DrainHarness(is_active=False) as world:
         world.pd.stores[1].heard = "Down"
         assert isinstance(world.take_out(), Blocked)
 
 
 def test_a_guard_ends_the_eviction_that_an_active_one_began() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         world.is_active = False
         world.take_out()

@@ -35,7 +35,7 @@ QUIET = 30
 """So many passes at the end nothing may change."""
 
 
-class Loop:
+class ReconcileLoop:
     """A cluster whose instances come after `start_s` and whose stores take `drain_s` to leave."""
 
     def __init__(
@@ -163,14 +163,14 @@ def turns(numbers: list[int]) -> int:
 
 
 @st.composite
-def loops(draw: st.DrawFn) -> Loop:
+def loops(draw: st.DrawFn) -> ReconcileLoop:
     low = draw(st.integers(0, 50))
     high = draw(st.integers(low + 20, 95))
     types = {
         name: {"cpu": draw(st.integers(1, 8)), "memory": "2Gi", "storage": "10Gi", "count": draw(st.integers(0, 3))}
         for name in ("a", "b")
     }
-    loop = Loop(
+    loop = ReconcileLoop(
         draw(st.sampled_from([TIKV, TIDB])),
         rule={"max_threshold": high / 100, "min_threshold": low / 100},
         types=types,
@@ -183,7 +183,7 @@ def loops(draw: st.DrawFn) -> Loop:
     return loop
 
 
-def assert_calm(loop: Loop) -> None:
+def assert_calm(loop: ReconcileLoop) -> None:
     assert not any(loop.acts[-QUIET:]), loop.history[-QUIET:]
     for before, after in pairwise(loop.history):
         assert after["own"] >= before["own"]
@@ -193,7 +193,7 @@ def assert_calm(loop: Loop) -> None:
 
 @given(loops(), st.floats(0, 40))
 @settings(max_examples=25, deadline=None)
-def test_total_work_spread_evenly_comes_to_rest(loop: Loop, work_cores: float):
+def test_total_work_spread_evenly_comes_to_rest(loop: ReconcileLoop, work_cores: float):
     def load(own: int, members: list[float]) -> list[float]:
         return [work_cores / (4 * own + sum(members))] * (own + len(members))
 
@@ -203,7 +203,7 @@ def test_total_work_spread_evenly_comes_to_rest(loop: Loop, work_cores: float):
 
 @given(loops(), st.lists(st.floats(0, 1.3), min_size=3, max_size=3))
 @settings(max_examples=25, deadline=None)
-def test_fixed_hot_instances_whose_excess_moves_to_the_group_come_to_rest(loop: Loop, usages: list[float]):
+def test_fixed_hot_instances_whose_excess_moves_to_the_group_come_to_rest(loop: ReconcileLoop, usages: list[float]):
     scaled = loop.world.scaled
     assert scaled is not None
     rule = scaled.rules["cpu"]

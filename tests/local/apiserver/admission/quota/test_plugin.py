@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.core.quantity import Quantity
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Delete, HistoryLimits, ListQuery, NotStored, Put
-from tests.local.apiserver.admission.builders import World, an, in_world, key_of, pod, quota, refused
+from tests.local.apiserver.admission.builders import AdmissionHarness, an, in_world, key_of, pod, quota, refused
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def refusal_of(obj: Json, *others: Json) -> str:
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         for other in others:
             await world.put(other)
@@ -33,7 +33,7 @@ def refusal_of(obj: Json, *others: Json) -> str:
 def used(*steps: Json, hard: Json) -> Json:
     """What the quota says of its use after these creations."""
 
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         await world.put(quota(hard=hard))
         for step in steps:
@@ -91,7 +91,7 @@ class TestWhatIsMeasured:
 
 class TestWhoIsMeasured:
     def test_a_finished_pod_is_not_charged_but_counted(self):
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
             await world.put(quota(hard={"pods": "1", "count/pods": "5"}))
             done = pod("done")
@@ -104,7 +104,7 @@ class TestWhoIsMeasured:
         assert in_world(story) == {"pods": "1", "count/pods": "2"}
 
     def test_a_pod_that_should_have_gone_is_charged_until_its_grace_has_passed(self):
-        async def story(world: World) -> bool:
+        async def story(world: AdmissionHarness) -> bool:
             await world.furnish()
             await world.put(quota(hard={"pods": "1"}))
             leaving = pod("leaving")
@@ -137,7 +137,7 @@ class TestWhoIsMeasured:
         [(["BestEffort"], pod(requests={"cpu": "1"})), (["Terminating"], pod()), (["NotBestEffort"], pod())],
     )
     def test_a_pod_out_of_scope_does_not_count(self, scopes: list[str], made: Json):
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
             await world.put(quota(hard={"pods": "0"}, scopes=scopes))
             return await world.create(made)
@@ -150,7 +150,7 @@ class TestWhoIsMeasured:
         full = quota(hard={"pods": "0"}, scopeSelector={"matchExpressions": [expression]})
         assert "exceeded quota" in refusal_of(pod(priorityClassName="high"), full, high)
 
-        async def story(world: World) -> Json:
+        async def story(world: AdmissionHarness) -> Json:
             await world.furnish()
             await world.put(full)
             return await world.create(pod())
@@ -171,7 +171,7 @@ def test_only_what_is_exceeded_is_told():
 
 
 def test_what_a_deletion_frees_is_free_at_once():
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
         await world.create(pod("a"))
@@ -183,7 +183,7 @@ def test_what_a_deletion_frees_is_free_at_once():
 
 
 def test_a_dry_run_is_judged_and_charges_nothing():
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
         await world.create(pod("a"), dry_run=True)
@@ -199,7 +199,7 @@ def test_an_update_is_charged_with_the_difference():
     def service(kind: str) -> Json:
         return an("v1", "Service", "s", spec={"type": kind, "ports": [{"port": 80}]})
 
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(quota(hard={"services": "1", "services.nodeports": "0"}))
         await world.create(service("ClusterIP"))
@@ -211,7 +211,7 @@ def test_an_update_is_charged_with_the_difference():
 
 
 def test_a_changed_quota_counts_for_the_next_write():
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(quota(hard={"pods": "5"}))
         await world.create(pod("a"))
@@ -222,7 +222,7 @@ def test_a_changed_quota_counts_for_the_next_write():
 
 
 def test_a_quota_nobody_asked_about_for_long_is_counted_anew():
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         await world.put(quota(hard={"pods": "2000"}))
         for number in range(300):
@@ -240,7 +240,7 @@ def test_a_quota_nobody_asked_about_for_long_is_counted_anew():
 
 
 def test_what_was_kept_for_a_quota_goes_with_it():
-    async def story(world: World) -> int:
+    async def story(world: AdmissionHarness) -> int:
         for number in range(5):
             namespace = f"ns{number}"
             await world.furnish(namespace)
@@ -254,7 +254,7 @@ def test_what_was_kept_for_a_quota_goes_with_it():
 
 
 def test_a_write_on_its_way_still_counts_when_the_quota_changes():
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
         slow = asyncio.create_task(world.create(pod("slow"), pauses=50))
@@ -269,7 +269,7 @@ def test_a_write_on_its_way_still_counts_when_the_quota_changes():
 
 
 def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
         await world.create(pod("before"))
@@ -286,7 +286,7 @@ def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
 
 @pytest.mark.parametrize("pauses", range(5))
 def test_whoever_is_cancelled_while_the_status_is_told_is_not_charged(pauses: int):
-    async def story(world: World) -> list[str]:
+    async def story(world: AdmissionHarness) -> list[str]:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
         await cancelled(world.create(pod("gone")), after=pauses)
@@ -299,7 +299,7 @@ def test_whoever_is_cancelled_while_the_status_is_told_is_not_charged(pauses: in
 def test_whoever_fails_because_the_status_cannot_be_told_is_not_charged():
     driver = LaggingDriver([])
 
-    async def story(world: World) -> list[str]:
+    async def story(world: AdmissionHarness) -> list[str]:
         await world.furnish()
         await world.put(quota(hard={"pods": "1"}))
         driver.fail([True])
@@ -316,7 +316,7 @@ def test_what_an_update_frees_is_free_when_it_is_durable():
     def service(name: str, kind: str) -> Json:
         return an("v1", "Service", name, spec={"type": kind, "ports": [{"port": 80}]})
 
-    async def story(world: World) -> Json:
+    async def story(world: AdmissionHarness) -> Json:
         await world.furnish()
         await world.put(quota(hard={"services.nodeports": "1"}))
         await world.create(service("a", "NodePort"))
@@ -334,7 +334,7 @@ def test_what_an_update_frees_is_free_when_it_is_durable():
 
 
 def test_the_status_is_written_under_the_servers_name():
-    async def story(world: World) -> list[Json]:
+    async def story(world: AdmissionHarness) -> list[Json]:
         await world.furnish()
         tracked = quota(hard={"pods": "5"})
         tracked["metadata"]["managedFields"] = [
@@ -378,7 +378,7 @@ def test_no_interleaving_exceeds_the_quota_or_leaves_anything_charged(
     hard = {"pods": Quantity.of(3), "requests.cpu": Quantity.parse("1500m")}
     driver = LaggingDriver(lags)
 
-    async def story(world: World) -> None:
+    async def story(world: AdmissionHarness) -> None:
         await world.furnish()
         await world.put(quota(hard={name: str(amount) for name, amount in hard.items()}))
 
@@ -417,17 +417,17 @@ async def cancelled(work: Coroutine[Any, Any, Any], *, after: int) -> None:
         await task
 
 
-async def check_books(world: World) -> None:
+async def check_books(world: AdmissionHarness) -> None:
     for ledger in world.admission._quotas._ledgers.values():
         await ledger.catch_up(world.clock.now())
         assert ledger.used() == use_of_pods(world)
 
 
-def use_of_pods(world: World) -> dict[str, Quantity]:
+def use_of_pods(world: AdmissionHarness) -> dict[str, Quantity]:
     pods = [stored.body() for stored in world.store.list("pods", ListQuery(namespace="ns")).items]
     cpu = [Quantity.parse(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in pods]
     return {"pods": Quantity.of(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
 
 
-def check(world: World, hard: dict[str, Quantity]) -> None:
+def check(world: AdmissionHarness, hard: dict[str, Quantity]) -> None:
     assert all(amount <= hard[name] for name, amount in use_of_pods(world).items())

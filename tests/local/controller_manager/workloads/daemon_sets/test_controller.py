@@ -10,8 +10,8 @@ from tests.local.controller_manager.workloads.builders import (
     APPS,
     NODES,
     PODS,
-    CrashingSetsWorld,
-    SetsWorld,
+    CrashingWorkloadCluster,
+    WorkloadCluster,
     daemon_set,
     node,
     sweep_crashes,
@@ -22,7 +22,7 @@ _SETS = f"{APPS}/daemonsets"
 _REVISIONS = f"{APPS}/controllerrevisions"
 
 
-def _with_nodes(world: SetsWorld, *names: str, **more: Any) -> None:
+def _with_nodes(world: WorkloadCluster, *names: str, **more: Any) -> None:
     for name in names:
         world.make(NODES, node(name, **more))
         world.patch(f"{NODES}/{name}", {"spec": {"taints": more.get("taints")}})
@@ -33,16 +33,16 @@ def _target(pod: Any) -> str:
     return str(required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
 
 
-def _targets(world: SetsWorld) -> list[str]:
+def _targets(world: WorkloadCluster) -> list[str]:
     return sorted(_target(pod) for pod in world.pods)
 
 
-def _images(world: SetsWorld) -> list[str]:
+def _images(world: WorkloadCluster) -> list[str]:
     return sorted(pod["spec"]["containers"][0]["image"] for pod in world.pods)
 
 
 def test_every_node_gets_one_pod_and_a_new_node_too():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a", "b")
         world.make(_SETS, daemon_set())
         assert _targets(world) == ["a", "b"]
@@ -55,7 +55,7 @@ def test_only_nodes_that_the_selector_and_the_affinity_allow():
     term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     pod = {"nodeSelector": {"zone": "x"}, "affinity": {"nodeAffinity": required}}
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "good", labels={"zone": "x", "disk": "ssd"})
         _with_nodes(world, "slow", labels={"zone": "x"})
         _with_nodes(world, "far", labels={"zone": "y", "disk": "ssd"})
@@ -64,7 +64,7 @@ def test_only_nodes_that_the_selector_and_the_affinity_allow():
 
 
 def test_a_noschedule_taint_keeps_pods_off_but_does_not_drive_them_out():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a", "b")
         world.make(_SETS, daemon_set())
         world.patch(f"{NODES}/a", {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}})
@@ -75,7 +75,7 @@ def test_a_noschedule_taint_keeps_pods_off_but_does_not_drive_them_out():
 
 
 def test_a_cordoned_node_keeps_its_pods():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a")
         world.patch(f"{NODES}/a", {"spec": {"unschedulable": True}})
         world.make(_SETS, daemon_set())
@@ -84,7 +84,7 @@ def test_a_cordoned_node_keeps_its_pods():
 
 def test_own_tolerations_stand_before_the_added_ones_and_host_network_adds_one():
     own = [{"key": "mine", "operator": "Exists"}]
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a")
         world.make(_SETS, daemon_set(pod={"tolerations": own, "hostNetwork": True}))
         keys = [pod["key"].rpartition("/")[2] for pod in world.pods[0]["spec"]["tolerations"]]
@@ -101,7 +101,7 @@ def test_own_tolerations_stand_before_the_added_ones_and_host_network_adds_one()
 
 
 def test_a_rolling_update_replaces_one_after_the_other():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a", "b", "c")
         world.make(_SETS, daemon_set())
         world.all_ready()
@@ -117,7 +117,7 @@ def test_a_rolling_update_replaces_one_after_the_other():
 
 def test_surging_starts_the_new_pod_before_the_old_one_ends():
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a", "b")
         world.make(_SETS, daemon_set(updateStrategy=strategy))
         world.all_ready()
@@ -129,7 +129,7 @@ def test_surging_starts_the_new_pod_before_the_old_one_ends():
 
 
 def test_on_delete_waits_for_somebody_to_delete():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a", "b")
         world.make(_SETS, daemon_set(updateStrategy={"type": "OnDelete"}))
         world.all_ready()
@@ -140,7 +140,7 @@ def test_on_delete_waits_for_somebody_to_delete():
 
 
 def test_pods_become_available_after_min_ready_seconds():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a")
         world.make(_SETS, daemon_set(minReadySeconds=30))
         world.all_ready()
@@ -150,7 +150,7 @@ def test_pods_become_available_after_min_ready_seconds():
 
 
 def test_a_failed_pod_is_replaced_and_told_of_and_a_second_one_has_to_wait():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a")
         world.make(_SETS, daemon_set())
         first = world.names[0]
@@ -166,7 +166,7 @@ def test_a_failed_pod_is_replaced_and_told_of_and_a_second_one_has_to_wait():
 
 
 def test_old_revisions_are_forgotten_beyond_the_limit():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         _with_nodes(world, "a")
         world.make(_SETS, daemon_set(revisionHistoryLimit=1))
         for version in (2, 3, 4):
@@ -177,7 +177,7 @@ def test_old_revisions_are_forgotten_beyond_the_limit():
 
 
 def test_a_crash_after_any_call_leaves_one_pod_of_the_new_template_on_every_node():
-    def story(world: CrashingSetsWorld) -> None:
+    def story(world: CrashingWorkloadCluster) -> None:
         for name in ("a", "b"):
             world.surviving(partial(world.ask, "POST", NODES, node(name)))
             world.surviving(partial(world.patch, f"{NODES}/{name}", {"spec": {"taints": None}}))

@@ -12,7 +12,7 @@ from tests.local.controller_manager.workloads.replica_sets.builders import (
     DEPLOYMENTS,
     PODS,
     SETS,
-    ReplicaWorld,
+    ReplicaSetCluster,
     deployment,
     rolling,
     template,
@@ -24,26 +24,26 @@ DESIRED = "deployment.kubernetes.io/desired-replicas"
 MOST = "deployment.kubernetes.io/max-replicas"
 
 
-def condition(world: ReplicaWorld, type_: str, name: str = "d") -> Any:
+def condition(world: ReplicaSetCluster, type_: str, name: str = "d") -> Any:
     status = world.get(DEPLOYMENTS, name).get("status", {})
     return next((item for item in status.get("conditions", []) if item["type"] == type_), None)
 
 
-def running(world: ReplicaWorld, **spec: Any) -> None:
+def running(world: ReplicaSetCluster, **spec: Any) -> None:
     """A deployment whose pods are all ready."""
     world.made(DEPLOYMENTS, deployment(**spec))
     world.run.settle()
     world.roll_out(3)
 
 
-def revisions(world: ReplicaWorld) -> dict[str, str]:
+def revisions(world: ReplicaSetCluster) -> dict[str, str]:
     sets = world.all(SETS)
     image = [set_["spec"]["template"]["spec"]["containers"][0]["image"] for set_ in sets]
     return {name: item["metadata"]["annotations"][REVISION] for name, item in zip(image, sets, strict=True)}
 
 
 def test_a_rollout_ends_with_new_pods_only():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=4)
         w.patch(DEPLOYMENTS, "d", with_image("nginx:2"))
         w.roll_out()
@@ -67,7 +67,7 @@ def test_a_rollout_ends_with_new_pods_only():
 def test_a_rollout_begins_as_far_as_surge_and_unavailability_allow(
     surge: int | str, unavailable: int | str, first: dict[str, int]
 ):
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=4, strategy=rolling(surge, unavailable))
         w.patch(DEPLOYMENTS, "d", with_image("nginx:2"))
         w.run.advance_by(2)
@@ -75,7 +75,7 @@ def test_a_rollout_begins_as_far_as_surge_and_unavailability_allow(
 
 
 def test_recreate_waits_until_the_last_old_pod_is_gone():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         slow = {**template("d"), "spec": {**template("d")["spec"], "terminationGracePeriodSeconds": 30}}
         running(w, replicas=2, strategy={"type": "Recreate"}, template=slow)
         for number, pod in enumerate(w.pods):
@@ -96,7 +96,7 @@ def test_recreate_waits_until_the_last_old_pod_is_gone():
 
 
 def test_scaling_changes_the_set_and_what_it_remembers():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=2)
         w.patch(DEPLOYMENTS, "d", {"spec": {"replicas": 6}})
         w.roll_out(3)
@@ -108,7 +108,7 @@ def test_scaling_changes_the_set_and_what_it_remembers():
 
 
 def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportion():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=10, strategy=rolling(3, 2))
         w.patch(DEPLOYMENTS, "d", with_image("broken"))
         w.run.advance_by(2)
@@ -119,7 +119,7 @@ def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportion():
 
 
 def test_a_paused_deployment_is_scaled_and_not_rolled():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=2)
         w.patch(DEPLOYMENTS, "d", {"spec": {"paused": True}})
         w.run.advance_by(1)
@@ -139,7 +139,7 @@ def test_a_paused_deployment_is_scaled_and_not_rolled():
 
 
 def test_going_back_to_a_former_template_takes_its_set_again_with_a_new_revision():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=2)
         w.patch(DEPLOYMENTS, "d", with_image("nginx:2"))
         w.roll_out()
@@ -153,7 +153,7 @@ def test_going_back_to_a_former_template_takes_its_set_again_with_a_new_revision
 
 
 def test_old_sets_beyond_the_history_limit_are_removed():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=1, revisionHistoryLimit=1)
         for number in range(2, 5):
             w.patch(DEPLOYMENTS, "d", with_image(f"nginx:{number}"))
@@ -162,7 +162,7 @@ def test_old_sets_beyond_the_history_limit_are_removed():
 
 
 def test_a_rollout_without_progress_is_told_after_its_deadline_and_only_then():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         w.made(DEPLOYMENTS, deployment(progressDeadlineSeconds=60))
         w.run.advance_by(59)
         assert condition(w, "Progressing")["reason"] == "ReplicaSetUpdated"
@@ -174,7 +174,7 @@ def test_a_rollout_without_progress_is_told_after_its_deadline_and_only_then():
 
 
 def test_annotations_of_the_deployment_are_copied_to_its_set():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         body = deployment()
         body["metadata"]["annotations"] = {
             "kubernetes.io/change-cause": "first",
@@ -188,7 +188,7 @@ def test_annotations_of_the_deployment_are_copied_to_its_set():
 
 
 def test_min_ready_seconds_reach_the_set():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=1)
         w.patch(DEPLOYMENTS, "d", {"spec": {"minReadySeconds": 7}})
         w.run.settle()
@@ -196,7 +196,7 @@ def test_min_ready_seconds_reach_the_set():
 
 
 def test_a_hash_that_is_taken_is_counted_as_a_collision_and_another_is_found():
-    with ReplicaWorld(deployment_services) as w:
+    with ReplicaSetCluster(deployment_services) as w:
         body = deployment()
         stored = w.ask("POST", f"{DEPLOYMENTS}?dryRun=All", body).body
         taken = f"d-{template_hash(stored['spec']['template'])}"
@@ -213,7 +213,7 @@ def _foreign_set() -> dict[str, Any]:
 
 
 def test_a_matching_set_without_an_owner_is_adopted_instead_of_making_one():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         labels = {"app": "d", "pod-template-hash": "x"}
         orphan = {
             "apiVersion": "apps/v1",
@@ -234,7 +234,7 @@ def test_a_matching_set_without_an_owner_is_adopted_instead_of_making_one():
 
 
 def test_a_set_that_is_deleted_is_made_again():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w, replicas=2)
         w.ask("DELETE", f"{SETS}/{w.all(SETS)[0]['metadata']['name']}")
         w.run.advance_by(2)
@@ -242,7 +242,7 @@ def test_a_set_that_is_deleted_is_made_again():
 
 
 def test_without_a_replica_set_controller_the_status_is_told_all_the_same():
-    with ReplicaWorld(deployment_services) as w:
+    with ReplicaSetCluster(deployment_services) as w:
         w.made(DEPLOYMENTS, deployment())
         w.run.advance_by(5)
         status = w.get(DEPLOYMENTS, "d")["status"]
@@ -250,7 +250,7 @@ def test_without_a_replica_set_controller_the_status_is_told_all_the_same():
 
 
 def test_nothing_is_written_while_nothing_changes():
-    with ReplicaWorld() as w:
+    with ReplicaSetCluster() as w:
         running(w)
         before = w.ask("GET", PODS).body["metadata"]["resourceVersion"]
         w.run.advance_by(3_600)

@@ -8,7 +8,7 @@ from tests.faults.crashes import CrashAfter
 from tests.local.controller_manager.workloads.replica_sets.builders import (
     DEPLOYMENTS,
     SETS,
-    ReplicaWorld,
+    ReplicaSetCluster,
     deployment,
     with_image,
 )
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class _CrashingWorld(ReplicaWorld):
+class _CrashingReplicaSetCluster(ReplicaSetCluster):
     def __init__(self, crash: CrashAfter) -> None:
         self._crash = crash
         self._is_new_process = False
@@ -50,7 +50,7 @@ class _CrashingWorld(ReplicaWorld):
 def _told_with_crash_after(n: int) -> bool:
     """Whether the crash struck."""
     crash = CrashAfter(n)
-    with _CrashingWorld(crash) as w:
+    with _CrashingReplicaSetCluster(crash) as w:
         w.surviving(lambda: w.ask("POST", DEPLOYMENTS, deployment(replicas=2)))
         w.surviving(lambda: w.run.advance_by(1))
         w.surviving(w.make_all_ready)

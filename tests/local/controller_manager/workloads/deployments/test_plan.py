@@ -41,7 +41,7 @@ def deployment(
 
 
 @dataclass
-class ModelSet:
+class ModelReplicaSet:
     """A replica set and its pods. `told` is its status as it was last written."""
 
     name: str
@@ -76,7 +76,7 @@ class Model:
     deployment: Deployment
     template: int = 1
     now: datetime = START
-    sets: list[ModelSet] = field(default_factory=list)
+    sets: list[ModelReplicaSet] = field(default_factory=list)
 
     def plan(self) -> RolloutPlan:
         owned = [OwnedSet(view=model_set.view(), is_new=model_set.template == self.template) for model_set in self.sets]
@@ -87,7 +87,7 @@ class Model:
         plan = self.plan()
         if plan.create is not None:
             new = plan.create
-            self.sets.append(ModelSet(new.name, self.template, new.replicas, dict(new.annotations), self.now))
+            self.sets.append(ModelReplicaSet(new.name, self.template, new.replicas, dict(new.annotations), self.now))
         by_name = {model_set.name: model_set for model_set in self.sets}
         for change in plan.changes:
             changed = by_name[change.replica_set.metadata.name]

@@ -8,8 +8,8 @@ from plimsoll.local.controller_manager.workloads.jobs.controller import job_serv
 from tests.local.controller_manager.workloads.builders import (
     JOBS,
     PODS,
-    CrashingSetsWorld,
-    SetsWorld,
+    CrashingWorkloadCluster,
+    WorkloadCluster,
     job,
     sweep_crashes,
 )
@@ -17,11 +17,11 @@ from tests.local.controller_manager.workloads.builders import (
 _TRACKING = "batch.kubernetes.io/job-tracking"
 
 
-def _status(world: SetsWorld, name: str = "j") -> Any:
+def _status(world: WorkloadCluster, name: str = "j") -> Any:
     return world.get(f"{JOBS}/{name}")["status"]
 
 
-def _conditions(world: SetsWorld) -> list[tuple[str, str]]:
+def _conditions(world: WorkloadCluster) -> list[tuple[str, str]]:
     return [
         (condition["type"], condition["reason"])
         for condition in _status(world).get("conditions", [])
@@ -29,19 +29,19 @@ def _conditions(world: SetsWorld) -> list[tuple[str, str]]:
     ]
 
 
-def _unended(world: SetsWorld) -> list[str]:
+def _unended(world: WorkloadCluster) -> list[str]:
     pods = [pod for pod in world.pods if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
     return sorted(pod["metadata"]["name"] for pod in pods)
 
 
-def _end_all(world: SetsWorld, phase: str = "Succeeded") -> None:
+def _end_all(world: WorkloadCluster, phase: str = "Succeeded") -> None:
     for name in _unended(world):
         world.phase(name, phase)
     world.run.advance_by(2)
 
 
 def test_a_job_never_runs_more_pods_than_are_missing():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(completions=3, parallelism=2))
         assert len(_unended(world)) == 2
         _end_all(world)
@@ -56,7 +56,7 @@ def test_a_job_never_runs_more_pods_than_are_missing():
 
 
 def test_a_work_queue_is_done_when_one_has_succeeded_and_the_others_have_ended():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, {**job(), "spec": {**job()["spec"], "parallelism": 2, "completions": None}})
         first, second = _unended(world)
         world.phase(first, "Succeeded")
@@ -68,7 +68,7 @@ def test_a_work_queue_is_done_when_one_has_succeeded_and_the_others_have_ended()
 
 
 def test_after_a_failure_the_next_pod_waits_longer_each_time():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job())
         _end_all(world, "Failed")
         assert _unended(world) == []
@@ -83,7 +83,7 @@ def test_after_a_failure_the_next_pod_waits_longer_each_time():
 
 
 def test_too_many_failures_end_the_job_and_the_pods_that_still_run():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(parallelism=2, completions=2, backoffLimit=0))
         world.phase(_unended(world)[0], "Failed")
         world.run.advance_by(5)
@@ -97,7 +97,7 @@ def test_too_many_failures_end_the_job_and_the_pods_that_still_run():
 
 
 def test_a_job_past_its_deadline_fails():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(activeDeadlineSeconds=30))
         world.run.advance_by(29)
         assert _conditions(world) == []
@@ -107,7 +107,7 @@ def test_a_job_past_its_deadline_fails():
 
 
 def test_a_suspended_job_gives_its_pods_up_without_counting_them_and_goes_on_when_resumed():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(parallelism=2, completions=2))
         world.run.advance_by(10)
         world.patch(f"{JOBS}/j", {"spec": {"suspend": True}})
@@ -126,7 +126,7 @@ def test_a_suspended_job_gives_its_pods_up_without_counting_them_and_goes_on_whe
 
 
 def test_less_parallelism_takes_pods_away():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(parallelism=3, completions=5))
         world.run.advance_by(2)
         world.patch(f"{JOBS}/j", {"spec": {"parallelism": 1}})
@@ -137,7 +137,7 @@ def test_less_parallelism_takes_pods_away():
 
 
 def test_an_index_that_failed_is_tried_again_and_one_that_succeeded_is_not():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(parallelism=3, completions=3, completionMode="Indexed"))
         zero, one, two = _unended(world)
         assert [name[:3] for name in (zero, one, two)] == ["j-0", "j-1", "j-2"]
@@ -153,7 +153,7 @@ def test_an_index_that_failed_is_tried_again_and_one_that_succeeded_is_not():
 
 
 def test_a_finished_job_is_deleted_when_its_time_is_up():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(ttlSecondsAfterFinished=60))
         _end_all(world)
         world.run.advance_by(50)
@@ -164,7 +164,7 @@ def test_a_finished_job_is_deleted_when_its_time_is_up():
 
 
 def test_pods_of_a_job_that_is_gone_are_let_go():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job())
         world.ask("DELETE", f"{JOBS}/j", {"propagationPolicy": "Background"})
         world.run.advance_by(5)
@@ -172,7 +172,7 @@ def test_pods_of_a_job_that_is_gone_are_let_go():
 
 
 def test_a_pod_that_somebody_deletes_counts_as_failed_once():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job())
         world.run.advance_by(2)
         world.delete(f"{PODS}/{world.names[0]}")
@@ -182,14 +182,14 @@ def test_a_pod_that_somebody_deletes_counts_as_failed_once():
 
 
 def test_a_job_of_another_controller_is_left_alone():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, job(managedBy="example.com/other"))
         world.run.advance_by(5)
         assert world.names == []
 
 
 def test_a_job_without_labels_of_its_own_shares_those_of_its_template():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         made = world.make(JOBS, job(suspend=True))
         labels = made["metadata"]["labels"]
         assert labels == made["spec"]["template"]["metadata"]["labels"]
@@ -197,7 +197,7 @@ def test_a_job_without_labels_of_its_own_shares_those_of_its_template():
 
 
 def test_a_crash_after_any_call_counts_every_pod_once():
-    def story(world: CrashingSetsWorld) -> None:
+    def story(world: CrashingWorkloadCluster) -> None:
         wanted = job(parallelism=2, completions=2)
         world.surviving(lambda: world.ask("POST", JOBS, wanted))
         world.surviving(lambda: world.run.advance_by(10))

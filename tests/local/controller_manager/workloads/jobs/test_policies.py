@@ -28,8 +28,8 @@ from plimsoll.objects.api.workloads import (
 from tests.local.controller_manager.workloads.builders import (
     JOBS,
     PODS,
-    CrashingSetsWorld,
-    SetsWorld,
+    CrashingWorkloadCluster,
+    WorkloadCluster,
     job,
     sweep_crashes,
 )
@@ -40,23 +40,23 @@ TRACKING = "batch.kubernetes.io/job-tracking"
 DISRUPTED = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
-def _status(world: SetsWorld) -> Any:
+def _status(world: WorkloadCluster) -> Any:
     return world.get(f"{JOBS}/j")["status"]
 
 
-def _conditions(world: SetsWorld) -> list[tuple[str, str, str]]:
+def _conditions(world: WorkloadCluster) -> list[tuple[str, str, str]]:
     told = _status(world).get("conditions", [])
     return [(item["type"], item["reason"], item["message"]) for item in told if item["status"] == "True"]
 
 
-def _unended(world: SetsWorld) -> dict[int, Any]:
+def _unended(world: WorkloadCluster) -> dict[int, Any]:
     """By index; of a job without indexes all count as 0."""
     key = "batch.kubernetes.io/job-completion-index"
     pods = [pod for pod in world.pods if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
     return {int(pod["metadata"].get("annotations", {}).get(key, 0)): pod for pod in pods}
 
 
-def _ends(world: SetsWorld, index: int = 0, *, code: int = 1, disrupted: bool = False, after_s: float = 2) -> str:
+def _ends(world: WorkloadCluster, index: int = 0, *, code: int = 1, disrupted: bool = False, after_s: float = 2) -> str:
     name: str = _unended(world)[index]["metadata"]["name"]
     now = "2026-01-01T00:00:00Z"
     terminated = {"exitCode": code, "startedAt": now, "finishedAt": now}
@@ -91,7 +91,7 @@ def _on_codes(action: str, *codes: int, operator: str = "In") -> dict[str, Any]:
 
 
 def test_an_exit_code_that_fails_the_job_ends_it_at_once():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _policy(_on_codes("FailJob", 42), completions=2, parallelism=2))
         name = _ends(world, code=42, after_s=60)
         message = f"Container c for pod here/{name} failed with exit code 42 matching FailJob rule at index 0"
@@ -104,7 +104,7 @@ def test_an_exit_code_that_fails_the_job_ends_it_at_once():
 
 
 def test_another_exit_code_is_retried():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _policy(_on_codes("FailJob", 42)))
         _ends(world, code=1, after_s=60)
         assert _conditions(world) == []
@@ -113,7 +113,7 @@ def test_another_exit_code_is_retried():
 
 
 def test_an_ignored_failure_is_not_counted_and_is_made_up_for():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _policy({"action": "Ignore", **DISRUPTED}, backoffLimit=0))
         _ends(world, disrupted=True, after_s=60)
         assert "failed" not in _status(world)
@@ -123,7 +123,7 @@ def test_an_ignored_failure_is_not_counted_and_is_made_up_for():
 
 
 def test_the_first_rule_that_matches_decides():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _policy(_on_codes("Count", 42), _on_codes("FailJob", 42), backoffLimit=3))
         _ends(world, code=42, after_s=60)
         assert _conditions(world) == []
@@ -181,7 +181,7 @@ def _limited(**spec: Any) -> dict[str, Any]:
 
 
 def test_an_index_that_fails_once_too_often_fails_alone():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _limited())
         assert _status(world)["failedIndexes"] == ""
         _ends(world, 0, after_s=60)
@@ -199,7 +199,7 @@ def test_an_index_that_fails_once_too_often_fails_alone():
 
 
 def test_a_failed_pod_is_held_until_its_successor_is_there():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _limited())
         name = _ends(world, 0, after_s=2)
         world.delete(f"{PODS}/{name}")
@@ -208,7 +208,7 @@ def test_a_failed_pod_is_held_until_its_successor_is_there():
 
 
 def test_an_index_waits_for_itself_alone():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _limited(completions=3, backoffLimitPerIndex=5))
         world.phase(_unended(world)[0]["metadata"]["name"], "Failed")
         world.run.advance_by(3)
@@ -220,7 +220,7 @@ def test_an_index_waits_for_itself_alone():
 
 
 def test_too_many_failed_indexes_fail_the_job():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(JOBS, _limited(completions=4, backoffLimitPerIndex=0, maxFailedIndexes=1))
         _ends(world, 0, after_s=60)
         assert _conditions(world) == []
@@ -234,7 +234,7 @@ def test_too_many_failed_indexes_fail_the_job():
 
 
 def test_a_rule_fails_an_index_whatever_its_limit():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         limits = {"completionMode": "Indexed", "backoffLimitPerIndex": 5, "completions": 2, "parallelism": 2}
         world.make(JOBS, _policy(_on_codes("FailIndex", 42), **limits))
         _ends(world, 1, code=42, after_s=60)
@@ -242,7 +242,7 @@ def test_a_rule_fails_an_index_whatever_its_limit():
 
 
 def test_ignored_failures_of_an_index_are_counted_apart():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         limits = {"completionMode": "Indexed", "backoffLimitPerIndex": 0, "completions": 1, "parallelism": 1}
         world.make(JOBS, _policy({"action": "Ignore", **DISRUPTED}, **limits))
         _ends(world, disrupted=True, after_s=60)
@@ -252,7 +252,7 @@ def test_ignored_failures_of_an_index_are_counted_apart():
 
 
 def test_a_crash_after_any_call_counts_the_failures_of_an_index_once():
-    def story(world: CrashingSetsWorld) -> None:
+    def story(world: CrashingWorkloadCluster) -> None:
         world.surviving(lambda: world.ask("POST", JOBS, _limited(completions=1, parallelism=1)))
         world.surviving(lambda: world.run.advance_by(10))
         for _ in range(2):
@@ -279,7 +279,7 @@ def test_a_crash_after_any_call_counts_the_failures_of_an_index_once():
     ],
 )
 def test_a_success_policy_ends_a_job_before_all_is_done(rules: list[Any], leaders: tuple[int, ...], index: int):
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         spec: dict[str, Any] = {
             "completionMode": "Indexed",
             "completions": 4,

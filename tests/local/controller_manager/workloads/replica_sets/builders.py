@@ -8,7 +8,7 @@ from plimsoll.local.controller_manager.workloads.deployments.controller import d
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
 from plimsoll.objects.api.meta import written_time
 from tests.local.apiserver.builders import MERGE
-from tests.local.local_cluster import LocalWorld
+from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ def both(components: Components) -> Sequence[Service]:
     return [*replica_set_services(components), *deployment_services(components)]
 
 
-class ReplicaWorld(LocalWorld):
+class ReplicaSetCluster(LocalClusterHarness):
     """With the namespace `here`."""
 
     def __init__(

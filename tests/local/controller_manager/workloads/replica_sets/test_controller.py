@@ -9,7 +9,7 @@ from tests.local.apiserver.builders import STRATEGIC
 from tests.local.controller_manager.workloads.replica_sets.builders import (
     PODS,
     SETS,
-    ReplicaWorld,
+    ReplicaSetCluster,
     replica_set,
     template,
 )
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from plimsoll.runtime.services import Service
 
 
-def world() -> ReplicaWorld:
-    return ReplicaWorld(replica_set_services)
+def world() -> ReplicaSetCluster:
+    return ReplicaSetCluster(replica_set_services)
 
 
 def test_as_many_pods_as_wanted_are_made_with_their_owner_and_labels():
@@ -62,7 +62,7 @@ def test_a_patient_set_says_nothing_of_a_pod_that_is_replaced_in_time():
     def patient(components: Components) -> list[Service]:
         return replica_set_services(components, patience_s=0.5)
 
-    with ReplicaWorld(patient) as w:
+    with ReplicaSetCluster(patient) as w:
         w.made(SETS, replica_set(replicas=2, template=template(nodeName="n", terminationGracePeriodSeconds=30)))
         w.run.settle()
         for pod in w.pods:

@@ -9,8 +9,8 @@ from tests.local.controller_manager.workloads.builders import (
     APPS,
     CLAIMS,
     PODS,
-    CrashingSetsWorld,
-    SetsWorld,
+    CrashingWorkloadCluster,
+    WorkloadCluster,
     stateful_set,
     sweep_crashes,
     with_image,
@@ -25,12 +25,12 @@ def _claim(name: str = "data") -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {"kind": "fast"}}, "spec": spec}
 
 
-def _images(world: SetsWorld) -> dict[str, str]:
+def _images(world: WorkloadCluster) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in world.pods}
 
 
 def test_pods_start_one_after_the_other_each_when_the_one_before_is_ready():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=3))
         assert world.names == ["s-0"]
         world.phase("s-0", "Running")
@@ -42,7 +42,7 @@ def test_pods_start_one_after_the_other_each_when_the_one_before_is_ready():
 
 
 def test_a_parallel_set_does_not_wait():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=3, podManagementPolicy="Parallel"))
         assert world.names == ["s-0", "s-1", "s-2"]
         world.patch(f"{_SETS}/s", {"spec": {"replicas": 0}})
@@ -50,7 +50,7 @@ def test_a_parallel_set_does_not_wait():
 
 
 def test_the_next_pod_waits_until_the_one_before_is_available():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(minReadySeconds=20))
         world.ready("s-0")
         assert world.names == ["s-0"]
@@ -59,7 +59,7 @@ def test_the_next_pod_waits_until_the_one_before_is_available():
 
 
 def test_scaling_down_goes_from_the_top_and_waits_for_what_is_not_well():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=3))
         for name in ("s-0", "s-1", "s-2"):
             world.ready(name)
@@ -73,14 +73,14 @@ def test_scaling_down_goes_from_the_top_and_waits_for_what_is_not_well():
 
 
 def test_ordinals_may_start_elsewhere():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(ordinals={"start": 5}))
         world.ready("s-5")
         assert world.names == ["s-5", "s-6"]
 
 
 def test_a_pod_that_ended_is_made_again_under_its_name():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=1))
         before = world.pods[0]["metadata"]["uid"]
         world.phase("s-0", "Failed")
@@ -89,7 +89,7 @@ def test_a_pod_that_ended_is_made_again_under_its_name():
 
 
 def test_a_rolling_update_goes_from_the_top_and_waits_for_each():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=2))
         world.ready("s-0")
         world.ready("s-1")
@@ -105,7 +105,7 @@ def test_a_rolling_update_goes_from_the_top_and_waits_for_each():
 
 def test_below_the_partition_pods_stay_and_come_back_as_they_were():
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=2, updateStrategy=strategy))
         world.ready("s-0")
         world.ready("s-1")
@@ -117,7 +117,7 @@ def test_below_the_partition_pods_stay_and_come_back_as_they_were():
 
 
 def test_on_delete_waits_for_somebody_to_delete():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=1, updateStrategy={"type": "OnDelete"}))
         world.ready("s-0")
         world.patch(f"{_SETS}/s", with_image("nginx:2"))
@@ -127,7 +127,7 @@ def test_on_delete_waits_for_somebody_to_delete():
 
 
 def test_each_pod_has_its_own_claims_and_finds_them_again():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=1, volumeClaimTemplates=[_claim()]))
         claim = world.get(f"{CLAIMS}/data-s-0")
         assert claim["metadata"]["labels"] == {"app": "s", "kind": "fast"}
@@ -144,7 +144,7 @@ def test_each_pod_has_its_own_claims_and_finds_them_again():
 
 def test_claims_are_left_behind_or_owned_as_the_retention_policy_says():
     policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(
             _SETS,
             stateful_set(volumeClaimTemplates=[_claim()], persistentVolumeClaimRetentionPolicy=policy),
@@ -160,13 +160,13 @@ def test_claims_are_left_behind_or_owned_as_the_retention_policy_says():
         assert _owners(world, "data-s-0") == []
 
 
-def _owners(world: SetsWorld, claim: str) -> list[tuple[str, str]]:
+def _owners(world: WorkloadCluster, claim: str) -> list[tuple[str, str]]:
     owners = world.get(f"{CLAIMS}/{claim}")["metadata"].get("ownerReferences", [])
     return [(owner["kind"], owner["name"]) for owner in owners]
 
 
 def test_going_back_to_an_older_template_gives_its_revision_the_highest_number():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=0))
         first = world.all(_REVISIONS)[0]["metadata"]["name"]
         world.patch(f"{_SETS}/s", with_image("nginx:2"))
@@ -177,7 +177,7 @@ def test_going_back_to_an_older_template_gives_its_revision_the_highest_number()
 
 
 def test_a_name_that_somebody_else_has_is_counted_as_a_collision():
-    with SetsWorld() as world:
+    with WorkloadCluster() as world:
         world.make(_SETS, stateful_set(replicas=0))
         name = world.all(_REVISIONS)[0]["metadata"]["name"]
         world.ask("DELETE", f"{_SETS}/s")
@@ -191,7 +191,7 @@ def test_a_name_that_somebody_else_has_is_counted_as_a_collision():
 
 
 def test_a_crash_after_any_call_leaves_each_ordinal_once_with_its_claim():
-    def story(world: CrashingSetsWorld) -> None:
+    def story(world: CrashingWorkloadCluster) -> None:
         world.surviving(lambda: world.ask("POST", _SETS, stateful_set(volumeClaimTemplates=[_claim()])))
         for _ in range(3):
             world.surviving(lambda: world.run.advance_by(10))
